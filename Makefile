@@ -1,0 +1,42 @@
+# Every target makes its own virtual environment in .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= out
+
+.PHONY: help demo test lint format docs clean
+
+help:
+	@echo "make demo    tune a cost-sensitive network on digits: table and plot in $(OUT)/"
+	@echo "make test    lint, then run all tests"
+	@echo "make format  apply ruff's formatter and fixes"
+	@echo "make docs    build the documentation in docs/_build/html"
+	@echo "make clean   remove the virtual environment and what was built"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras; an edit of the metadata or the pins installs anew.
+$(VENV)/installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$*]"
+	touch $@
+
+demo: $(VENV)/installed-plot
+	$(BIN)/python examples/demo_digits.py --out $(OUT)
+
+test: lint
+	$(BIN)/python -m pytest --numprocesses 2
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build -W -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist docs/_build *.egg-info

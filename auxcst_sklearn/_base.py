@@ -1,0 +1,416 @@
+"""The shared estimator: validate, encode, split, train, predict. No subclass repeats it."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ._params import CONSTRAINTS, optimizer_arguments, resolve_batch_size, resolve_device
+from ._scaling import CostScale, CostStatistics
+from ._training_set import TrainingSet, find_classes, resolve_costs
+from .costs import frame_labels, label_index
+from .losses import LayerWiseLoss, get_loss
+from .metrics import mean_cost
+
+if TYPE_CHECKING:
+    from ._net import CostNet, Rows
+    from .modules import AuxNetwork
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Give a fitted estimator its attributes back when a new fit fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
+    """Base of the cost-sensitive networks; a subclass says how its torch module is built."""
+
+    # Routers pass costs on without a set_fit_request by the user.
+    __metadata_request__fit = {"cost": True}
+    __metadata_request__partial_fit = {"cost": True}
+    __metadata_request__score = {"cost": True}
+
+    _parameter_constraints: dict = CONSTRAINTS
+
+    # Estimators without auxiliary heads have no such parameter.
+    aux_loss = None
+
+    @abstractmethod
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
+        """Build the network, and give the weight alpha of each of its auxiliary heads."""
+
+    def _prepare(self, X: Any, *, reset: bool) -> Any:
+        """Transform validated inputs, by what is learnt of them where `reset`; here not at all."""
+        return X
+
+    def _pretrain(self, rows: Rows) -> None:
+        """Train the hidden layers before all is trained together; here not at all."""
+
+    # -------------------------------------------------------------- training
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        cost: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> BaseCostSensitiveNet:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training examples. Sparse rows are made dense a batch at a time.
+        y : array-like of shape (n_samples,)
+            Labels: strings, integers or booleans.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+            Cost of each possible prediction for each sample, in any currency. Columns follow
+            the order of `classes_`; those of a DataFrame are matched by label. Without it the
+            `cost_matrix` of the constructor counts, and without both every mistake costs 1.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the loss; non-negative.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the data, costs or parameters are not as described, or the loss becomes NaN or
+            infinite. A fitted estimator then stays as it was.
+        """
+        with unchanged_on_error(self):
+            self._validate_params()
+            resume = self.warm_start and hasattr(self, "net_")
+            return self._fit(
+                X, y, cost, sample_weight, self.classes, resume, epochs=self.max_epochs
+            )
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> BaseCostSensitiveNet:
+        """Train on the given rows for one more epoch.
+
+        The unit of the costs is set at the first call, so its costs should be typical.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that can ever occur; needed at the first call, unless the constructor's
+            `classes` or the columns of a DataFrame of costs name them.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+            Cost of each possible prediction for each sample, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            As `fit`, or if the classes are unknown at the first call or differ at a later one.
+        """
+        with unchanged_on_error(self):
+            self._validate_params()
+            resume = hasattr(self, "net_")
+            named = self.classes if classes is None else classes
+            if resume and classes is not None and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} differs from the classes_ of the first call, "
+                    f"{self.classes_!r}; expected the same, or None."
+                )
+            unlabelled = all(frame_labels(c) is None for c in (cost, self.cost_matrix))
+            if not resume and named is None and unlabelled:
+                raise ValueError(
+                    "classes must be passed at the first call to partial_fit: all labels that "
+                    "can ever occur, in classes= here or in the constructor."
+                )
+            return self._fit(X, y, cost, sample_weight, named, resume, epochs=1)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        cost: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        classes: ArrayLike | None,
+        resume: bool,
+        epochs: int,
+    ) -> BaseCostSensitiveNet:
+        if not resume:
+            self._random_state = check_random_state(self.random_state)
+        data = self._check_training_set(X, y, cost, sample_weight, classes, reset=not resume)
+        self._sample_costs = cost is not None
+        if resume:
+            scale = self.net_.scale
+            statistics = self.net_.statistics + data.statistics(scale)
+        else:
+            scale = data.scale()
+            statistics = data.statistics(scale)
+            self.net_ = self._make_net(data, statistics)
+        rows = self._make_rows(data, scale)
+        if not resume:
+            self._pretrain(rows)
+        split = self._split(data.label) if self.early_stopping and epochs > 1 else None
+        self.net_.seed(self._draw_seed())
+        with self.net_.unchanged_on_error():
+            self.net_.fit_rows(
+                rows,
+                split,
+                epochs=epochs,
+                patience=self.patience,
+                scale=scale,
+                statistics=statistics,
+            )
+        self.hidden_layers_ = list(self.net_.module_.heads)
+        self.history_ = [
+            {key: value for key, value in record.items() if key != "batches"}
+            for record in self.net_.history
+        ]
+        return self
+
+    def _check_training_set(
+        self, X: Any, y: Any, cost: Any, sample_weight: Any, classes: Any, *, reset: bool
+    ) -> TrainingSet:
+        X, y = validate_data(self, X, y, reset=reset, **self._array_params())
+        X = self._prepare(X, reset=reset)
+        check_classification_targets(y)
+        if reset:
+            self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
+        label = label_index(y, self.classes_, name="y").astype(np.int64)
+        rows, per_class = resolve_costs(cost, self.cost_matrix, len(y), self.classes_)
+        weight = sample_weight
+        if weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return TrainingSet(X, label, rows, per_class, weight).without_zero_weights()
+
+    def _array_params(self) -> dict[str, Any]:
+        return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
+
+    def _make_net(self, data: TrainingSet, statistics: CostStatistics) -> CostNet:
+        from ._net import CostNet, seeded  # skorch takes its time: on first use
+
+        device = resolve_device(self.device)
+        loss = get_loss(self.loss)
+        aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
+        with seeded(self._draw_seed()):
+            module, alpha = self._make_module(data.X.shape[1], len(self.classes_))
+        module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
+        arguments = {
+            **optimizer_arguments(self.optimizer, self.weight_decay, device),
+            "lr": float(self.learning_rate),
+            "max_epochs": self.max_epochs,
+            "batch_size": resolve_batch_size(self.batch_size, len(data.label)),
+            "callbacks": None if self.callbacks is None else list(self.callbacks),
+            "device": device,
+            "train_split": None,
+            "verbose": int(self.verbose),
+            **(self.net_params or {}),
+        }
+        net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **arguments)
+        return net.initialize()
+
+    def _make_rows(self, data: TrainingSet, scale: CostScale) -> Rows:
+        from ._net import Rows
+
+        return Rows(
+            data.X,
+            data.label,
+            scale.to_units(data.cost),
+            None if data.weight is None else data.weight / data.weight.mean(),
+            per_class=data.per_class,
+            device=self.net_.device,
+        )
+
+    def _split(self, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of training and held-out rows, stratified where every class is large enough."""
+        n = len(label)
+        n_valid = max(1, round(self.validation_fraction * n))
+        count = np.unique(label, return_counts=True)[1]
+        possible = count.min() > 1 and len(count) <= min(n_valid, n - n_valid)
+        return tuple(
+            train_test_split(
+                np.arange(n),
+                test_size=n_valid,
+                stratify=label if possible else None,
+                random_state=self._draw_seed(),
+            )
+        )
+
+    def _draw_seed(self) -> int:
+        return int(self._random_state.randint(np.iinfo(np.int32).max))
+
+    # ------------------------------------------------------------ prediction
+
+    def _estimate(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **self._array_params())
+        return self.net_.estimate(self._prepare(X, reset=False), every_head=every_head)
+
+    def predict_cost(self, X: ArrayLike) -> np.ndarray:
+        """Estimate what each prediction would cost.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Estimated costs, in the currency of the training costs, columns as in `classes_`.
+        """
+        return self._estimate(X, every_head=False)[0]
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Predict the class with the smallest estimated cost.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        choice = self.predict_cost(X).argmin(axis=1)
+        return self.classes_[choice]
+
+    def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
+        """Estimate the costs from each head in turn, first hidden layer to output.
+
+        Layers with ``alpha = 0`` have no head, and give no answer.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            Estimated costs of one head; the last are those of `predict_cost`.
+        """
+        yield from self._estimate(X, every_head=True)
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
+        """Predict from each head in turn, first hidden layer to output.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Predicted labels of one head; the last are those of `predict`.
+        """
+        for cost in self.staged_predict_cost(X):
+            yield self.classes_[cost.argmin(axis=1)]
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Minus the estimated costs: the larger, the better the class.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
+            ``classes_[1]``, positive where the second is predicted.
+        """
+        cost = self.predict_cost(X)
+        return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+    ) -> float:
+        """Minus the mean cost of the predictions; without any costs the accuracy.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Test examples.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+            Cost of each prediction for each sample. Without it the `cost_matrix` of the
+            constructor counts.
+
+        Returns
+        -------
+        float
+            Minus the mean cost, so that greater is better; or the accuracy, with a warning if
+            the estimator was fitted with per-sample costs that are missing here.
+        """
+        y_pred = self.predict(X)
+        if cost is None and self.cost_matrix is None:
+            if self._sample_costs:
+                warnings.warn(
+                    "The estimator was fitted with per-sample costs, but none reached score, "
+                    "which returns the accuracy. Pass cost= (through a search: "
+                    "scoring=cost_scorer, with metadata routing enabled).",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+        return -mean_cost(
+            y,
+            y_pred,
+            cost=cost,
+            cost_matrix=self.cost_matrix,
+            classes=self.classes_,
+            sample_weight=sample_weight,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

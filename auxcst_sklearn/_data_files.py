@@ -1,0 +1,262 @@
+"""The original files of MNIST and CIFAR: where they lie, what is in them, and what may be wrong.
+
+A reader returns ``(images, target, n_train)``, training part first, or None where its files are
+not there, so that callers can try one source after the other. Images are uint8, channels first.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import pickle
+import struct
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Parts = tuple[str, ...]
+Raw = tuple[NDArray[np.uint8], NDArray[np.int64], int]
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Name the file in any error of its content: decoders raise a dozen types, none names it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the operating system's own errors name the file already
+        raise ValueError(
+            f"{path} cannot be read: {error}. If the file is truncated or corrupt, replace it by "
+            "a fresh copy."
+        ) from error
+
+
+# --- archives -------------------------------------------------------------------------------
+
+
+class Archive:
+    """A tar archive of any compression, seen as a dictionary from file names to members."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with naming(path):
+            self._tar = tarfile.open(path)
+            members = self._tar.getmembers()
+            self.members = {PurePosixPath(m.name).as_posix(): m for m in members if m.isfile()}
+            self._check_end(members)
+
+    def _check_end(self, members: list[tarfile.TarInfo]) -> None:
+        # tarfile takes an archive cut inside a header for a complete one; compressed ones end
+        # with a checksum, so only plain files need this look at the closing block of zeros.
+        if isinstance(self._tar.fileobj, io.BufferedReader) and members:
+            last = members[-1]
+            end = last.offset_data + math.ceil(last.size / tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+            if self.path.stat().st_size < end + tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("the end of the archive is missing")
+
+    def read(self, name: str) -> bytes:
+        with naming(self.path):
+            return self._tar.extractfile(self.members[name]).read()
+
+    def close(self) -> None:
+        self._tar.close()
+
+
+def archives(home: Path, stem: str) -> list[Path]:
+    """Find an archive under any of its usual suffixes."""
+    suffixes = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+    return [path for suffix in suffixes if (path := home / (stem + suffix)).is_file()]
+
+
+# --- MNIST ----------------------------------------------------------------------------------
+
+_MNIST_STEMS = {"train": ("train-images", "train-labels"), "test": ("t10k-images", "t10k-labels")}
+
+
+def read_mnist(home: Path, parts: Parts) -> Raw | None:
+    """Read the IDX files of the given parts, compressed or not."""
+    wanted = [(stem, ndim) for part in parts for stem, ndim in zip(_MNIST_STEMS[part], (3, 1))]
+    paths = [_find_idx(home, stem, ndim) for stem, ndim in wanted]
+    if not any(paths):
+        return None
+    _check_complete(
+        home, [f"{stem}-idx{n}-ubyte.gz" for (stem, n), p in zip(wanted, paths) if p is None]
+    )
+    images = [read_idx(path, 3)[:, np.newaxis] for path in paths[::2]]
+    labels = [read_idx(path, 1)[:, np.newaxis] for path in paths[1::2]]
+    for path, x, y in zip(paths[1::2], images, labels):
+        with naming(path):
+            _check_labels(y, len(x), n_classes=10)
+    return _join(images, labels, n_train=len(images[0]) if "train" in parts else 0)
+
+
+def _find_idx(home: Path, stem: str, ndim: int) -> Path | None:
+    names = [f"{stem}{sep}idx{ndim}-ubyte{suffix}" for sep in "-." for suffix in ("", ".gz")]
+    folders = (home, home / "mnist", home / "MNIST" / "raw")
+    paths = (folder / name for folder in folders for name in names)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
+    """Read an IDX file of unsigned bytes: magic number, big-endian shape, values."""
+    with naming(path), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
+        magic, expected = stream.read(4), bytes([0, 0, 8, ndim])
+        if magic != expected:
+            raise ValueError(f"it starts with {magic.hex()}, an IDX file with {expected.hex()}")
+        shape = struct.unpack(f">{ndim}I", stream.read(4 * ndim))
+        values = np.frombuffer(stream.read(), np.uint8)
+        if len(values) != math.prod(shape):
+            raise ValueError(f"it holds {len(values)} values, its header says {shape}")
+        return values.reshape(shape)
+
+
+# --- CIFAR ----------------------------------------------------------------------------------
+
+_PIXELS = (3, 32, 32)
+_LABEL_NAMES = {10: ("labels",), 100: ("coarse_labels", "fine_labels")}
+_FILES = {
+    10: {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]},
+    100: {"train": ["train"], "test": ["test"]},
+}
+
+
+class _Version(NamedTuple):
+    """One of the two downloads of a data set: its archive, the folder inside, the file format."""
+
+    archive: str
+    folder: str
+    suffix: str
+    parse: Callable[[bytes, Sequence[str]], tuple[NDArray, NDArray]]
+
+
+def read_cifar(
+    home: Path, parts: Parts, n_classes: int, superclass: NDArray | None = None
+) -> Raw | None:
+    """Read the binary or the python version, as loose files or in the original archive."""
+    for version in _VERSIONS[n_classes]:
+        names = {part: [f + version.suffix for f in _FILES[n_classes][part]] for part in parts}
+        for place in (home, home / version.folder, *archives(home, version.archive)):
+            batches = {}
+            for name, content in _contents(place, sum(names.values(), [])):
+                with naming(place / name):
+                    labels, pixels = version.parse(content, _LABEL_NAMES[n_classes])
+                    _check_labels(labels, len(pixels), n_classes, superclass)
+                    batches[name] = pixels.reshape(-1, *_PIXELS), labels
+            if batches or place.is_file():
+                return _join(place, names, batches)
+    return None
+
+
+def _contents(place: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of those files that are in a folder or anywhere in an archive."""
+    if place.is_file():
+        with closing(Archive(place)) as archive:
+            for member in archive.members:
+                if (name := PurePosixPath(member).name) in names:
+                    yield name, archive.read(member)
+    else:
+        for name in names:
+            if (place / name).is_file():
+                yield name, (place / name).read_bytes()
+
+
+def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, NDArray]:
+    """Split records of a byte for each label and 3072 bytes of pixels."""
+    n_labels = len(label_names)
+    size = n_labels + math.prod(_PIXELS)
+    if not content or len(content) % size:
+        raise ValueError(f"its {len(content)} bytes are no whole number of records of {size} bytes")
+    records = np.frombuffer(content, np.uint8).reshape(-1, size)
+    return records[:, :n_labels], records[:, n_labels:]
+
+
+def _parse_python(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, NDArray]:
+    """Take labels and pixels out of a pickled dictionary, without running what else it holds."""
+    batch = _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
+    keys = [name.encode() for name in label_names]
+    if not isinstance(batch, dict) or not {b"data", *keys} <= batch.keys():
+        raise ValueError(f"it is no pickled dictionary with 'data' and {label_names}")
+    return np.column_stack([batch[key] for key in keys]), _uint8_array(batch[b"data"])
+
+
+class _Inert:
+    """Stands in for the numpy objects of a pickle: keeps what they were made of, runs nothing."""
+
+    def __init__(self, *args: Any) -> None:
+        self.args = args
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Reads plain Python values and arrays; a pickle that names anything else is refused."""
+
+    admitted = frozenset(
+        [
+            ("numpy", "ndarray"),
+            ("numpy", "dtype"),
+            ("numpy.core.multiarray", "_reconstruct"),
+            ("numpy._core.multiarray", "_reconstruct"),
+        ]
+    )
+
+    def find_class(self, module: str, name: str) -> type[_Inert]:
+        if (module, name) not in self.admitted:
+            raise pickle.UnpicklingError(
+                f"it asks to run {module}.{name}, which no CIFAR file needs; nothing was run"
+            )
+        return _Inert
+
+
+def _uint8_array(pickled: _Inert) -> NDArray[np.uint8]:
+    _, shape, dtype, fortran_order, values = pickled.state
+    if dtype.args[0] != b"u1":
+        raise ValueError(f"its pixels have type {dtype.args[0]!r} instead of unsigned bytes")
+    return np.frombuffer(values, np.uint8).reshape(shape, order="F" if fortran_order else "C")
+
+
+_VERSIONS = {
+    10: [
+        _Version("cifar-10-binary", "cifar-10-batches-bin", ".bin", _parse_binary),
+        _Version("cifar-10-python", "cifar-10-batches-py", "", _parse_python),
+    ],
+    100: [
+        _Version("cifar-100-binary", "cifar-100-binary", ".bin", _parse_binary),
+        _Version("cifar-100-python", "cifar-100-python", "", _parse_python),
+    ],
+}
+
+
+# --- checks ---------------------------------------------------------------------------------
+
+
+def _check_complete(place: Path, missing: Sequence[str]) -> None:
+    if missing:
+        raise FileNotFoundError(
+            f"{place} holds a part of the data set, but not {', '.join(missing)}: put the missing "
+            "files beside the others."
+        )
+
+
+def _check_labels(
+    labels: NDArray, n_images: int, n_classes: int, superclass: NDArray | None = None
+) -> None:
+    """Compare labels, one row an image and the class last, with images and known classes."""
+    if len(labels) != n_images or n_images == 0:
+        raise ValueError(f"it holds {len(labels)} labels for {n_images} images")
+    if labels.min() < 0 or labels.max() >= n_classes:
+        raise ValueError(f"its labels should lie between 0 and {n_classes - 1}")
+    if superclass is not None and np.any(superclass[labels[:, 1]] != labels[:, 0]):
+        raise ValueError("its coarse labels contradict its fine labels")
+
+
+def _join(images: Sequence[NDArray], labels: Sequence[NDArray], n_train: int) -> Raw:
+    return np.concatenate(images), np.concatenate(labels)[:, -1].astype(np.int64), int(n_train)

@@ -1,0 +1,214 @@
+"""CostSensitiveAuxMLP: the fully connected network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ._base import BaseCostSensitiveNet
+from ._params import check_each, per_layer
+from .losses import LOSSES, Loss
+from .modules import ACTIVATIONS, AuxMLP
+
+_WIDTH = Interval(Integral, 1, None, closed="left")
+_ALPHA = Interval(Real, 0, None, closed="left")
+
+
+class CostSensitiveAuxMLP(BaseCostSensitiveNet):
+    """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
+
+    The network has one regression output per class, the estimated cost of predicting it, and as
+    many auxiliary cost neurons on every hidden layer but the last. All are trained at once on
+    ``sum_i alpha_i L_i + L_output``; the prediction is the class with the smallest estimate.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        Number of hidden layers H.
+    width : int or array-like of shape (depth,), default=256
+        Neurons of each hidden layer.
+    alpha : float or array-like of shape (depth - 1,), default=0.2
+        Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
+        0 gets no head; ``alpha=0`` is the plain network.
+    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
+            default="one_sided"
+        What the output learns; see :mod:`auxcst_sklearn.losses`.
+    aux_loss : str or Loss, default=None
+        What the auxiliary heads learn; None for the same as `loss`.
+    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
+        Activation of the hidden layers.
+    dropout : float, default=0.0
+        Probability of dropping a hidden neuron in training.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
+        that a DataFrame of costs names.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+    learning_rate : float, default=1e-3
+        Step size of the optimizer.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=False
+        Hold out a part of the training set, stop when its mean cost has not fallen for
+        `patience` epochs, and keep the weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the training set that is held out by early stopping.
+    patience : int, default=10
+        Number of epochs without a smaller held-out cost before training stops.
+    warm_start : bool, default=False
+        Whether another call to `fit` goes on from the present weights.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
+        network on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, and on a terminal a bar with the time left.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
+        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
+        the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
+        Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
+    net_ : skorch.NeuralNet
+        The trained net; its torch module is ``net_.module_``.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    auxcst_sklearn.metrics.cost_scorer : Scorer for searches with per-sample costs.
+
+    Notes
+    -----
+    A pickle holds the weights without the state of the optimizer, which starts anew if training
+    goes on after loading.
+
+    References
+    ----------
+    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
+    Estimation", TAAI 2020, arXiv:1611.05134.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from auxcst_sklearn import CostSensitiveAuxMLP
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    >>> cost_matrix = [[0, 1, 10], [1, 0, 10], [1, 1, 0]]
+    >>> classifier = CostSensitiveAuxMLP(
+    ...     depth=2, width=32, cost_matrix=cost_matrix, max_epochs=20, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), classifier).fit(X_train, y_train)
+    >>> model.predict(X_test[:3])
+    array([0, 2, 1])
+    >>> model[-1].predict_cost(model[:-1].transform(X_test[:3])).shape
+    (3, 3)
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCostSensitiveNet._parameter_constraints,
+        "depth": [Interval(Integral, 1, None, closed="left")],
+        "width": [_WIDTH, "array-like"],
+        "alpha": [_ALPHA, "array-like"],
+        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        depth: int = 3,
+        width: int | Sequence[int] = 256,
+        alpha: float | Sequence[float] = 0.2,
+        *,
+        loss: str | Loss = "one_sided",
+        aux_loss: str | Loss | None = None,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        max_epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-2,
+        optimizer: str | type = "adamw",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+        callbacks: list | None = None,
+        net_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.depth = depth
+        self.width = width
+        self.alpha = alpha
+        self.loss = loss
+        self.aux_loss = aux_loss
+        self.activation = activation
+        self.dropout = dropout
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.net_params = net_params
+
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+        width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
+        check_each(width, name="width", interval=_WIDTH)
+        alpha = per_layer(
+            self.alpha, self.depth - 1, name="alpha", layers="hidden layer but the last"
+        )
+        check_each(alpha, name="alpha", interval=_ALPHA)
+        dressed = [i for i, weight in enumerate(alpha) if weight > 0]
+        module = AuxMLP(
+            n_features,
+            n_outputs,
+            width=width,
+            dressed=dressed,
+            activation=self.activation,
+            dropout=self.dropout,
+        )
+        return module, [alpha[i] for i in dressed]

@@ -1,0 +1,321 @@
+"""Training in memory: the only file that imports skorch.
+
+skorch's loop and callbacks, without what costs time per batch: data are tensors that a batch
+slices, and callbacks hear of batches only if they listen.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from skorch import NeuralNet
+from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
+from skorch.helper import predefined_split
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector
+from torch.utils.data import Dataset, Subset
+
+from ._scaling import CostScale, CostStatistics
+from .losses import Target
+from .modules import SeededDropout
+
+PREDICT_ROWS = 4096
+
+_seed_lock = threading.Lock()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Let torch's initialisers draw from `seed`, and leave the global generator as it was."""
+    with _seed_lock, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+def as_tensor(array: np.ndarray) -> Tensor:
+    """Share the memory of an array; a read-only one, which torch must not write to, is copied."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
+    """Rows as a dense tensor."""
+    return torch.from_numpy(X.toarray()) if sparse.issparse(X) else as_tensor(X)
+
+
+class Rows(Dataset):
+    """Examples (x, c, label, weight) in memory; indexing gives a batch on the device.
+
+    Costs are one row per example, or with `per_class` one row per class, gathered by label a
+    batch at a time. Sparse rows stay sparse until their batch is due.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray | sparse.csr_matrix,
+        label: np.ndarray,
+        cost: np.ndarray,
+        weight: np.ndarray | None,
+        *,
+        per_class: bool,
+        device: str,
+    ) -> None:
+        self.device = device
+        self.X = X if sparse.issparse(X) else as_tensor(X).to(device)
+        self.label = torch.from_numpy(label).to(device)
+        self.cost = torch.from_numpy(cost.astype(np.float32)).to(device)
+        self.weight = None
+        if weight is not None:
+            self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
+        self.per_class = per_class
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, Target]:
+        if isinstance(self.X, Tensor):
+            x = self.X[index]
+        else:
+            x = densify(self.X[index.cpu().numpy()]).to(self.device)
+        label = self.label[index]
+        cost = self.cost[label] if self.per_class else self.cost[index]
+        return x, Target(cost, label, None if self.weight is None else self.weight[index])
+
+
+class Batches:
+    """The batches of an epoch: shuffled by a generator, or in order without one."""
+
+    def __init__(self, rows: Dataset, size: int, generator: torch.Generator | None = None) -> None:
+        self.rows, self.size, self.generator = rows, size, generator
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
+        n = len(self.rows)
+        if self.generator is None:
+            order = torch.arange(n)
+        else:
+            order = torch.randperm(n, generator=self.generator)
+        for index in order.split(self.size):
+            yield self.rows[index]
+
+
+class _CallbackStop(Exception):  # noqa: N818
+    """A callback ended the training; skorch says so by KeyboardInterrupt, as the user does."""
+
+
+class _Bar(Callback):
+    """A bar of epochs with the time left, on a terminal."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        from tqdm.auto import tqdm
+
+        self.bar_ = tqdm(total=self.epochs, unit="epoch", leave=False, disable=None)
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.bar_.update()
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.bar_.close()
+
+
+class CostNet(NeuralNet):
+    """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`."""
+
+    _default_callbacks = []
+
+    def seed(self, seed: int) -> None:
+        """Give shuffling and dropout generators of their own."""
+        self.generator = torch.Generator().manual_seed(seed)
+        on_device = torch.Generator(device=self.device).manual_seed(seed)
+        for module in self.module_.modules():
+            if isinstance(module, SeededDropout):
+                module.generator = on_device
+
+    def fit_rows(
+        self,
+        rows: Rows,
+        split: tuple[np.ndarray, np.ndarray] | None,
+        *,
+        epochs: int,
+        patience: int,
+        scale: CostScale,
+        statistics: CostStatistics,
+    ) -> None:
+        """Train for some epochs.
+
+        With a `split` into training and held-out rows, stop when the held-out cost no longer
+        falls, and keep the weights of the epoch where it was smallest.
+        """
+        self.scale, self.statistics = scale, statistics
+        if self.optimizer_ is None:  # a pickled net comes without it
+            self.initialize_callbacks()
+            self.initialize_optimizer()
+        train: Dataset = rows
+        if split is not None:
+            train, valid = (Subset(rows, torch.from_numpy(index)) for index in split)
+            self.train_split = predefined_split(valid)
+        users = self.callbacks_
+        self.callbacks_ = users + self._own_callbacks(epochs, None if split is None else patience)
+        try:
+            self.notify("on_train_begin", X=train, y=None)
+            with suppress(_CallbackStop):
+                self.fit_loop(train, None, epochs)
+            self.notify("on_train_end", X=train, y=None)
+        finally:
+            self.callbacks_, self.train_split = users, None
+            self._set_training(False)
+        check_finite(parameters_to_vector(self.module_.parameters()).abs().sum().tolist())
+
+    def _own_callbacks(self, epochs: int, patience: int | None) -> list[tuple[str, Callback]]:
+        own = [("timer", EpochTimer())]
+        if self.verbose:
+            own += [("log", PrintLog()), ("bar", _Bar(epochs))]
+        if patience is not None:
+            stop = EarlyStopping("valid_cost", patience=patience, threshold=0, load_best=True)
+            own.append(("early_stopping", stop))
+        return [(name, callback.initialize() or callback) for name, callback in own]
+
+    def notify(self, method_name: str, **kwargs: Any) -> None:
+        """Tell the callbacks, and tell their request to stop from the user's interrupt."""
+        try:
+            super().notify(method_name, **kwargs)
+        except KeyboardInterrupt as stop:
+            raise _CallbackStop from stop
+
+    def _listens(self, *methods: str) -> bool:
+        return any(
+            getattr(type(callback), method) is not getattr(Callback, method)
+            for _, callback in self.callbacks_
+            for method in methods
+        )
+
+    def get_iterator(self, dataset: Dataset, training: bool = False) -> Batches:
+        """Batches of the rows, shuffled for training, large for validation."""
+        if training:
+            return Batches(dataset, self.batch_size, self.generator)
+        return Batches(dataset, max(self.batch_size, PREDICT_ROWS))
+
+    def run_single_epoch(
+        self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
+    ) -> None:
+        """Pass over the rows once and record the mean loss of every head."""
+        if iterator is None:
+            return
+        self._set_training(training)
+        notify_batch = self._listens("on_batch_begin", "on_batch_end")
+        self.notify_gradient = self._listens("on_grad_computed")
+        sums = 0
+        for batch in iterator:
+            if notify_batch:
+                self.notify("on_batch_begin", batch=batch, training=training)
+            step = step_fn(batch)
+            sums = sums + step["sums"]
+            if notify_batch:
+                self.notify("on_batch_end", batch=batch, training=training, **step)
+        self._record(prefix, sums.tolist(), len(iterator.rows))
+
+    def _record(self, prefix: str, sums: list[float], n: int) -> None:
+        check_finite(sums)
+        layers = self.module_.layers
+        losses = {layer: loss / n for layer, loss in zip(layers, sums)}
+        total = self.criterion_.total(torch.tensor(list(losses.values())))
+        self.history.record(f"{prefix}_loss", total.item())
+        for layer, loss in losses.items():
+            self.history.record(f"{prefix}_loss_{layer}", loss)
+        if prefix == "valid":
+            cost, weight = sums[len(layers) :]
+            self.history.record("valid_cost", self.scale.to_currency(cost / weight))
+
+    def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
+        """One step of the optimizer."""
+        x, target = batch
+        self.optimizer_.zero_grad()
+        outputs = self.module_.forward_heads(x)
+        losses = self.criterion_(outputs, target)
+        loss = self.criterion_.total(losses)
+        loss.backward()
+        if self.notify_gradient:
+            parameters = list(self.module_.named_parameters())
+            self.notify("on_grad_computed", named_parameters=parameters, batch=batch, training=True)
+        self.optimizer_.step()
+        return {"loss": loss, "y_pred": outputs[-1], "sums": losses.detach() * len(x)}
+
+    @torch.no_grad()
+    def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
+        """Sums of the heads' losses, and after them of the predictions' costs and the weights."""
+        x, target = batch
+        outputs = self.module_.forward_heads(x)
+        losses = self.criterion_(outputs, target)
+        choice = self.criterion_.loss.estimate(outputs[-1], self.statistics).argmin(dim=1)
+        cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
+        weight = torch.ones_like(cost) if target.weight is None else target.weight
+        sums = torch.cat([losses * len(x), torch.stack([(weight * cost).sum(), weight.sum()])])
+        return {"loss": self.criterion_.total(losses), "y_pred": outputs[-1], "sums": sums}
+
+    @torch.no_grad()
+    def estimate(
+        self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
+    ) -> list[np.ndarray]:
+        """Estimated costs (n, K) in currency: of the output, or of every head."""
+        criterion, statistics = self.criterion_, self.statistics
+        forward = self.module_.forward_heads if every_head else lambda x: [self.module_(x)]
+        batches = []
+        for start in range(0, X.shape[0], PREDICT_ROWS):
+            x = densify(X[start : start + PREDICT_ROWS]).to(self.device)
+            *hidden, output = forward(x)
+            estimates = [criterion.aux_loss.estimate(r, statistics) for r in hidden]
+            estimates.append(criterion.loss.estimate(output, statistics))
+            batches.append([r.cpu().numpy() for r in estimates])
+        return [
+            self.scale.to_currency(np.concatenate(head).astype(np.float64))
+            for head in zip(*batches)
+        ]
+
+    @contextmanager
+    def unchanged_on_error(self) -> Iterator[None]:
+        """Give the net its weights, optimizer state and history back when training fails."""
+        history = deepcopy(self.history)
+        weights = deepcopy(self.module_.state_dict())
+        optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
+        units = getattr(self, "scale", None), getattr(self, "statistics", None)
+        try:
+            yield
+        except BaseException:
+            self.history = history
+            self.module_.load_state_dict(weights)
+            self.scale, self.statistics = units
+            if optimizer is None:
+                self.optimizer_ = None
+            else:
+                self.optimizer_.load_state_dict(optimizer)
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only training needs: a pickle is hardly larger than the weights."""
+        slim = object.__new__(type(self))
+        slim.__dict__ = {
+            **self.__dict__,
+            "module": None,
+            "callbacks_": [],
+            "optimizer_": None,
+            "generator": None,
+        }
+        return super(CostNet, slim).__getstate__()
+
+
+def check_finite(values: float | list[float]) -> None:
+    """Stop a training that has diverged."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "The training loss became infinite or NaN, so the fit was stopped. Lower "
+            "learning_rate (by a factor of 10, say), or scale the features of X, for example by "
+            "a StandardScaler in front."
+        )

@@ -1,0 +1,81 @@
+"""Costs inside a network: their unit, and what a training set says about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class CostScale:
+    """Affine map between the caller's currency and costs of order one.
+
+    The offset is the mean of the row minima, the unit the mean of what lies above them, so that
+    learning depends neither on the currency nor on a fee that every decision pays.
+    """
+
+    offset: float = 0.0
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, cost: NDArray, weight: NDArray | None = None) -> CostScale:
+        """Scale of cost vectors (m, K), each counted `weight` times."""
+        # Dividing by the largest value first keeps sums of huge costs finite.
+        largest = np.abs(cost).max()
+        if largest == 0:
+            return cls()
+        relative = cost / largest
+        lowest = relative.min(axis=1)
+        above = relative - lowest[:, np.newaxis]
+        offset = largest * np.average(lowest, weights=weight)
+        share = np.average(above, axis=0, weights=weight).sum()
+        count = np.average(above > 0, axis=0, weights=weight).sum()
+        unit = largest * (share / count) if count > 0 else 0.0
+        return cls(float(offset), float(unit) if unit > 0 else 1.0)
+
+    def to_units(self, cost: NDArray) -> NDArray:
+        """Costs as the network sees them."""
+        return (cost - self.offset) / self.unit
+
+    def to_currency(self, estimate: NDArray) -> NDArray:
+        """Estimates as the caller sees them."""
+        return estimate * self.unit + self.offset
+
+
+@dataclass(frozen=True)
+class CostStatistics:
+    """Total weight of each class and the weighted sum of its cost vectors, both additive."""
+
+    weight: NDArray
+    total: NDArray
+
+    @classmethod
+    def of(cls, cost: NDArray, label: NDArray, weight: NDArray | None = None) -> CostStatistics:
+        """Statistics of cost vectors (n, K) of examples with label indices (n,)."""
+        n_classes = cost.shape[1]
+        total = np.zeros((n_classes, n_classes))
+        np.add.at(total, label, cost if weight is None else cost * weight[:, np.newaxis])
+        return cls(np.bincount(label, weight, minlength=n_classes).astype(float), total)
+
+    def __add__(self, other: CostStatistics) -> CostStatistics:
+        return CostStatistics(self.weight + other.weight, self.total + other.total)
+
+    @property
+    def mean(self) -> NDArray:
+        """Mean cost vector of all examples (K,)."""
+        return self.total.sum(axis=0) / self.weight.sum()
+
+    @property
+    def class_mean(self) -> NDArray:
+        """Mean cost vector of each class (K, K); a class without examples gets the overall mean."""
+        seen = self.weight > 0
+        mean = np.tile(self.mean, (len(seen), 1))
+        mean[seen] = self.total[seen] / self.weight[seen, np.newaxis]
+        return mean
+
+    @property
+    def prior(self) -> NDArray:
+        """Share of each class (K,), after adding one example to each, so that none is zero."""
+        return (self.weight + 1) / (self.weight + 1).sum()

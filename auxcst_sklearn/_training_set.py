@@ -1,0 +1,87 @@
+"""The validated training set: labels, costs and weights that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._scaling import CostScale, CostStatistics
+from .costs import check_cost, check_cost_matrix, frame_labels
+
+
+@dataclass
+class TrainingSet:
+    """Validated examples; `cost` has a row per example, or with `per_class` a row per class."""
+
+    X: Any
+    label: np.ndarray
+    cost: np.ndarray
+    per_class: bool
+    weight: np.ndarray | None
+
+    def without_zero_weights(self) -> TrainingSet:
+        """Leave out the rows that must not count."""
+        if self.weight is None or (keep := self.weight > 0).all():
+            return self
+        if not keep.any():
+            raise ValueError("sample_weight is zero for every sample; some must be positive.")
+        cost = self.cost if self.per_class else self.cost[keep]
+        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, self.weight[keep])
+
+    @property
+    def class_weight(self) -> np.ndarray:
+        """Number of examples of each class, or the sum of their weights."""
+        return np.bincount(self.label, self.weight, minlength=self.cost.shape[1]).astype(float)
+
+    def scale(self) -> CostScale:
+        """Unit of the costs."""
+        return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
+
+    def statistics(self, scale: CostScale) -> CostStatistics:
+        """What the scaled costs say about the classes."""
+        cost = scale.to_units(self.cost)
+        if self.per_class:
+            weight = self.class_weight
+            return CostStatistics(weight, cost * weight[:, np.newaxis])
+        return CostStatistics.of(cost, self.label, self.weight)
+
+
+def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
+    """All labels, sorted: as named by the caller, by labelled costs, or as they occur."""
+    if classes is not None:
+        found = np.asarray(classes)
+        if found.ndim != 1 or not np.array_equal(np.unique(found), found):
+            raise ValueError(
+                f"classes={classes!r} must list each label once, in sorted order, as classes_ "
+                "does everywhere in scikit-learn. For costs in another order, use a DataFrame "
+                "with the labels as columns."
+            )
+    else:
+        found = np.unique(y)
+        labels = frame_labels(cost_matrix if cost is None else cost)
+        if labels is not None and (labels.dtype.kind in "US") == (y.dtype.kind in "OUS"):
+            found = np.unique(labels)
+    if len(found) < 2:
+        raise ValueError(
+            f"y holds 1 class only, {found.tolist()}; a classifier needs at least two. If the "
+            "others have no example here, name all classes in classes=."
+        )
+    return found
+
+
+def resolve_costs(
+    cost: Any, cost_matrix: Any, n_samples: int, classes: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """Give the cost rows, and whether there is one per class rather than per sample."""
+    if cost is not None and cost_matrix is not None:
+        raise ValueError(
+            "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
+            "to use per-sample costs, or drop cost=."
+        )
+    if cost is not None:
+        return check_cost(cost, n_samples=n_samples, classes=classes), False
+    if cost_matrix is not None:
+        return check_cost_matrix(cost_matrix, classes=classes), True
+    return 1 - np.eye(len(classes)), True

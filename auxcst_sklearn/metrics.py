@@ -1,0 +1,279 @@
+"""What predictions cost: metrics and scorers, in the caller's currency."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from .costs import check_cost, check_cost_matrix, frame_labels, label_index
+
+__all__ = ["cost_scorer", "make_cost_scorer", "mean_cost", "savings_score"]
+
+
+def mean_cost(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    cost: ArrayLike | None = None,
+    cost_matrix: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean cost of the predictions: the smaller, the better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+        What each prediction would cost for each sample. Give either `cost` or `cost_matrix`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        What each prediction (column) costs for each true class (row).
+    classes : array-like of shape (n_classes,), default=None
+        Labels of the cost columns, in their order. By default the labels of a DataFrame, else
+        the sorted labels that occur in `y_true` or `y_pred`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights.
+
+    Returns
+    -------
+    float
+        Weighted mean of the costs of the predictions, in the currency of the costs.
+
+    Raises
+    ------
+    ValueError
+        If not exactly one of `cost` and `cost_matrix` is given, shapes do not fit, costs are
+        not finite, or a label is not among the classes.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.metrics import mean_cost
+    >>> mean_cost(["ok", "ok", "bad"], ["ok", "bad", "ok"], cost_matrix=[[0, 9], [1, 0]],
+    ...           classes=["bad", "ok"])
+    3.33...
+    """
+    expected, chosen = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
+    paid = expected[np.arange(len(chosen)), chosen]
+    return float(np.average(paid, weights=_weights(sample_weight, chosen)))
+
+
+def savings_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    cost: ArrayLike | None = None,
+    cost_matrix: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of the bill that is saved against always predicting the one best class.
+
+    1 means that nothing is paid, 0 that a constant prediction would have cost the same.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+        What each prediction would cost for each sample. Give either `cost` or `cost_matrix`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        What each prediction (column) costs for each true class (row).
+    classes : array-like of shape (n_classes,), default=None
+        Labels of the cost columns, as in :func:`mean_cost`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights.
+
+    Returns
+    -------
+    float
+        ``1 - mean cost / mean cost of the best constant prediction``. NaN, with an
+        ``UndefinedMetricWarning``, where the best constant prediction costs nothing or earns.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`mean_cost`.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.metrics import savings_score
+    >>> savings_score([0, 0, 0, 1], [0, 0, 1, 1], cost_matrix=[[0, 1], [8, 0]])
+    0.66...
+    """
+    expected, chosen = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
+    weights = _weights(sample_weight, chosen)
+    constant = np.average(expected, axis=0, weights=weights).min()
+    if constant <= 0:
+        warnings.warn(
+            f"The best constant prediction costs {constant:g} on average; savings are a share of "
+            "a positive cost, so savings_score is NaN here. Compare mean_cost instead.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+        return float("nan")
+    paid = expected[np.arange(len(chosen)), chosen]
+    return float(1 - np.average(paid, weights=weights) / constant)
+
+
+def _sample_costs(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    cost: ArrayLike | None,
+    cost_matrix: ArrayLike | None,
+    classes: ArrayLike | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cost vectors of the samples, and the column that each prediction chose."""
+    if (cost is None) == (cost_matrix is None):
+        given = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
+        raise ValueError(
+            f"Got {given}; expected exactly one: cost= with one row per sample, or cost_matrix= "
+            "with one row per class."
+        )
+    y_true, y_pred = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(y_true, y_pred)
+    if classes is None:
+        classes = frame_labels(cost if cost_matrix is None else cost_matrix)
+    if classes is None:
+        classes = np.unique(np.concatenate([y_true, y_pred]))
+    classes = np.asarray(classes)
+    chosen = label_index(y_pred, classes, name="y_pred")
+    if cost is not None:
+        return check_cost(cost, n_samples=len(y_true), classes=classes), chosen
+    matrix = check_cost_matrix(cost_matrix, classes=classes)
+    return matrix[label_index(y_true, classes, name="y_true")], chosen
+
+
+def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    sample_weight = column_or_1d(sample_weight)
+    check_consistent_length(chosen, sample_weight)
+    return sample_weight
+
+
+class _CostScorer:
+    """Minus the mean cost of ``estimator.predict(X)``, with costs that come per sample.
+
+    Column order comes from the estimator's `classes_`: a fold may lack a class.
+    """
+
+    # What TunedThresholdClassifierCV reads of scikit-learn's own scorers.
+    _score_func = staticmethod(mean_cost)
+    _sign = -1
+    _kwargs: dict[str, Any] = {}
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        cost: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        if cost is None:
+            raise ValueError(
+                "No costs reached cost_scorer; it never falls back to 0/1 costs. For per-sample "
+                "costs call sklearn.set_config(enable_metadata_routing=True) and pass cost= to "
+                "the fit of the search (with error_score='raise', so that this is seen). For "
+                "class-level costs use make_cost_scorer(cost_matrix)."
+            )
+        return -mean_cost(
+            y,
+            estimator.predict(X),
+            cost=cost,
+            classes=estimator.classes_,
+            sample_weight=sample_weight,
+        )
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask every router for `cost`, and for weights where they are passed."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="cost", alias=True)
+        return request
+
+    def __repr__(self) -> str:
+        return "cost_scorer"
+
+
+class _MatrixScorer:
+    """Minus the mean cost of ``estimator.predict(X)`` under a cost matrix."""
+
+    _score_func = staticmethod(mean_cost)
+    _sign = -1
+
+    def __init__(self, cost_matrix: ArrayLike, classes: ArrayLike | None) -> None:
+        self._kwargs = {"cost_matrix": cost_matrix, "classes": classes}
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        costs = dict(self._kwargs)
+        if costs["classes"] is None and frame_labels(costs["cost_matrix"]) is None:
+            costs["classes"] = estimator.classes_
+        return -mean_cost(y, estimator.predict(X), sample_weight=sample_weight, **costs)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask for nothing: the costs are here."""
+        return MetadataRequest(owner=self)
+
+    def __repr__(self) -> str:
+        return "make_cost_scorer(cost_matrix)"
+
+
+cost_scorer = _CostScorer()
+"""Scorer for per-sample costs: minus the mean cost, with ``cost`` asked for by itself.
+
+Under metadata routing it takes the ``cost`` that was passed to the search's ``fit`` or ``score``,
+cut to the rows of each fold. Called directly, ``cost_scorer(estimator, X, y, cost=C)`` needs no
+routing. It raises where no costs reach it.
+"""
+
+
+def make_cost_scorer(cost_matrix: ArrayLike, *, classes: ArrayLike | None = None) -> _MatrixScorer:
+    """Make a scorer for class-level costs; it works with metadata routing off and on.
+
+    Parameters
+    ----------
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes)
+        What each prediction (column) costs for each true class (row).
+    classes : array-like of shape (n_classes,), default=None
+        Labels of the rows and columns. By default the labels of a DataFrame, else the
+        `classes_` of the estimator that is scored.
+
+    Returns
+    -------
+    callable
+        A scorer ``(estimator, X, y, sample_weight=None)`` that returns minus the mean cost, for
+        the ``scoring`` of any search or cross-validation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from auxcst_sklearn.costs import ordinal_cost_matrix
+    >>> from auxcst_sklearn.metrics import make_cost_scorer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> scorer = make_cost_scorer(ordinal_cost_matrix(3, power=2))
+    >>> scores = cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=scorer)
+    >>> round(scores.mean(), 2)
+    np.float64(-0.03)
+    """
+    return _MatrixScorer(cost_matrix, classes)
