@@ -13,12 +13,13 @@ import pickle
 import struct
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import fetch_openml
 
 Parts = tuple[str, ...]
 Raw = tuple[NDArray[np.uint8], NDArray[np.int64], int]
@@ -41,32 +42,33 @@ def naming(path: Path | str) -> Iterator[None]:
 # --- archives -------------------------------------------------------------------------------
 
 
-class Archive:
-    """A tar archive of any compression, seen as a dictionary from file names to members."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+@contextmanager
+def opened_archive(
+    path: Path,
+) -> Iterator[tuple[list[PurePosixPath], Callable[[PurePosixPath], bytes]]]:
+    """Yield the names of the files in a tar archive of any compression, and what reads one."""
+    with ExitStack() as stack:
         with naming(path):
-            self._tar = tarfile.open(path)
-            members = self._tar.getmembers()
-            self.members = {PurePosixPath(m.name).as_posix(): m for m in members if m.isfile()}
-            self._check_end(members)
+            tar = stack.enter_context(tarfile.open(path))
+            members = tar.getmembers()
+            _check_end(path, tar, members)
+        files = {PurePosixPath(member.name): member for member in members if member.isfile()}
 
-    def _check_end(self, members: list[tarfile.TarInfo]) -> None:
-        # tarfile takes an archive cut inside a header for a complete one; compressed ones end
-        # with a checksum, so only plain files need this look at the closing block of zeros.
-        if isinstance(self._tar.fileobj, io.BufferedReader) and members:
-            last = members[-1]
-            end = last.offset_data + math.ceil(last.size / tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
-            if self.path.stat().st_size < end + tarfile.BLOCKSIZE:
-                raise tarfile.ReadError("the end of the archive is missing")
+        def read(name: PurePosixPath) -> bytes:
+            with naming(path):
+                return tar.extractfile(files[name]).read()
 
-    def read(self, name: str) -> bytes:
-        with naming(self.path):
-            return self._tar.extractfile(self.members[name]).read()
+        yield list(files), read
 
-    def close(self) -> None:
-        self._tar.close()
+
+def _check_end(path: Path, tar: tarfile.TarFile, members: list[tarfile.TarInfo]) -> None:
+    # tarfile takes an archive that is cut inside a header for a complete one. Where a compressor
+    # would notice the cut, there is no need to look for the closing block of zeros.
+    if members and isinstance(tar.fileobj, io.BufferedReader):
+        last = members[-1]
+        blocks = math.ceil(last.size / tarfile.BLOCKSIZE) if last.isreg() else 0
+        if path.stat().st_size < last.offset_data + (blocks + 1) * tarfile.BLOCKSIZE:
+            raise tarfile.ReadError("the end of the archive is missing")
 
 
 def archives(home: Path, stem: str) -> list[Path]:
@@ -82,19 +84,21 @@ _MNIST_STEMS = {"train": ("train-images", "train-labels"), "test": ("t10k-images
 
 def read_mnist(home: Path, parts: Parts) -> Raw | None:
     """Read the IDX files of the given parts, compressed or not."""
-    wanted = [(stem, ndim) for part in parts for stem, ndim in zip(_MNIST_STEMS[part], (3, 1))]
-    paths = [_find_idx(home, stem, ndim) for stem, ndim in wanted]
+    kinds = [(stem, ndim) for part in parts for stem, ndim in zip(_MNIST_STEMS[part], (3, 1))]
+    paths = [_find_idx(home, stem, ndim) for stem, ndim in kinds]
     if not any(paths):
         return None
     _check_complete(
-        home, [f"{stem}-idx{n}-ubyte.gz" for (stem, n), p in zip(wanted, paths) if p is None]
+        home, [f"{stem}-idx{n}-ubyte" for (stem, n), path in zip(kinds, paths) if path is None]
     )
-    images = [read_idx(path, 3)[:, np.newaxis] for path in paths[::2]]
-    labels = [read_idx(path, 1)[:, np.newaxis] for path in paths[1::2]]
-    for path, x, y in zip(paths[1::2], images, labels):
-        with naming(path):
-            _check_labels(y, len(x), n_classes=10)
-    return _join(images, labels, n_train=len(images[0]) if "train" in parts else 0)
+    batches = {}
+    for part, image_path, label_path in zip(parts, paths[::2], paths[1::2]):
+        images = _read_idx(image_path, 3)[:, np.newaxis]
+        labels = _read_idx(label_path, 1)[:, np.newaxis]
+        with naming(label_path):
+            _check_labels(labels, len(images), n_classes=10)
+        batches[part] = [(images, labels)]
+    return _join(batches)
 
 
 def _find_idx(home: Path, stem: str, ndim: int) -> Path | None:
@@ -104,7 +108,7 @@ def _find_idx(home: Path, stem: str, ndim: int) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
+def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     """Read an IDX file of unsigned bytes: magic number, big-endian shape, values."""
     with naming(path), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
         magic, expected = stream.read(4), bytes([0, 0, 8, ndim])
@@ -142,25 +146,27 @@ def read_cifar(
     """Read the binary or the python version, as loose files or in the original archive."""
     for version in _VERSIONS[n_classes]:
         names = {part: [f + version.suffix for f in _FILES[n_classes][part]] for part in parts}
+        wanted = sum(names.values(), [])
         for place in (home, home / version.folder, *archives(home, version.archive)):
             batches = {}
-            for name, content in _contents(place, sum(names.values(), [])):
+            for name, content in _contents(place, wanted):
                 with naming(place / name):
                     labels, pixels = version.parse(content, _LABEL_NAMES[n_classes])
                     _check_labels(labels, len(pixels), n_classes, superclass)
                     batches[name] = pixels.reshape(-1, *_PIXELS), labels
             if batches or place.is_file():
-                return _join(place, names, batches)
+                _check_complete(place, [name for name in wanted if name not in batches])
+                return _join({part: [batches[n] for n in names[part]] for part in parts})
     return None
 
 
 def _contents(place: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of those files that are in a folder or anywhere in an archive."""
     if place.is_file():
-        with closing(Archive(place)) as archive:
-            for member in archive.members:
-                if (name := PurePosixPath(member).name) in names:
-                    yield name, archive.read(member)
+        with opened_archive(place) as (members, read):
+            for member in members:
+                if member.name in names:
+                    yield member.name, read(member)
     else:
         for name in names:
             if (place / name).is_file():
@@ -235,14 +241,51 @@ _VERSIONS = {
 }
 
 
+# --- missing files ---------------------------------------------------------------------------
+
+_CIFAR_PAGE = "https://www.cs.toronto.edu/~kriz/cifar.html"
+_REMEDIES = {
+    "MNIST": "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz "
+    "and t10k-labels-idx1-ubyte.gz",
+    "CIFAR-10": f"cifar-10-binary.tar.gz or cifar-10-python.tar.gz, from {_CIFAR_PAGE},",
+    "CIFAR-100": f"cifar-100-binary.tar.gz or cifar-100-python.tar.gz, from {_CIFAR_PAGE},",
+}
+_MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+# Name on OpenML, shape of an image, number of training examples of each class.
+_OPENML = {
+    "MNIST": ("mnist_784", (1, 28, 28), _MNIST_COUNTS),
+    "CIFAR-10": ("CIFAR_10", _PIXELS, [5000] * 10),
+}
+
+
+def missing(data_set: str, home: Path) -> FileNotFoundError:
+    return FileNotFoundError(f"{data_set} is not in {home}. Put {_REMEDIES[data_set]} there.")
+
+
+def download(data_set: str, home: Path, allowed: bool) -> Raw:
+    """Download both parts from OpenML."""
+    if not allowed:
+        raise missing(data_set, home)
+    name, shape, train_counts = _OPENML[data_set]
+    try:
+        X, y = fetch_openml(name, version=1, data_home=home, return_X_y=True, as_frame=False)
+    except OSError as error:
+        raise OSError(f"{missing(data_set, home)} Downloading failed: {error}") from error
+    target, n_train = y.astype(np.int64), sum(train_counts)
+    # The split is by position, so a copy in another order would mix training and test examples.
+    if not np.array_equal(np.bincount(target[:n_train]), train_counts):
+        raise OSError(f"OpenML gives {data_set} in another order. {missing(data_set, home)}")
+    return X.astype(np.uint8).reshape(-1, *shape), target, n_train
+
+
 # --- checks ---------------------------------------------------------------------------------
 
 
-def _check_complete(place: Path, missing: Sequence[str]) -> None:
-    if missing:
+def _check_complete(place: Path, lacking: Sequence[str]) -> None:
+    if lacking:
         raise FileNotFoundError(
-            f"{place} holds a part of the data set, but not {', '.join(missing)}: put the missing "
-            "files beside the others."
+            f"{place} lacks {', '.join(lacking)}: put them beside the other files of the data set, "
+            "or start from a fresh copy of it."
         )
 
 
@@ -258,5 +301,8 @@ def _check_labels(
         raise ValueError("its coarse labels contradict its fine labels")
 
 
-def _join(images: Sequence[NDArray], labels: Sequence[NDArray], n_train: int) -> Raw:
-    return np.concatenate(images), np.concatenate(labels)[:, -1].astype(np.int64), int(n_train)
+def _join(batches: dict[str, list[tuple[NDArray, NDArray]]]) -> Raw:
+    """Concatenate the batches (images, labels) of all parts."""
+    images, labels = zip(*(batch for part in batches.values() for batch in part))
+    n_train = sum(len(images) for images, _ in batches.get("train", []))
+    return np.concatenate(images), np.concatenate(labels)[:, -1].astype(np.int64), n_train

@@ -129,7 +129,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     ...     depth=2, width=32, cost_matrix=cost_matrix, max_epochs=20, random_state=0)
     >>> model = make_pipeline(StandardScaler(), classifier).fit(X_train, y_train)
     >>> model.predict(X_test[:3])
-    array([0, 2, 1])
+    array([2, 0, 1])
     >>> model[-1].predict_cost(model[:-1].transform(X_test[:3])).shape
     (3, 3)
     """

@@ -162,20 +162,47 @@ class Softmin(Loss):
 
 @dataclass(frozen=True)
 class CrossEntropy(Loss):
-    """Cross-entropy on the labels, and the Bayes decision: a softmax times the mean class costs.
+    """Cross-entropy on the labels, and the Bayes decision: class probabilities times mean costs.
 
-    The outputs are logits. The estimated costs are ``softmax(outputs) @ M`` with M the mean
-    training cost vector of each class, so the smallest estimate is the decision of least risk.
+    The outputs are logits. The estimated costs are ``P @ M`` with P the class probabilities and M
+    the mean training cost vector of each class, so the smallest estimate is the decision of
+    least risk.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.0
+        Share of every training label that is spread evenly over all classes. It keeps the
+        network from certainty; the estimated probabilities have it taken out again, exactly,
+        so that they stay probabilities of the labels.
+
+    Raises
+    ------
+    ValueError
+        If `smoothing` is not in [0, 1).
     """
 
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smoothing < 1:
+            raise ValueError(f"smoothing is {self.smoothing!r}; expected a share in [0, 1).")
+
     def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
+        log_p = F.log_softmax(outputs, dim=-1)
         index = label.expand(outputs.shape[:-1]).unsqueeze(-1)
-        return -F.log_softmax(outputs, dim=-1).gather(-1, index).squeeze(-1)
+        loss = -log_p.gather(-1, index).squeeze(-1)
+        if self.smoothing > 0:
+            loss = (1 - self.smoothing) * loss - self.smoothing * log_p.mean(dim=-1)
+        return loss
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Expected cost of each prediction under the softmax of the outputs."""
+        """Expected cost of each prediction under the class probabilities."""
+        p = F.softmax(outputs, dim=-1)
+        if self.smoothing > 0:
+            p = F.relu(p - self.smoothing / p.shape[-1])
+            p = p / p.sum(dim=-1, keepdim=True)
         class_mean = torch.as_tensor(statistics.class_mean, dtype=outputs.dtype)
-        return F.softmax(outputs, dim=-1) @ class_mean.to(outputs.device)
+        return p @ class_mean.to(outputs.device)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Start at the logarithms of the class shares."""

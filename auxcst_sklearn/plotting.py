@@ -1,0 +1,298 @@
+"""Displays: cost against a parameter, the losses of all layers, and where the cost is paid.
+
+They follow scikit-learn's convention: ``from_...`` makes and draws one, ``plot`` draws it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from .costs import frame_labels, label_index
+from .metrics import _sample_costs, _weights
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = ["CostConfusionDisplay", "CostCurveDisplay", "LayerLossDisplay"]
+
+# The colours of Okabe and Ito, which the colour-blind can tell apart, without the pale yellow.
+_COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+_MARKERS = "osD^vPX"
+
+
+class CostCurveDisplay:
+    """Mean cost against a parameter, one curve per value of another.
+
+    Made by :meth:`from_search` or :meth:`from_results`.
+
+    Parameters
+    ----------
+    x_values : list of length n_x
+        Values of the parameter on the x axis: numbers, or texts that are set side by side. A
+        None at the end stands for results without this parameter, shown as a horizontal line.
+    hue_values : list of length n_hue
+        What tells the curves apart; ``[None]`` for a single curve.
+    mean : ndarray of shape (n_hue, n_x)
+        Mean costs; NaN where there is no result.
+    spread : ndarray of shape (n_hue, n_x)
+        Half the height of the band around each mean; NaN where it is unknown.
+    x_name : str
+        Name of the parameter on the x axis.
+    hue_name : str, default=None
+        Title of the legend.
+    y_label : str, default="mean test cost"
+        Label of the y axis.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    lines_ : list of matplotlib Line2D
+        The curves and the horizontal lines.
+    spread_ : list of matplotlib artists
+        Their bands or error bars, where there are any.
+    legend_ : matplotlib Legend or None
+        The legend.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.plotting import CostCurveDisplay
+    >>> runs = [
+    ...     {"alpha": 0.0, "depth": 2, "seed": 0, "test_cost": 1.2},
+    ...     {"alpha": 0.0, "depth": 2, "seed": 1, "test_cost": 1.4},
+    ...     {"alpha": 0.2, "depth": 2, "seed": 0, "test_cost": 0.5},
+    ...     {"alpha": 0.2, "depth": 2, "seed": 1, "test_cost": 1.0},
+    ... ]
+    >>> display = CostCurveDisplay.from_results(runs, x="alpha", y="test_cost", hue="depth")
+    >>> display.x_values, display.mean
+    ([0.0, 0.2], array([[1.3 , 0.75]]))
+    >>> display.ax_.get_ylabel()
+    'mean test cost'
+    """
+
+    def __init__(
+        self,
+        x_values: list,
+        hue_values: list,
+        mean: NDArray,
+        spread: NDArray,
+        *,
+        x_name: str,
+        hue_name: str | None = None,
+        y_label: str = "mean test cost",
+    ) -> None:
+        self.x_values = x_values
+        self.hue_values = hue_values
+        self.mean = mean
+        self.spread = spread
+        self.x_name = x_name
+        self.hue_name = hue_name
+        self.y_label = y_label
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        x: str = "alpha",
+        hue: str | None = "depth",
+        *,
+        where: Mapping[str, Any] | None = None,
+        metric: str | None = None,
+        negate: bool = True,
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> CostCurveDisplay:
+        """Draw what a search found: mean cost and standard deviation over the folds.
+
+        Where further parameters were searched, several candidates share their `x` and `hue`.
+        The one with the smallest mean cost is drawn, unless `where` fixes those parameters.
+        Candidates that failed are left out.
+
+        In a list of grids, a parameter may be missing from some. Candidates without `x` become
+        a horizontal line. For `hue` and `where`, the value of the searched estimator itself
+        counts.
+
+        Parameters
+        ----------
+        search : GridSearchCV or RandomizedSearchCV
+            Fitted search. Its scores must be minus costs, as with
+            :data:`auxcst_sklearn.metrics.cost_scorer`.
+        x : str, default="alpha"
+            Parameter on the x axis. The last component is enough where it is unique: "alpha"
+            finds "costsensitiveauxmlp__alpha". The same holds for `hue` and `where`.
+        hue : str or None, default="depth"
+            Parameter that has a curve for each value; None for a single curve.
+        where : dict, default=None
+            Fixed values of parameters, such as ``{"loss": "softmin"}``.
+        metric : str, default=None
+            Name of the scorer, in a search with several; None for the one it refits by.
+        negate : bool, default=True
+            Whether the costs are minus the scores. False draws the scores as they are.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostCurveDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If a parameter was not searched or its name is ambiguous, if there is no such
+            scorer, or if no candidate remains.
+        """
+        check_is_fitted(search, "cv_results_")
+        score, deviation = _search_scores(search, metric)
+        candidates = search.cv_results_["params"]
+        own = search.estimator.get_params()
+        table = {
+            name: [params.get(name, own.get(name)) for params in candidates]
+            for name in dict.fromkeys(chain.from_iterable(candidates))
+        }
+        x_full = _find_name(x, table, "x")
+        # None is a value where it was searched; elsewhere it says that x was not searched.
+        at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
+        at_hue = _hue_column(table, hue)
+        rows = np.flatnonzero(_meets(table, where) & np.isfinite(score))
+        if not len(rows):
+            raise ValueError(f"No candidate with a finite score meets where={where!r}.")
+
+        def best(rows: NDArray) -> tuple[float, float]:
+            i = rows[score[rows].argmax()]
+            return -score[i] if negate else score[i], deviation[i]
+
+        display = cls(
+            *_summarize(at_x, at_hue, rows, best),
+            x_name=x.rpartition("__")[-1],
+            hue_name=hue and hue.rpartition("__")[-1],
+            y_label="mean test cost" if negate else "mean test score",
+        )
+        return display.plot(ax, **plot_kw)
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Any,
+        x: str,
+        y: str,
+        hue: str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> CostCurveDisplay:
+        """Draw saved runs: mean and standard error over the runs with the same `x` and `hue`.
+
+        Parameters
+        ----------
+        results : DataFrame, list of dict, or dict of columns
+            One record per run, say per seed.
+        x : str
+            Column on the x axis. Records where it is missing, None or NaN become a horizontal
+            line.
+        y : str
+            Column with the cost.
+        hue : str, default=None
+            Column that has a curve for each value; None for a single curve.
+        where : dict, default=None
+            Only records with these values count, e.g. ``{"dataset": "mnist"}``. All others with
+            the same `x` and `hue` are averaged, whatever their other columns hold.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostCurveDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If a column does not exist, costs are not finite numbers, or no record remains.
+        """
+        table = _columns(results)
+        at_x = table[_find_name(x, table, "x")]
+        cost = _finite_column(table[_find_name(y, table, "y")], y)
+        at_hue = _hue_column(table, hue)
+        rows = np.flatnonzero(_meets(table, where))
+        if not len(rows):
+            raise ValueError(f"No record of results meets where={where!r}.")
+
+        def mean_and_error(rows: NDArray) -> tuple[float, float]:
+            runs, n = cost[rows], len(rows)
+            return runs.mean(), runs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+
+        display = cls(
+            *_summarize(at_x, at_hue, rows, mean_and_error),
+            x_name=x,
+            hue_name=hue,
+            y_label=f"mean {y}".replace("_", " "),
+        )
+        return display.plot(ax, **plot_kw)
+
+    @validate_params(
+        {
+            "spread_style": [StrOptions({"band", "bars"}), None],
+            "xscale": [StrOptions({"linear", "log"})],
+            "y_label": [str, None],
+            "legend": ["boolean"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        spread_style: Literal["band", "bars"] | None = "band",
+        xscale: Literal["linear", "log"] = "linear",
+        y_label: str | None = None,
+        legend: bool = True,
+    ) -> CostCurveDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        spread_style : {"band", "bars"} or None, default="band"
+            How the spread is shown; None hides it. Where x is not a number, bands become bars.
+        xscale : {"linear", "log"}, default="linear"
+            Scale of the x axis. A logarithmic one gives zero a place on its left.
+        y_label : str, default=None
+            Label of the y axis, instead of the display's own.
+        legend : bool, default=True
+            Whether to draw the legend, if there is more than one curve to tell apart.
+
+        Returns
+        -------
+        CostCurveDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If `xscale` is "log" and the x axis holds no numbers or negative ones.
+        """
+        ax = self._begin(ax) if False else _axes(ax)
+        return self

@@ -1,0 +1,195 @@
+import io
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auxcst_sklearn.datasets import load_image_folder
+
+Image = pytest.importorskip("PIL.Image")
+
+
+def pixels(seed, height=6, width=5):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def save(file, image):
+    file = Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(image).save(file)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three classes of PNG files, and things that are no images of a class."""
+    root = tmp_path / "images"
+    for seed, name in enumerate(["dog/b.png", "dog/a.PNG", "cat/z.png", "cat-big/c.png"]):
+        save(root / name, pixels(seed))
+    save(root / "cat" / ".hidden.png", pixels(9))
+    save(root / ".hidden" / "a.png", pixels(9))
+    save(root / "loose.png", pixels(9))
+    save(root / "dog" / "deeper" / "a.png", pixels(9))
+    (root / "dog" / "notes.txt").write_text("no image")
+    return root
+
+
+def pack(archive, folder, mode="w", key=None):
+    with tarfile.open(archive, mode) as tar:
+        for file in sorted(folder.rglob("*"), key=key, reverse=key is None):
+            tar.add(file, file.relative_to(folder), recursive=False)
+    return archive
+
+
+def test_reads_class_folders_in_order(folder):
+    bunch = load_image_folder(folder)
+    assert bunch.filenames.tolist() == ["cat/z.png", "cat-big/c.png", "dog/a.PNG", "dog/b.png"]
+    assert bunch.target_names.tolist() == ["cat", "cat-big", "dog"]
+    assert bunch.target.tolist() == [0, 1, 2, 2]
+    assert bunch.images.dtype == np.uint8
+    expected = np.stack([pixels(seed) for seed in (2, 3, 1, 0)]).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(bunch.images, expected)
+    np.testing.assert_array_equal(bunch.data, expected.reshape(4, -1))
+    assert np.shares_memory(bunch.data, bunch.images)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+@pytest.mark.parametrize("key", [None, str])
+def test_archive_equals_folder_whatever_its_order(folder, tmp_path, mode, key):
+    archive = pack(tmp_path / "images.archive", folder, mode, key)
+    expected, bunch = load_image_folder(folder), load_image_folder(archive)
+    np.testing.assert_array_equal(bunch.images, expected.images)
+    np.testing.assert_array_equal(bunch.target, expected.target)
+    np.testing.assert_array_equal(bunch.filenames, expected.filenames)
+
+
+def test_archive_with_leading_dot(folder, tmp_path):
+    with tarfile.open(tmp_path / "dot.tar", "w") as tar:
+        tar.add(folder, ".")
+    bunch = load_image_folder(tmp_path / "dot.tar")
+    np.testing.assert_array_equal(bunch.images, load_image_folder(folder).images)
+
+
+def test_threads_change_nothing(tmp_path):
+    for seed in range(150):  # more than two batches of tasks
+        save(tmp_path / f"class{seed % 3}" / f"{seed:03d}.png", pixels(seed))
+    expected = load_image_folder(tmp_path, n_jobs=1).images
+    np.testing.assert_array_equal(load_image_folder(tmp_path, n_jobs=2).images, expected)
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_subset(tmp_path, kind):
+    root = tmp_path / "root"
+    for seed, part in enumerate(["train", "test"]):
+        save(root / part / "cat" / "a.png", pixels(seed))
+    path = root if kind == "folder" else pack(tmp_path / "root.tar", root)
+    bunch = load_image_folder(path, subset="test")
+    assert bunch.filenames.tolist() == ["test/cat/a.png"]
+    np.testing.assert_array_equal(bunch.images[0], pixels(1).transpose(2, 0, 1))
+    with pytest.raises(FileNotFoundError, match="subset="):
+        load_image_folder(path)
+    with pytest.raises(FileNotFoundError, match="no images in .*valid"):
+        load_image_folder(path, subset="valid")
+
+
+@pytest.mark.parametrize(("image_size", "shape"), [(4, (4, 4)), ((2, 3), (2, 3))])
+def test_resizes(tmp_path, image_size, shape):
+    save(tmp_path / "flat" / "a.png", np.full((8, 4, 3), 7, np.uint8))
+    # Left half black, right half white: in that order after resizing too.
+    halves = np.zeros((5, 12, 3), np.uint8)
+    halves[:, 6:] = 255
+    save(tmp_path / "flat" / "b.png", halves)
+    images = load_image_folder(tmp_path, image_size).images
+    assert images.shape == (2, 3, *shape)
+    assert np.all(images[0] == 7)
+    assert np.all(images[1][..., 0] < 64)
+    assert np.all(images[1][..., -1] > 191)
+
+
+def test_jpeg_and_grey_become_rgb(tmp_path):
+    grey = np.full((8, 8), 100, np.uint8)
+    save(tmp_path / "grey" / "a.jpeg", grey)
+    save(tmp_path / "grey" / "b.JPG", np.stack([grey] * 3, axis=-1))
+    images = load_image_folder(tmp_path).images
+    assert images.shape == (2, 3, 8, 8)
+    assert np.abs(images.astype(int) - 100).max() <= 2
+
+
+def test_different_sizes_need_image_size(folder):
+    save(folder / "dog" / "wide.png", pixels(0, 6, 9))
+    with pytest.raises(ValueError, match=r"sizes differ.*image_size="):
+        load_image_folder(folder)
+    assert load_image_folder(folder, 3).images.shape == (5, 3, 3, 3)
+
+
+@pytest.mark.parametrize("image_size", [0, -1, (4,), (4, 0), (4, 2.5), (1, 2, 3)])
+def test_rejects_image_size(folder, image_size):
+    with pytest.raises(ValueError, match="image_size should be a positive int"):
+        load_image_folder(folder, image_size)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.png"])
+@pytest.mark.parametrize("kept", [0.0, 0.5])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_corrupt_image_is_named(folder, name, kept, n_jobs):
+    file = folder / "elk" / name
+    save(file, pixels(0, 40, 40))
+    content = file.read_bytes()
+    file.write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(ValueError, match=f"elk/{name} cannot be read.*fresh copy"):
+        load_image_folder(folder, 4, n_jobs=n_jobs)
+
+
+def test_sixteen_bits_are_refused(tmp_path):
+    save(tmp_path / "deep" / "a.png", np.full((4, 4), 4096, np.uint16))
+    with pytest.raises(ValueError, match="deep/a.png has more than 8 bits"):
+        load_image_folder(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_truncated_archive_is_named(folder, tmp_path, mode):
+    whole = pack(tmp_path / "whole", folder, mode).read_bytes()
+    archive = tmp_path / "cut.tar"
+    archive.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"cut\.tar cannot be read"):
+        load_image_folder(archive)
+
+
+def test_archive_cut_between_or_inside_headers_is_noticed(folder, tmp_path):
+    content = pack(tmp_path / "whole.tar", folder).read_bytes()
+    with tarfile.open(tmp_path / "whole.tar") as tar:
+        headers = [member.offset for member in tar.getmembers()][1:]
+    archive = tmp_path / "cut.tar"
+    for cut in [*headers, *(header + 100 for header in headers)]:
+        archive.write_bytes(content[:cut])
+        with pytest.raises(ValueError, match=r"cut\.tar cannot be read"):
+            load_image_folder(archive)
+
+
+def test_no_archive(tmp_path):
+    (tmp_path / "images.tar").write_bytes(b"no archive at all" * 100)
+    with pytest.raises(ValueError, match=r"images\.tar cannot be read"):
+        load_image_folder(tmp_path / "images.tar")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_image_folder(tmp_path / "nowhere")
+
+
+def test_empty_archive(tmp_path):
+    with tarfile.open(tmp_path / "empty.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("notes.txt"), io.BytesIO())
+    with pytest.raises(FileNotFoundError, match="no images in"):
+        load_image_folder(tmp_path / "empty.tar")
+
+
+def test_verbose_shows_progress(folder, capsys):
+    load_image_folder(folder, verbose=1)
+    assert "4/4" in capsys.readouterr().err
+    load_image_folder(folder)
+    assert capsys.readouterr().err == ""
+
+
+def test_without_pillow(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ImportError, match=r"pip install auxcst_sklearn\[images\]"):
+        load_image_folder(folder)

@@ -1,0 +1,138 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import TunedThresholdClassifierCV
+
+from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost, savings_score
+
+MATRIX = np.array([[0.0, 1, 2], [3, 0, 4], [5, 6, 0]])
+Y_TRUE = np.array(["a", "b", "c", "c"])
+Y_PRED = np.array(["a", "c", "a", "c"])
+
+
+def test_mean_cost_of_a_matrix():
+    assert mean_cost(Y_TRUE, Y_PRED, cost_matrix=MATRIX) == (0 + 4 + 5 + 0) / 4
+
+
+def test_mean_cost_of_cost_vectors_and_weights():
+    cost = np.arange(12.0).reshape(4, 3)
+    weight = np.array([1, 0, 2, 1])
+
+    found = mean_cost(Y_TRUE, Y_PRED, cost=cost, sample_weight=weight)
+
+    assert found == (1 * 0 + 0 * 5 + 2 * 6 + 1 * 11) / 4
+
+
+def test_mean_cost_matches_labels_of_frames():
+    matrix = pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[
+        list("cab"), list("bca")
+    ]
+    cost = pd.DataFrame({"c": [1.0], "b": [2.0], "a": [3.0]})
+
+    assert mean_cost(Y_TRUE, Y_PRED, cost_matrix=matrix) == 9 / 4
+    assert mean_cost(["a"], ["b"], cost=cost) == 2.0
+
+
+def test_mean_cost_of_classes_in_any_order():
+    order = [2, 0, 1]
+
+    found = mean_cost(
+        Y_TRUE, Y_PRED, cost_matrix=MATRIX[np.ix_(order, order)], classes=["c", "a", "b"]
+    )
+
+    assert found == 9 / 4
+
+
+def test_savings_score():
+    cost = MATRIX[[0, 1, 2, 2]]
+    constant = cost.mean(axis=0).min()
+
+    assert savings_score(Y_TRUE, Y_PRED, cost_matrix=MATRIX) == pytest.approx(1 - 9 / 4 / constant)
+    assert savings_score(Y_TRUE, Y_TRUE, cost=cost) == 1.0
+
+
+def test_savings_score_is_undefined_where_a_constant_costs_nothing():
+    with pytest.warns(UndefinedMetricWarning, match="best constant prediction costs 0"):
+        assert np.isnan(savings_score([0, 0], [0, 1], cost_matrix=[[0, 1], [1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "neither cost nor cost_matrix"),
+        ({"cost": MATRIX, "cost_matrix": MATRIX}, "both cost and cost_matrix"),
+        ({"cost": np.ones((2, 3))}, "cost has 2 rows, but there are 4 samples"),
+        ({"cost_matrix": MATRIX, "classes": ["a", "b", "d"]}, "labels that are not among"),
+        ({"cost_matrix": np.eye(2)}, "but there are 3 classes"),
+        ({"cost_matrix": MATRIX, "sample_weight": [1, 2]}, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_input(arguments, message):
+    for metric in (mean_cost, savings_score):
+        with pytest.raises(ValueError, match=message):
+            metric(Y_TRUE, Y_PRED, **arguments)
+
+
+def test_cost_scorer_takes_the_column_order_from_the_estimator():
+    estimator = DummyClassifier(strategy="constant", constant="c").fit(np.zeros((4, 1)), Y_TRUE)
+    cost = np.array([[1.0, 2.0, 3.0]])
+
+    assert cost_scorer(estimator, [[0]], ["a"], cost=cost) == -3.0
+    assert make_cost_scorer(MATRIX)(estimator, [[0]], ["a"]) == -2.0
+
+
+def test_cost_scorer_never_falls_back_to_zero_one_costs():
+    estimator = DummyClassifier().fit([[0], [0]], [0, 1])
+
+    with pytest.raises(ValueError, match="No costs reached cost_scorer.*enable_metadata_routing"):
+        cost_scorer(estimator, [[0]], [0])
+
+
+def test_scorers_take_weights():
+    estimator = DummyClassifier(strategy="constant", constant=0).fit([[0], [0]], [0, 1])
+    matrix = [[0, 1], [8, 0]]
+    weight = [3, 1]
+
+    assert make_cost_scorer(matrix)(estimator, [[0], [0]], [0, 1], sample_weight=weight) == -2.0
+    cost = np.array(matrix)
+    assert cost_scorer(estimator, [[0], [0]], [0, 1], cost=cost, sample_weight=weight) == -2.0
+
+
+def test_make_cost_scorer_with_named_classes():
+    estimator = DummyClassifier(strategy="constant", constant="a").fit([[0], [0]], ["a", "c"])
+
+    scorer = make_cost_scorer(MATRIX, classes=["a", "b", "c"])
+
+    assert scorer(estimator, [[0]], ["c"]) == -5.0
+
+
+@pytest.mark.parametrize("scorer", [cost_scorer, make_cost_scorer(MATRIX)], ids=repr)
+@pytest.mark.parametrize("routing", [False, True])
+def test_scorers_pickle_and_declare_what_they_ask_for(scorer, routing):
+    with sklearn.config_context(enable_metadata_routing=routing):
+        asked = pickle.loads(pickle.dumps(scorer)).get_metadata_routing().score.requests
+
+    assert asked == ({"cost": True} if scorer is cost_scorer else {})
+
+
+def test_tuned_threshold_with_a_cost_matrix():
+    random = np.random.RandomState(0)
+    y = random.randint(2, size=400)
+    X = y[:, None] + random.normal(size=(400, 1))
+    matrix = np.array([[0, 1], [20, 0]])
+
+    plain = LogisticRegression().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tuned = TunedThresholdClassifierCV(clone(plain), scoring=make_cost_scorer(matrix)).fit(X, y)
+
+    costs = [mean_cost(y, model.predict(X), cost_matrix=matrix) for model in (tuned, plain)]
+    assert costs[0] < 0.7 * costs[1]
