@@ -104,7 +104,14 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
             self._validate_params()
             resume = self.warm_start and hasattr(self, "net_")
             return self._fit(
-                X, y, cost, sample_weight, self.classes, resume, epochs=self.max_epochs
+                X,
+                y,
+                cost,
+                sample_weight,
+                self.classes,
+                resume,
+                epochs=self.max_epochs,
+                hold_out=self.early_stopping,
             )
 
     def partial_fit(
@@ -158,7 +165,9 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
                     "classes must be passed at the first call to partial_fit: all labels that "
                     "can ever occur, in classes= here or in the constructor."
                 )
-            return self._fit(X, y, cost, sample_weight, named, resume, epochs=1)
+            return self._fit(
+                X, y, cost, sample_weight, named, resume, epochs=1, hold_out=False
+            )
 
     def _fit(
         self,
@@ -169,6 +178,7 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None,
         resume: bool,
         epochs: int,
+        hold_out: bool,
     ) -> BaseCostSensitiveNet:
         if not resume:
             self._random_state = check_random_state(self.random_state)
@@ -184,7 +194,7 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
         rows = self._make_rows(data, scale)
         if not resume:
             self._pretrain(rows)
-        split = self._split(data.label) if self.early_stopping and epochs > 1 else None
+        split = self._split(data.label) if hold_out else None
         self.net_.seed(self._draw_seed())
         with self.net_.unchanged_on_error():
             self.net_.fit_rows(

@@ -246,7 +246,11 @@ class CostNet(NeuralNet):
             parameters = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=parameters, batch=batch, training=True)
         self.optimizer_.step()
-        return {"loss": loss, "y_pred": outputs[-1], "sums": losses.detach() * len(x)}
+        return {
+            "loss": loss.detach(),
+            "y_pred": outputs[-1].detach(),
+            "sums": losses.detach() * len(x),
+        }
 
     @torch.no_grad()
     def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:

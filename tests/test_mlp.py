@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits, make_classification
+from sklearn.utils import check_random_state
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn.losses import OneSided
+
+MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(
+        300, n_features=6, n_informative=5, n_redundant=0, n_classes=3, random_state=0
+    )
+
+
+def small(**parameters):
+    defaults = {"depth": 3, "width": 8, "max_epochs": 3, "random_state": 0, "device": "cpu"}
+    return CostSensitiveAuxMLP(**{**defaults, **parameters})
+
+
+def raw_loop(X, label, cost, *, seed, alpha, epochs, size):
+    """The same training, written by hand: a plain loop over an nn.Sequential and its heads."""
+    random_state = check_random_state(seed)
+    init_seed, train_seed = (random_state.randint(np.iinfo(np.int32).max) for _ in range(2))
+    with torch.random.fork_rng():
+        torch.manual_seed(init_seed)
+        layers = [nn.Linear(X.shape[1], 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)]
+        heads = [nn.Linear(8, 3), nn.Linear(8, 3)] if alpha else []
+    row_minimum = cost.min(axis=1)
+    above = cost - row_minimum[:, None]
+    cost = (cost - row_minimum.mean()) / above[above > 0].mean()
+    with torch.no_grad():
+        for layer in [layers[-1], *heads]:
+            layer.bias.copy_(torch.from_numpy(cost.mean(axis=0)))
+    parameters = [p for layer in layers + heads for p in layer.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=1e-2, fused=True)
+    generator = torch.Generator().manual_seed(train_seed)
+    X, cost = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(cost.astype(np.float32))
+    for _ in range(epochs):
+        for batch in torch.randperm(len(X), generator=generator).split(size):
+            hidden, outputs = X[batch], []
+            for i, layer in enumerate(layers[:-1]):
+                hidden = torch.relu(layer(hidden))
+                if alpha and i < 2:
+                    outputs.append(heads[i](hidden))
+            outputs.append(layers[-1](hidden))
+            losses = [OneSided()(r, cost[batch], None).mean() for r in outputs]
+            loss = sum(weight * part for weight, part in zip([alpha, alpha], losses)) + losses[-1]
+            optimizer.zero_grad()
+            (loss if alpha else losses[-1]).backward()
+            optimizer.step()
+    return layers, heads
+
+
+def weights(layers):
+    return [p.detach().numpy() for layer in layers for p in layer.parameters()]
+
+
+def linear_layers(estimator):
+    module = estimator.net_.module_
+    return [*(layer[0] for layer in module.hidden.values()), module.output]
+
+
+def test_alpha_zero_is_the_network_without_heads_bit_for_bit(data):
+    X, y = data
+    layers, _ = raw_loop(X, y, MATRIX[y], seed=0, alpha=0, epochs=3, size=9)
+
+    estimator = small(alpha=0, batch_size=9, cost_matrix=MATRIX).fit(X, y)
+
+    assert estimator.hidden_layers_ == []
+    for found, expected in zip(weights(linear_layers(estimator)), weights(layers), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_heads_are_trained_as_by_hand(data):
+    X, y = data
+    layers, heads = raw_loop(X, y, MATRIX[y], seed=0, alpha=0.4, epochs=3, size=9)
+
+    estimator = small(alpha=0.4, batch_size=9, cost_matrix=MATRIX).fit(X, y)
+
+    trained = [*linear_layers(estimator), *estimator.net_.module_.heads.values()]
+    for found, expected in zip(weights(trained), weights(layers + heads), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_every_hidden_layer_but_the_last_has_a_head(data):
+    estimator = small(depth=4, width=[8, 7, 6, 5]).fit(*data)
+
+    assert estimator.hidden_layers_ == ["hidden1", "hidden2", "hidden3"]
+    shapes = [head.weight.shape for head in estimator.net_.module_.heads.values()]
+    assert shapes == [(3, 8), (3, 7), (3, 6)]
+
+
+def test_depth_one_has_no_head(data):
+    estimator = small(depth=1, alpha=0.5).fit(*data)
+
+    assert estimator.hidden_layers_ == []
+    assert len(list(estimator.staged_predict(data[0]))) == 1
+
+
+def test_one_alpha_per_layer(data):
+    estimator = small(alpha=[0.0, 0.7]).fit(*data)
+
+    assert estimator.hidden_layers_ == ["hidden2"]
+    assert estimator.net_.criterion_.head_weights.tolist() == pytest.approx([0.7, 1.0])
+
+
+def test_history_has_the_loss_of_every_layer(data):
+    estimator = small(alpha=[0.3, 0.5], max_epochs=4).fit(*data)
+
+    assert [record["epoch"] for record in estimator.history_] == [1, 2, 3, 4]
+    for record in estimator.history_:
+        total = 0.3 * record["train_loss_hidden1"] + 0.5 * record["train_loss_hidden2"]
+        total += record["train_loss_output"]
+        assert record["train_loss"] == pytest.approx(total)
+    assert estimator.history_[-1]["train_loss"] < estimator.history_[0]["train_loss"]
+
+
+def test_heads_may_learn_another_loss(data):
+    estimator = small(loss="cross_entropy", aux_loss="squared").fit(*data)
+
+    hidden, _, output = estimator.staged_predict_cost(data[0])
+    np.testing.assert_allclose(output.sum(axis=1), 2, rtol=1e-5)  # 0/1 costs times probabilities
+    assert not np.allclose(hidden.sum(axis=1), 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": [0.1]}, r"alpha=\[0.1\] has 1 values; expected one number, or 2"),
+        ({"alpha": [0.1, -0.2]}, r"alpha holds -0.2; expected each value"),
+        ({"alpha": -0.1}, "'alpha' parameter of CostSensitiveAuxMLP .* Got -0.1"),
+        ({"alpha": [0.1, np.nan]}, "alpha holds nan"),
+        ({"alpha": ["x", "y"]}, "alpha holds 'x'"),
+        ({"width": [8, 8]}, r"width=\[8, 8\] has 2 values; expected one number, or 3"),
+        ({"width": [8, 0, 8]}, "width holds 0"),
+        ({"width": 0}, "'width' parameter"),
+        ({"depth": 0}, r"'depth' parameter .* range \[1, inf\).* Got 0"),
+        ({"activation": "step"}, "'activation' parameter .* Got 'step'"),
+        ({"dropout": 1.0}, "'dropout' parameter"),
+        ({"loss": "hinge"}, "'loss' parameter .* Got 'hinge'"),
+        ({"optimizer": "adamm"}, "'optimizer' parameter .* Got 'adamm'"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        small(**parameters).fit(*data)
+
+
+def test_costs_are_lower_than_those_of_the_cost_blind_network():
+    X, y = load_digits(return_X_y=True)
+    cost = np.random.RandomState(0).lognormal(sigma=2, size=(10, 10)) * (1 - np.eye(10))
+    train, test = np.arange(0, 1797, 2), np.arange(1, 1797, 2)
+    bills = []
+    for cost_matrix in (cost, None):
+        estimator = CostSensitiveAuxMLP(
+            depth=2, width=64, max_epochs=20, cost_matrix=cost_matrix, random_state=0
+        )
+        y_pred = estimator.fit(X[train] / 16, y[train]).predict(X[test] / 16)
+        bills.append(cost[y[test], y_pred].mean())
+
+    assert bills[0] < 0.8 * bills[1]

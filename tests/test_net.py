@@ -1,0 +1,234 @@
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.datasets import make_classification
+from skorch.callbacks import Callback, GradientNormClipping, LRScheduler
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn._net import Batches, Rows, as_tensor, check_finite, seeded
+
+X = np.arange(12, dtype=np.float32).reshape(6, 2)
+LABEL = np.array([0, 1, 2, 2, 1, 0])
+COST = np.arange(18, dtype=np.float64).reshape(6, 3)
+MATRIX = np.arange(9, dtype=np.float64).reshape(3, 3)
+
+
+@pytest.fixture
+def data():
+    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
+
+
+def small(**parameters):
+    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0}
+    return CostSensitiveAuxMLP(**{**defaults, **parameters})
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_batch_keeps_each_row_with_its_label_cost_and_weight(kind, per_class):
+    weight = np.arange(6, dtype=np.float64)
+    rows = Rows(
+        kind(X), LABEL, MATRIX if per_class else COST, weight, per_class=per_class, device="cpu"
+    )
+    index = torch.tensor([4, 0, 3])
+
+    x, target = rows[index]
+
+    np.testing.assert_array_equal(x.numpy(), X[index])
+    np.testing.assert_array_equal(target.label.numpy(), LABEL[index])
+    np.testing.assert_array_equal(target.weight.numpy(), weight[index])
+    np.testing.assert_array_equal(
+        target.cost.numpy(), MATRIX[LABEL[index]] if per_class else COST[index]
+    )
+
+
+def test_dense_rows_share_the_memory_of_x():
+    rows = Rows(X, LABEL, COST, None, per_class=False, device="cpu")
+
+    assert rows.X.data_ptr() == X.ctypes.data
+
+
+def test_read_only_arrays_are_copied():
+    frozen = X.copy()
+    frozen.flags.writeable = False
+
+    assert as_tensor(frozen).data_ptr() != frozen.ctypes.data
+    np.testing.assert_array_equal(as_tensor(frozen).numpy(), X)
+
+
+def test_batches_pass_over_every_row_once():
+    rows = Rows(X, LABEL, COST, None, per_class=False, device="cpu")
+
+    def order(batches):
+        return np.concatenate([x[:, 0].numpy() for x, _ in batches]).tolist()
+
+    assert order(Batches(rows, 4)) == X[:, 0].tolist()
+    shuffled = Batches(rows, 4, torch.Generator().manual_seed(0))
+    first, second = order(shuffled), order(shuffled)
+    assert sorted(first) == sorted(second) == X[:, 0].tolist()
+    assert first != second
+    assert order(Batches(rows, 4, torch.Generator().manual_seed(0))) == first
+
+
+def test_seeded_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+
+    with seeded(3):
+        first = torch.rand(4)
+    with seeded(3):
+        second = torch.rand(4)
+
+    assert torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_check_finite():
+    check_finite([1.0, 2.0])
+    for value in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="Lower learning_rate.*StandardScaler"):
+            check_finite([1.0, value])
+
+
+class Recorder(Callback):
+    def __init__(self):
+        self.events = []
+
+    def on_batch_end(self, net, batch, training, loss, y_pred, **kwargs):
+        self.events.append(("batch", training, len(batch[0]), y_pred.shape, float(loss)))
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        self.events.append(("gradient", all(p.grad is not None for _, p in named_parameters)))
+
+    def on_epoch_end(self, net, **kwargs):
+        self.events.append(("epoch", net.history[-1, "train_loss"]))
+
+
+def test_callbacks_hear_of_batches_gradients_and_epochs(data):
+    recorder = Recorder()
+
+    small(callbacks=[recorder], batch_size=150, max_epochs=1).fit(*data)
+
+    kinds = [event[0] for event in recorder.events]
+    assert kinds == ["gradient", "batch", "gradient", "batch", "epoch"]
+    assert recorder.events[0] == ("gradient", True)
+    assert recorder.events[1][1:4] == (True, 150, (150, 3))
+    mean = (150 * recorder.events[1][4] + 50 * recorder.events[3][4]) / 200
+    assert recorder.events[4][1] == pytest.approx(mean)
+
+
+class StopAfter(Callback):
+    def __init__(self, error):
+        self.error = error
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(net.history) == 2:
+            raise self.error
+
+
+def test_a_callback_may_stop_the_training(data):
+    estimator = small(callbacks=[StopAfter(KeyboardInterrupt())], max_epochs=5).fit(*data)
+
+    assert len(estimator.history_) == 2
+    assert estimator.predict(data[0]).shape == (200,)
+
+
+def test_an_interrupt_by_the_user_gets_through(data, monkeypatch):
+    estimator = small().fit(*data)
+    before = estimator.predict_cost(data[0])
+
+    def interrupted(self):
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Batches, "__iter__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(*data)
+    monkeypatch.undo()
+
+    np.testing.assert_array_equal(estimator.predict_cost(data[0]), before)
+
+
+def test_skorch_callbacks_work(data):
+    schedule = LRScheduler("StepLR", step_size=1, gamma=0.1)
+    clipping = GradientNormClipping(1e-8)
+
+    estimator = small(callbacks=[schedule, ("clip", clipping)]).fit(*data)
+
+    assert estimator.net_.optimizer_.param_groups[0]["lr"] == pytest.approx(1e-6)
+    assert [record["event_lr"] for record in estimator.history_] == pytest.approx(
+        [1e-3, 1e-4, 1e-5]
+    )
+
+
+def test_net_params_reach_skorch(data):
+    estimator = small(net_params={"optimizer__betas": (0.5, 0.6), "lr": 0.125}).fit(*data)
+
+    group = estimator.net_.optimizer_.param_groups[0]
+    assert group["betas"] == (0.5, 0.6)
+    assert group["lr"] == 0.125
+    with pytest.raises(ValueError, match="optimiser__betas"):
+        small(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)
+
+
+def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
+    X, y = data
+    cost = np.random.RandomState(0).uniform(size=(200, 3))
+    estimator = small(
+        early_stopping=True, patience=3, max_epochs=60, learning_rate=0.05, validation_fraction=0.3
+    ).fit(X, y, cost=cost)
+
+    costs = [record["valid_cost"] for record in estimator.history_]
+    best = int(np.argmin(costs))
+    assert best < len(costs) - 1 == best + 3 < 59
+    shorter = small(
+        early_stopping=True,
+        patience=60,
+        max_epochs=best + 1,
+        learning_rate=0.05,
+        validation_fraction=0.3,
+    ).fit(X, y, cost=cost)
+    np.testing.assert_array_equal(estimator.predict_cost(X), shorter.predict_cost(X))
+
+
+def test_held_out_cost_is_the_mean_cost_in_currency(data):
+    X, y = data
+    cost = np.random.RandomState(0).uniform(50, 90, size=(200, 3))
+    weight = np.random.RandomState(1).uniform(size=200)
+    estimator = small(early_stopping=True, max_epochs=2, patience=5)
+    held_out = []
+
+    class Keep(Callback):
+        def on_epoch_end(self, net, dataset_valid, **kwargs):
+            index = dataset_valid.indices.numpy()
+            choice = net.estimate(X[index].astype(np.float32))[0].argmin(axis=1)
+            paid = cost[index, choice]
+            held_out.append((len(index), np.average(paid, weights=weight[index])))
+
+    estimator.set_params(callbacks=[Keep()]).fit(X, y, cost=cost, sample_weight=weight)
+
+    assert [n for n, _ in held_out] == [20, 20]
+    found = [record["valid_cost"] for record in estimator.history_]
+    assert found == pytest.approx([paid for _, paid in held_out], rel=1e-5)
+
+
+def test_after_training_the_net_holds_no_data(data):
+    estimator = small(early_stopping=True).fit(*data)
+
+    assert estimator.net_.train_split is None
+    assert estimator.net_.callbacks_ == []
+    assert not estimator.net_.module_.training
+
+
+def test_verbose_prints_a_line_per_epoch(data, capsys):
+    small(verbose=1).fit(*data)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "train_loss_hidden1" in lines[0]
+    assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
+
+
+def test_silent_by_default(data, capsys):
+    small().fit(*data)
+
+    assert capsys.readouterr().out == ""

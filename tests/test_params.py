@@ -1,0 +1,82 @@
+from numbers import Real
+
+import numpy as np
+import pytest
+import torch
+from sklearn.utils._param_validation import Interval
+
+from auxcst_sklearn._params import (
+    OPTIMIZERS,
+    check_each,
+    optimizer_arguments,
+    per_layer,
+    resolve_batch_size,
+    resolve_device,
+)
+
+
+def test_per_layer():
+    assert per_layer(3, 2, name="width", layers="layer") == [3, 3]
+    assert per_layer(np.float32(0.5), 2, name="alpha", layers="layer") == [0.5, 0.5]
+    assert per_layer(np.array([1, 2]), 2, name="width", layers="layer") == [1, 2]
+    assert per_layer([], 0, name="alpha", layers="layer") == []
+    with pytest.raises(ValueError, match=r"width=\(1, 2, 3\) has 3 values; .* one per layer"):
+        per_layer((1, 2, 3), 2, name="width", layers="layer")
+
+
+def test_check_each():
+    interval = Interval(Real, 0, 1, closed="left")
+
+    check_each([0.0, 0.5], name="beta", interval=interval)
+    with pytest.raises(ValueError, match="beta holds 1.0; expected each value to be a float in"):
+        check_each([0.0, 1.0], name="beta", interval=interval)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_steps(name):
+    parameter = torch.nn.Parameter(torch.ones(2))
+    arguments = optimizer_arguments(name, 0.1, "cpu")
+    optimizer = arguments.pop("optimizer")([parameter], lr=0.1, **strip(arguments))
+
+    parameter.sum().backward()
+    optimizer.step()
+
+    assert (parameter < 1).all()
+
+
+def strip(arguments):
+    return {key.removeprefix("optimizer__"): value for key, value in arguments.items()}
+
+
+def test_the_fused_optimizer_is_taken_where_there_is_one():
+    assert optimizer_arguments("adamw", 0.1, "cpu") == {
+        "optimizer": torch.optim.AdamW,
+        "optimizer__weight_decay": 0.1,
+        "optimizer__fused": True,
+    }
+    assert "optimizer__fused" not in optimizer_arguments(torch.optim.Rprop, 0.1, "cpu")
+
+
+@pytest.mark.parametrize("optimizer", [dict, torch.optim.LBFGS])
+def test_classes_that_are_no_optimizer_of_batches(optimizer):
+    with pytest.raises(ValueError, match="not an optimizer that steps once per batch"):
+        optimizer_arguments(optimizer, 0.1, "cpu")
+
+
+def test_resolve_device():
+    assert resolve_device("cpu") == "cpu"
+    assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+    with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
+        resolve_device("gpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_resolve_device_says_what_is_missing():
+    with pytest.raises(ValueError, match="device='cuda:1', but torch sees no such device"):
+        resolve_device("cuda:1")
+
+
+@pytest.mark.parametrize(("n", "size"), [(10, 8), (320, 10), (4096, 128), (10**6, 128)])
+def test_batch_size_grows_with_the_data(n, size):
+    assert resolve_batch_size("auto", n) == size
+    assert resolve_batch_size(50, n) == 50
