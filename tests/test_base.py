@@ -1,0 +1,294 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+from sklearn.metrics import accuracy_score
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn._base import unchanged_on_error
+
+MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def binary():
+    return make_classification(200, n_classes=2, random_state=0)
+
+
+def small(**parameters):
+    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0}
+    return CostSensitiveAuxMLP(**{**defaults, **parameters})
+
+
+def n_epochs(estimator):
+    return len(estimator.history_)
+
+
+# ------------------------------------------------------------------ prediction
+
+
+def test_predict_takes_the_smallest_estimated_cost(data):
+    X, y = data
+    labels = np.array(["x", "y", "z"])
+    estimator = small(cost_matrix=MATRIX).fit(X, labels[y])
+
+    cost = estimator.predict_cost(X)
+
+    assert cost.shape == (200, 3)
+    np.testing.assert_array_equal(estimator.predict(X), labels[cost.argmin(axis=1)])
+    np.testing.assert_array_equal(estimator.decision_function(X), -cost)
+
+
+def test_decision_function_of_two_classes(binary):
+    X, y = binary
+    estimator = small(cost_matrix=[[0, 1], [3, 0]]).fit(X, y)
+
+    cost = estimator.predict_cost(X)
+
+    decision = estimator.decision_function(X)
+    np.testing.assert_array_equal(decision, cost[:, 0] - cost[:, 1])
+    np.testing.assert_array_equal(estimator.predict(X), (decision > 0).astype(int))
+
+
+def test_stages_are_the_heads_from_first_to_output(data):
+    X, y = data
+    estimator = small(depth=3, cost_matrix=MATRIX).fit(X, y)
+    module = estimator.net_.module_
+    scale = estimator.net_.scale
+
+    stages = list(estimator.staged_predict_cost(X))
+
+    assert len(stages) == 3
+    np.testing.assert_array_equal(stages[-1], estimator.predict_cost(X))
+    with torch.no_grad():
+        x = module.hidden["hidden1"](torch.from_numpy(X.astype(np.float32)))
+        first = module.heads["hidden1"](x).double().numpy() * scale.unit + scale.offset
+    np.testing.assert_allclose(stages[0], first, rtol=1e-5, atol=1e-6)
+    for cost, labels in zip(stages, estimator.staged_predict(X)):
+        np.testing.assert_array_equal(labels, cost.argmin(axis=1))
+
+
+def test_estimates_come_in_the_currency_of_the_costs(data):
+    X, y = data
+    euro = small(cost_matrix=MATRIX).fit(X, y).predict_cost(X)
+    cents_and_fee = small(cost_matrix=100 * MATRIX + 7).fit(X, y).predict_cost(X)
+
+    np.testing.assert_allclose(cents_and_fee, 100 * euro + 7, rtol=1e-4, atol=1e-3)
+
+
+def test_regression_estimates_the_expected_cost():
+    """Where X says nothing, the best squared-loss estimate is the mean cost vector."""
+    random = np.random.RandomState(0)
+    cost = random.uniform(10, 20, size=(500, 4))
+    X, y = np.zeros((500, 1)), random.randint(4, size=500)
+
+    estimator = small(loss="squared", max_epochs=60, learning_rate=0.01).fit(X, y, cost=cost)
+
+    np.testing.assert_allclose(estimator.predict_cost(X[:1])[0], cost.mean(axis=0), rtol=0.03)
+
+
+# ----------------------------------------------------------------------- score
+
+
+def test_score_is_minus_the_mean_cost_or_the_accuracy(data):
+    X, y = data
+    cost, weight = np.random.RandomState(0).uniform(size=(2, 200, 3))
+    weight = weight[:, 0]
+    by_matrix, blind = small(cost_matrix=MATRIX).fit(X, y), small().fit(X, y)
+    y_pred = by_matrix.predict(X)
+
+    assert by_matrix.score(X, y) == pytest.approx(-MATRIX[y, y_pred].mean())
+    weighted = np.average(MATRIX[y, y_pred], weights=weight)
+    assert by_matrix.score(X, y, sample_weight=weight) == pytest.approx(-weighted)
+    paid = cost[np.arange(200), blind.predict(X)].mean()
+    assert blind.score(X, y, cost=cost) == pytest.approx(-paid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert blind.score(X, y) == accuracy_score(y, blind.predict(X))
+
+
+def test_score_says_when_it_misses_the_costs_of_the_fit(data):
+    X, y = data
+    estimator = small().fit(X, y, cost=MATRIX[y])
+
+    with pytest.warns(UserWarning, match="none reached score, which returns the accuracy"):
+        assert estimator.score(X, y) == accuracy_score(y, estimator.predict(X))
+
+
+def test_score_of_a_part_that_lacks_a_class(data):
+    X, y = data
+    estimator = small(cost_matrix=MATRIX).fit(X, y)
+    part = y != 1
+
+    found = estimator.score(X[part], y[part])
+
+    assert found == pytest.approx(-MATRIX[y[part], estimator.predict(X[part])].mean())
+
+
+# ------------------------------------------------------ going on with training
+
+
+def test_partial_fit_trains_for_one_epoch(data):
+    X, y = data
+    estimator = small()
+
+    for epoch in (1, 2, 3):
+        estimator.partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
+        assert [record["epoch"] for record in estimator.history_] == list(range(1, epoch + 1))
+
+    losses = [record["train_loss"] for record in estimator.history_]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_partial_fit_of_parts_that_lack_classes(data):
+    X, y = data
+    estimator = small(classes=[0, 1, 2], cost_matrix=MATRIX)
+
+    for k in (0, 1, 2):
+        estimator.partial_fit(X[y == k], y[y == k])
+
+    assert estimator.classes_.tolist() == [0, 1, 2]
+    assert estimator.net_.statistics.weight.tolist() == np.bincount(y).tolist()
+
+
+def test_partial_fit_needs_all_classes_at_its_first_call(data):
+    X, y = data
+    with pytest.raises(ValueError, match="classes must be passed at the first call"):
+        small().partial_fit(X, y)
+
+    estimator = small().partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"classes=\[0, 1\] differs from the classes_"):
+        estimator.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="not among the classes"):
+        estimator.partial_fit(X, y + 1)
+    assert n_epochs(estimator.partial_fit(X, y)) == 2
+
+
+def test_partial_fit_keeps_the_unit_of_the_first_call(data):
+    X, y = data
+    estimator = small().partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
+    scale = estimator.net_.scale
+
+    estimator.partial_fit(X, y, cost=1000 * MATRIX[y])
+
+    assert estimator.net_.scale == scale
+
+
+def test_warm_start_goes_on(data):
+    X, y = data
+    estimator = small(warm_start=True).fit(X, y)
+    first = estimator.net_
+
+    estimator.fit(X, y)
+
+    assert estimator.net_ is first
+    assert n_epochs(estimator) == 6
+    assert n_epochs(estimator.set_params(warm_start=False).fit(X, y)) == 3
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_diverging_training_leaves_net_and_estimator_as_they_were(data, method):
+    X, y = data
+    estimator = small(warm_start=True).fit(X, y)
+    before = dict(vars(estimator))
+    cost = estimator.predict_cost(X)
+    moments = [s["exp_avg"].clone() for s in estimator.net_.optimizer_.state.values()]
+
+    with pytest.raises(ValueError, match="loss became infinite or NaN.*learning_rate"):
+        getattr(estimator, method)(X * 1e37, y)
+
+    assert vars(estimator) == before
+    np.testing.assert_array_equal(estimator.predict_cost(X), cost)
+    for state, moment in zip(estimator.net_.optimizer_.state.values(), moments, strict=True):
+        assert torch.equal(state["exp_avg"], moment)
+    assert len(estimator.net_.history) == 3
+    assert n_epochs(getattr(estimator, method)(X, y)) == (6 if method == "fit" else 4)
+
+
+def test_unchanged_on_error():
+    estimator = small()
+    before = dict(vars(estimator))
+
+    def fail():
+        with unchanged_on_error(estimator):
+            estimator.depth = 7
+            estimator.new_ = 1
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert vars(estimator) == before
+
+
+# --------------------------------------------------------------- held-out rows
+
+
+def split_of(estimator, label):
+    estimator._random_state = np.random.RandomState(0)
+    return estimator._split(np.asarray(label))
+
+
+def test_split_is_stratified():
+    label = np.repeat([0, 1, 2], [100, 60, 40])
+
+    train, valid = split_of(small(validation_fraction=0.2), label)
+
+    assert sorted([*train, *valid]) == list(range(200))
+    assert np.bincount(label[valid]).tolist() == [20, 12, 8]
+
+
+@pytest.mark.parametrize("label", [[0] * 20 + [1], [0, 1, 2, 3], [0, 1]])
+def test_split_of_rare_classes(label):
+    train, valid = split_of(small(), label)
+
+    assert len(valid) == max(1, round(len(label) / 10))
+    assert sorted([*train, *valid]) == list(range(len(label)))
+
+
+# -------------------------------------------------------------- sample weights
+
+
+def test_rows_of_weight_zero_change_nothing(data):
+    X, y = data
+    weight = np.ones(200)
+    weight[150:] = 0
+    noise = np.vstack([X[:150], 1e3 * X[150:]])
+
+    weighted = small(cost_matrix=MATRIX).fit(noise, y, sample_weight=weight)
+
+    plain = small(cost_matrix=MATRIX).fit(X[:150], y[:150])
+    np.testing.assert_allclose(weighted.predict_cost(X), plain.predict_cost(X), rtol=1e-5)
+
+
+def test_weights_and_repeated_rows_agree_in_a_full_batch(data):
+    X, y = data
+    weight = np.random.RandomState(0).randint(1, 4, size=200)
+    full = {"batch_size": 10_000, "cost_matrix": MATRIX, "max_epochs": 20}
+
+    weighted = small(**full).fit(X, y, sample_weight=weight)
+
+    repeated = small(**full).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(
+        weighted.predict_cost(X), repeated.predict_cost(X), rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.zeros(200), "zero"),
+        (-np.ones(200), "[Nn]egative"),
+        (np.full(200, np.nan), "NaN"),
+        (np.ones(7), "sample_weight"),
+    ],
+)
+def test_bad_weights(data, weight, message):
+    with pytest.raises(ValueError, match=message):
+        small().fit(*data, sample_weight=weight)

@@ -1,0 +1,39 @@
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import auxcst_sklearn
+
+
+def test_public_names():
+    assert set(auxcst_sklearn.__all__) <= set(dir(auxcst_sklearn))
+    for name in auxcst_sklearn.__all__:
+        assert getattr(auxcst_sklearn, name) is not None
+
+
+def test_version_is_that_of_the_metadata():
+    assert auxcst_sklearn.__version__ == version("auxcst_sklearn")
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match="has no attribute 'CostSensitiveForest'"):
+        auxcst_sklearn.CostSensitiveForest  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import auxcst_sklearn", {"torch", "sklearn", "skorch", "matplotlib"}),
+        ("from auxcst_sklearn.costs import cost_vectors", {"torch", "skorch"}),
+        ("from auxcst_sklearn import CostSensitiveAuxMLP", {"skorch", "matplotlib", "PIL"}),
+    ],
+)
+def test_imports_are_lazy(statement, absent):
+    code = f"{statement}; import sys; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert absent.isdisjoint(loaded)
