@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test test-oldest bench-digits lint format docs clean
 
 help:
 	@echo "make demo    tune a cost-sensitive network on digits: table and plot in $(OUT)/"
 	@echo "make test    lint, then run all tests"
+	@echo "make test-oldest  run the tests with the oldest supported releases"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -27,9 +28,18 @@ demo: $(VENV)/installed-plot
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2
 
+# Only on request: the oldest torch comes in one build, with several GB of GPU libraries.
+test-oldest:
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt ".[test]"
+	$(VENV)-oldest/bin/python -m pytest --numprocesses 2
+
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+bench-digits: $(VENV)/installed-plot
+	$(BIN)/python benchmarks/bench_digits.py
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

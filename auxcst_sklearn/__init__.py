@@ -7,16 +7,25 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._bayes import BayesMinimumRiskClassifier
+    from ._csae import CSAEPretrainedMLP
     from ._mlp import CostSensitiveAuxMLP
 
 __version__ = version("auxcst_sklearn")
 
 # Estimators load on first use: torch and scikit-learn take seconds, and `costs` needs no torch.
 _HOME = {
+    "BayesMinimumRiskClassifier": "_bayes",
+    "CSAEPretrainedMLP": "_csae",
     "CostSensitiveAuxMLP": "_mlp",
 }
 
-__all__ = ["CostSensitiveAuxMLP", "__version__"]
+__all__ = [
+    "BayesMinimumRiskClassifier",
+    "CSAEPretrainedMLP",
+    "CostSensitiveAuxMLP",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -48,15 +48,16 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Number of hidden layers.
     width : int or array-like of shape (depth,), default=256
         Neurons of each hidden layer.
-    beta : float or array-like of shape (depth,), default=0.1
-        Weight of the costs in the pretraining of each layer, in [0, 1]. Costs are in units of
-        the mean cost above each row's minimum. 0 is the ordinary stacked denoising auto-encoder.
+    beta : float or array-like of shape (depth,), default=0.9
+        Weight of the costs in the pretraining of each layer, in [0, 1], in units of the mean cost
+        above each row's minimum. 0 is the ordinary stacked denoising auto-encoder. With many
+        inputs the sum of their cross-entropies is large, and costs count only near 1.
     corruption : float or array-like of shape (depth,), default=0.25
         Masking noise in the pretraining of each layer: the probability of setting an input to
         0, in [0, 1).
     pretrain_epochs : int, default=10
         Number of passes over the training set for each layer; 0 for no pretraining.
-    pretrain_learning_rate : float, default=1e-3
+    pretrain_learning_rate : float, default=1e-2
         Step size of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
         are those of the training.
     loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
@@ -180,11 +181,11 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         self,
         depth: int = 3,
         width: int | Sequence[int] = 256,
-        beta: float | Sequence[float] = 0.1,
+        beta: float | Sequence[float] = 0.9,
         corruption: float | Sequence[float] = 0.25,
         pretrain_epochs: int = 10,
         *,
-        pretrain_learning_rate: float = 1e-3,
+        pretrain_learning_rate: float = 1e-2,
         loss: str | Loss = "one_sided",
         dropout: float = 0.0,
         cost_matrix: ArrayLike | None = None,
@@ -238,20 +239,20 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         return X
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[SigmoidStack, list[float]]:
-        width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
-        check_each(width, name="width", interval=_WIDTH)
+        width = self._per_layer("width", _WIDTH)
         module = SigmoidStack(self.input_range_, n_outputs, width=width, dropout=self.dropout)
         return module, []
+
+    def _per_layer(self, name: str, interval: Interval) -> list:
+        values = per_layer(getattr(self, name), self.depth, name=name, layers="hidden layer")
+        check_each(values, name=name, interval=interval)
+        return values
 
     def _pretrain(self, rows: Dataset) -> None:
         from ._net import seeded
 
-        beta = per_layer(self.beta, self.depth, name="beta", layers="hidden layer")
-        check_each(beta, name="beta", interval=_BETA)
-        corruption = per_layer(
-            self.corruption, self.depth, name="corruption", layers="hidden layer"
-        )
-        check_each(corruption, name="corruption", interval=_CORRUPTION)
+        beta = self._per_layer("beta", _BETA)
+        corruption = self._per_layer("corruption", _CORRUPTION)
         stack = self.net_.module_.eval()  # the layers below must not drop neurons
         self.pretrain_history_ = {}
         for i, (name, (encoder, *_)) in enumerate(stack.hidden.items()):

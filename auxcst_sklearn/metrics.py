@@ -162,16 +162,34 @@ def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray 
     return sample_weight
 
 
-class _CostScorer:
-    """Minus the mean cost of ``estimator.predict(X)``, with costs that come per sample.
+class _Scorer:
+    """Minus the mean cost of ``estimator.predict(X)``.
 
-    Column order comes from the estimator's `classes_`: a fold may lack a class.
+    Column order comes from the estimator's `classes_`, not from y: a fold may lack a class.
     """
 
     # What TunedThresholdClassifierCV reads of scikit-learn's own scorers.
     _score_func = staticmethod(mean_cost)
     _sign = -1
     _kwargs: dict[str, Any] = {}
+
+    metadata: tuple[str, ...] = ()
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Tell routers which metadata to pass on."""
+        request = MetadataRequest(owner=self)
+        for name in self.metadata:
+            request.score.add_request(param=name, alias=True)
+        return request
+
+    # The name that scikit-learn 1.6 reads.
+    _get_metadata_request = get_metadata_routing
+
+
+class _CostScorer(_Scorer):
+    """The scorer for costs that come per sample."""
+
+    metadata = ("cost",)
 
     def __call__(
         self,
@@ -197,21 +215,12 @@ class _CostScorer:
             sample_weight=sample_weight,
         )
 
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Ask every router for `cost`, and for weights where they are passed."""
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="cost", alias=True)
-        return request
-
     def __repr__(self) -> str:
         return "cost_scorer"
 
 
-class _MatrixScorer:
-    """Minus the mean cost of ``estimator.predict(X)`` under a cost matrix."""
-
-    _score_func = staticmethod(mean_cost)
-    _sign = -1
+class _MatrixScorer(_Scorer):
+    """The scorer for the costs of a matrix."""
 
     def __init__(self, cost_matrix: ArrayLike, classes: ArrayLike | None) -> None:
         self._kwargs = {"cost_matrix": cost_matrix, "classes": classes}
@@ -228,10 +237,6 @@ class _MatrixScorer:
         if costs["classes"] is None and frame_labels(costs["cost_matrix"]) is None:
             costs["classes"] = estimator.classes_
         return -mean_cost(y, estimator.predict(X), sample_weight=sample_weight, **costs)
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Ask for nothing: the costs are here."""
-        return MetadataRequest(owner=self)
 
     def __repr__(self) -> str:
         return "make_cost_scorer(cost_matrix)"

@@ -1,35 +1,21 @@
-"""Displays: cost against a parameter, the losses of all layers, and where the cost is paid.
-
-They follow scikit-learn's convention: ``from_...`` makes and draws one, ``plot`` draws it again.
-"""
+"""CostCurveDisplay: cost against a parameter, a curve per value of another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, column_or_1d
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions, validate_params
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from .costs import frame_labels, label_index
-from .metrics import _sample_costs, _weights
+from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
+from ._results import columns, find_name, finite_column, hue_column, meets, search_scores, summarize
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-
-__all__ = ["CostConfusionDisplay", "CostCurveDisplay", "LayerLossDisplay"]
-
-# The colours of Okabe and Ito, which the colour-blind can tell apart, without the pale yellow.
-_COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-_MARKERS = "osD^vPX"
 
 
 class CostCurveDisplay:
@@ -159,27 +145,30 @@ class CostCurveDisplay:
             scorer, or if no candidate remains.
         """
         check_is_fitted(search, "cv_results_")
-        score, deviation = _search_scores(search, metric)
+        score, deviation = search_scores(search, metric)
         candidates = search.cv_results_["params"]
         own = search.estimator.get_params()
         table = {
             name: [params.get(name, own.get(name)) for params in candidates]
             for name in dict.fromkeys(chain.from_iterable(candidates))
         }
-        x_full = _find_name(x, table, "x")
+        x_full = find_name(x, table, "x")
         # None is a value where it was searched; elsewhere it says that x was not searched.
         at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
-        at_hue = _hue_column(table, hue)
-        rows = np.flatnonzero(_meets(table, where) & np.isfinite(score))
+        at_hue = hue_column(table, hue)
+        rows = np.flatnonzero(meets(table, where) & np.isfinite(score))
         if not len(rows):
-            raise ValueError(f"No candidate with a finite score meets where={where!r}.")
+            raise ValueError(
+                f"No candidate with a finite score meets where={where!r}. If fits failed, "
+                "error_score='raise' in the search tells why."
+            )
 
         def best(rows: NDArray) -> tuple[float, float]:
             i = rows[score[rows].argmax()]
             return -score[i] if negate else score[i], deviation[i]
 
         display = cls(
-            *_summarize(at_x, at_hue, rows, best),
+            *summarize(at_x, at_hue, rows, best),
             x_name=x.rpartition("__")[-1],
             hue_name=hue and hue.rpartition("__")[-1],
             y_label="mean test cost" if negate else "mean test score",
@@ -229,11 +218,11 @@ class CostCurveDisplay:
         ValueError
             If a column does not exist, costs are not finite numbers, or no record remains.
         """
-        table = _columns(results)
-        at_x = table[_find_name(x, table, "x")]
-        cost = _finite_column(table[_find_name(y, table, "y")], y)
-        at_hue = _hue_column(table, hue)
-        rows = np.flatnonzero(_meets(table, where))
+        table = columns(results)
+        at_x = table[find_name(x, table, "x")]
+        cost = finite_column(table[find_name(y, table, "y")], y)
+        at_hue = hue_column(table, hue)
+        rows = np.flatnonzero(meets(table, where))
         if not len(rows):
             raise ValueError(f"No record of results meets where={where!r}.")
 
@@ -242,7 +231,7 @@ class CostCurveDisplay:
             return runs.mean(), runs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
 
         display = cls(
-            *_summarize(at_x, at_hue, rows, mean_and_error),
+            *summarize(at_x, at_hue, rows, mean_and_error),
             x_name=x,
             hue_name=hue,
             y_label=f"mean {y}".replace("_", " "),
@@ -280,7 +269,8 @@ class CostCurveDisplay:
         y_label : str, default=None
             Label of the y axis, instead of the display's own.
         legend : bool, default=True
-            Whether to draw the legend, if there is more than one curve to tell apart.
+            Whether to draw the legend, where there are curves to tell apart. In a figure of
+            several axes, one ``figure_.legend(handles=display.lines_)`` may do for all.
 
         Returns
         -------
@@ -294,5 +284,75 @@ class CostCurveDisplay:
         ValueError
             If `xscale` is "log" and the x axis holds no numbers or negative ones.
         """
-        ax = self._begin(ax) if False else _axes(ax)
+        ax = axes(ax)
+        self.ax_, self.figure_, self.lines_, self.spread_ = ax, ax.figure, [], []
+        positions, numeric = self._place_x(xscale)
+        n_curves = len(self.hue_values)
+        for i, color in enumerate(colors(n_curves)):
+            style = {"color": color, "marker": MARKERS[i % len(MARKERS)]}
+            label = self._label(i)
+            # Side by side, so that the bars at one category stay apart.
+            shift = 0 if numeric else 0.5 * ((i + 0.5) / n_curves - 0.5)
+            self._draw_curve(i, positions + shift, {**style, "label": label}, spread_style, numeric)
+            if None in self.x_values:
+                self._draw_level(i, color, label, spread_style)
+        ax.set(xlabel=self.x_name, ylabel=y_label or self.y_label)
+        tidy(ax)
+        self.legend_ = draw_legend(ax, self.hue_name) if legend else None
         return self
+
+    def _place_x(self, xscale: str) -> tuple[NDArray, bool]:
+        """Positions on the x axis, whose ticks and scale are set, and whether they are numbers."""
+        ax = self.ax_
+        values = [value for value in self.x_values if value is not None]
+        numeric = not any(isinstance(value, str) for value in values)
+        if not numeric:
+            if xscale == "log":
+                raise ValueError(f"xscale='log', but {self.x_name} holds {values}, not numbers.")
+            ax.set_xticks(range(len(values)), values)
+            ax.margins(x=0.5 / len(values))
+            tilt_if_crowded(ax, values)
+            return np.arange(len(values)), False
+        positions = np.array(values, dtype=np.float64)
+        if xscale == "log":
+            set_log_scale(ax, positions, self.x_name)
+        elif all(position.is_integer() for position in positions):
+            ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        return positions, True
+
+    def _label(self, i: int) -> str | None:
+        hue = self.hue_values[i]
+        if hue is None:
+            return self.hue_name and "None"
+        return hue if isinstance(hue, str) else f"{hue:g}"
+
+    def _draw_curve(
+        self, i: int, x: NDArray, style: dict, spread_style: str | None, numeric: bool
+    ) -> None:
+        mean, spread = self.mean[i, : len(x)], self.spread[i, : len(x)]
+        known = np.isfinite(mean)
+        x, mean, spread = x[known], mean[known], spread[known]
+        if not len(x):
+            return
+        line = "-" if numeric else ":"
+        self.lines_ += self.ax_.plot(x, mean, linestyle=line, markersize=5, **style)
+        color = style["color"]
+        if spread_style == "band" and numeric and len(x) > 1:
+            band = self.ax_.fill_between(
+                x, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0
+            )
+            self.spread_.append(band)
+        elif spread_style is not None:
+            bars = self.ax_.errorbar(x, mean, spread, fmt="none", color=color, capsize=3)
+            self.spread_.append(bars)
+
+    def _draw_level(self, i: int, color: str, label: str | None, spread_style: str | None) -> None:
+        """Draw the result without x, which holds for every x."""
+        mean, spread = self.mean[i, -1], self.spread[i, -1]
+        if not np.isfinite(mean):
+            return
+        label = " ".join(filter(None, [label, f"(no {self.x_name})"]))
+        self.lines_.append(self.ax_.axhline(mean, linestyle="--", color=color, label=label))
+        if spread_style is not None and np.isfinite(spread):
+            band = self.ax_.axhspan(mean - spread, mean + spread, color=color, alpha=0.1, lw=0)
+            self.spread_.append(band)

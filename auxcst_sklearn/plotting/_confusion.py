@@ -1,0 +1,317 @@
+"""CostConfusionDisplay: where the cost is paid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from ..costs import frame_labels, label_index
+from ..metrics import _sample_costs, _weights
+from ._drawing import amount, axes, cell_points, thin_out_ticks
+from ._results import final_estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class CostConfusionDisplay:
+    """Confusion matrix of costs: what was paid for predicting each class for each true class.
+
+    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    cost : ndarray of shape (n_classes, n_classes)
+        Sum of the costs of the samples of each true class (row) and prediction (column).
+    counts : ndarray of shape (n_classes, n_classes)
+        Number of these samples, or the sum of their weights.
+    display_labels : array-like of shape (n_classes,), default=None
+        Names of the classes; None for their numbers.
+
+    Attributes
+    ----------
+    total_cost : float
+        Sum of all costs.
+    mean_cost : float
+        Mean cost of a sample, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+    ax_ : matplotlib Axes
+        Axes with the matrix.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    im_ : matplotlib AxesImage
+        The coloured cells.
+    text_ : ndarray of shape (n_classes, n_classes) or None
+        The numbers in the cells, where there are any: matplotlib Text, None where nothing was
+        paid.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.plotting import CostConfusionDisplay
+    >>> display = CostConfusionDisplay.from_predictions(
+    ...     ["bad", "bad", "ok", "ok"], ["bad", "ok", "ok", "bad"], cost_matrix=[[0, 9], [1, 0]])
+    >>> display.cost
+    array([[0., 9.],
+           [1., 0.]])
+    >>> display.ax_.get_title()
+    'total cost 10, mean 2.5'
+    """
+
+    def __init__(
+        self, cost: NDArray, counts: NDArray, *, display_labels: ArrayLike | None = None
+    ) -> None:
+        if display_labels is not None and len(display_labels) != len(cost):
+            raise ValueError(
+                f"display_labels has {len(display_labels)} names; expected one for each of the "
+                f"{len(cost)} classes."
+            )
+        self.cost = cost
+        self.counts = counts
+        self.display_labels = display_labels
+        self.total_cost = float(np.sum(cost))
+        self.mean_cost = self.total_cost / float(np.sum(counts))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        cost: ArrayLike | None = None,
+        cost_matrix: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        normalize: Literal["all", "true", "pred"] | None = None,
+        display_labels: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> CostConfusionDisplay:
+        """Draw where a classifier pays.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted classifier, or a pipeline or search that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            True labels.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+            What each prediction would cost for each sample, columns in the order of the
+            estimator's `classes_`.
+        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+            What each prediction (column) costs for each true class (row). Without `cost` and
+            `cost_matrix`, that of the estimator.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        normalize : {"all", "true", "pred"} or None, default=None
+            Whether to draw shares, in percent, as in :meth:`plot`.
+        display_labels : array-like of shape (n_classes,), default=None
+            Names of the classes; None for the labels.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostConfusionDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+        """
+        check_is_fitted(estimator)
+        if cost is None and cost_matrix is None:
+            cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        return cls.from_predictions(
+            y,
+            estimator.predict(X),
+            cost=cost,
+            cost_matrix=cost_matrix,
+            classes=estimator.classes_,
+            sample_weight=sample_weight,
+            normalize=normalize,
+            display_labels=display_labels,
+            ax=ax,
+            **plot_kw,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        cost: ArrayLike | None = None,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        normalize: Literal["all", "true", "pred"] | None = None,
+        display_labels: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> CostConfusionDisplay:
+        """Draw where predictions pay.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_pred : array-like of shape (n_samples,)
+            Predicted labels.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+            What each prediction would cost for each sample. Give either `cost` or `cost_matrix`.
+        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+            What each prediction (column) costs for each true class (row).
+        classes : array-like of shape (n_classes,), default=None
+            Labels of the cost columns, in their order. By default the labels of a DataFrame,
+            else the sorted labels that occur in `y_true` or `y_pred`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        normalize : {"all", "true", "pred"} or None, default=None
+            Whether to draw shares, in percent, as in :meth:`plot`.
+        display_labels : array-like of shape (n_classes,), default=None
+            Names of the classes; None for the labels.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostConfusionDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+        """
+        if classes is None:
+            classes = frame_labels(cost if cost_matrix is None else cost_matrix)
+        classes = unique_labels(y_true, y_pred) if classes is None else np.asarray(classes)
+        expected, pred = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
+        true = label_index(column_or_1d(y_true), classes, name="y_true")
+        paid = expected[np.arange(len(pred)), pred]
+        weight = _weights(sample_weight, pred)
+        weight = np.ones(len(pred)) if weight is None else weight
+
+        def cells(values: NDArray) -> NDArray:
+            n = len(classes)
+            return np.bincount(true * n + pred, values, minlength=n * n).reshape(n, n)
+
+        display = cls(
+            cells(weight * paid),
+            cells(weight),
+            display_labels=classes if display_labels is None else display_labels,
+        )
+        return display.plot(ax, normalize=normalize, **plot_kw)
+
+    @validate_params(
+        {
+            "normalize": [StrOptions({"all", "true", "pred"}), None],
+            "include_values": ["boolean", StrOptions({"auto"})],
+            "colorbar": ["boolean"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        normalize: Literal["all", "true", "pred"] | None = None,
+        include_values: bool | Literal["auto"] = "auto",
+        cmap: Any = None,
+        colorbar: bool = True,
+    ) -> CostConfusionDisplay:
+        """Draw the matrix.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        normalize : {"all", "true", "pred"} or None, default=None
+            None draws sums of costs. "all" draws shares of the total cost, in percent, "true"
+            shares of the cost of each true class (row), "pred" of each prediction (column).
+        include_values : bool or "auto", default="auto"
+            Whether to write numbers in the cells where something was paid; "auto" does where
+            they can be read.
+        cmap : str or matplotlib Colormap, default=None
+            Colours. None for "Blues", or "RdBu_r" around zero where some costs are negative.
+        colorbar : bool, default=True
+            Whether to draw a colour bar.
+
+        Returns
+        -------
+        CostConfusionDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If shares are asked for, but some costs are negative.
+        """
+        shown = self._shown(normalize)
+        ax = axes(ax)
+        limit, signed = np.abs(shown).max(), shown.min() < 0
+        self.ax_, self.figure_ = ax, ax.figure
+        self.im_ = ax.imshow(
+            shown,
+            cmap=cmap or ("RdBu_r" if signed else "Blues"),
+            vmin=-limit if signed else 0,
+            vmax=limit or 1,
+            interpolation="nearest",
+        )
+        if colorbar:
+            whole = {"all": "the total cost", "true": "the row's cost", "pred": "the column's cost"}
+            label = f"% of {whole[normalize]}" if normalize else "cost paid"
+            self.figure_.colorbar(self.im_, ax=ax, label=label)
+        title = f"total cost {amount(self.total_cost)}, mean {amount(self.mean_cost)}"
+        ax.set_title(title, fontsize="medium")
+        ax.set(xlabel="predicted label", ylabel="true label")
+        labels = self.display_labels
+        labels = [str(label) for label in (range(len(shown)) if labels is None else labels)]
+        thin_out_ticks(ax, labels)
+        self.text_ = self._write_values(shown, include_values)
+        return self
+
+    def _shown(self, normalize: str | None) -> NDArray:
+        """What the cells show: sums, or shares in percent."""
+        if normalize is None:
+            return self.cost
+        if self.cost.min() < 0:
+            raise ValueError(
+                f"normalize={normalize!r} asks for shares, but some costs are negative, down to "
+                f"{self.cost.min():g}; expected costs of zero or more. Use normalize=None."
+            )
+        axis = {"all": None, "true": 1, "pred": 0}[normalize]
+        total = self.cost.sum(axis=axis, keepdims=True)
+        return 100 * np.divide(self.cost, total, out=np.zeros_like(self.cost), where=total > 0)
+
+    def _write_values(self, shown: NDArray, include_values: bool | str) -> NDArray | None:
+        """Numbers in the cells, as large as fits; with "auto" none where that is too small."""
+        largest = np.abs(shown).max() or 1
+        decimals = max(0, 2 - int(np.floor(np.log10(largest))))
+        texts = {(i, j): f"{shown[i, j]:,.{decimals}f}" for i, j in np.argwhere(self.cost)}
+        longest = max(map(len, texts.values()), default=1)
+        size = min(10.0, cell_points(self.ax_, len(shown)) * 0.9 / (0.6 * longest))
+        if include_values is False or (include_values == "auto" and size < 6):
+            return None
+        written = np.full(shown.shape, None, dtype=object)
+        for (i, j), text in texts.items():
+            red, green, blue, _ = self.im_.cmap(self.im_.norm(shown[i, j]))
+            bright = 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
+            written[i, j] = self.ax_.text(
+                j, i, text, ha="center", va="center", size=size, color="k" if bright else "w"
+            )
+        return written

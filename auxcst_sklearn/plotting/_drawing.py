@@ -1,0 +1,98 @@
+"""What the displays share on the canvas: axes, colours, ticks and legends that fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+# The colours of Okabe and Ito, which the colour-blind can tell apart, without the pale yellow.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+MARKERS = "osD^vPX"
+
+
+def axes(ax: Axes | None) -> Axes:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Plotting needs matplotlib: pip install auxcst_sklearn[plot]") from error
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def colors(n: int) -> list:
+    if n <= len(COLORS):
+        return COLORS[:n]
+    from matplotlib import colormaps
+
+    return list(colormaps["viridis"](np.linspace(0, 0.9, n)))
+
+
+def tidy(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", alpha=0.3)
+    ax.set_axisbelow(True)
+
+
+def draw_legend(ax: Axes, title: str | None) -> Any:
+    """A legend in small print, if there is anything to tell apart."""
+    n = len(ax.get_legend_handles_labels()[1])
+    if n == 0:
+        return None
+    return ax.legend(title=title, fontsize="small", title_fontsize="small", framealpha=0.7)
+
+
+def set_log_scale(ax: Axes, positions: NDArray, name: str) -> None:
+    """Logarithmic x axis with ticks at few values, and a place for zero."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    positive = positions[positions > 0]
+    if (positions < 0).any() or not len(positive):
+        raise ValueError(
+            f"xscale='log' needs {name} of zero or more, some positive; got {positions.tolist()}."
+        )
+    if len(positive) < len(positions):
+        ax.set_xscale("symlog", linthresh=positive.min(), linscale=0.5)
+    else:
+        ax.set_xscale("log")
+    if len(positions) <= 10:
+        ax.xaxis.set_major_locator(FixedLocator(positions))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_locator(NullLocator())
+
+
+def points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes in points, the unit of font sizes."""
+    box = ax.get_window_extent()
+    return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
+
+
+def cell_points(ax: Axes, n: int) -> float:
+    return min(points(ax)) / n
+
+
+def tilt_if_crowded(ax: Axes, labels: list[str]) -> None:
+    size = ax.get_xticklabels()[0].get_fontsize()
+    if max(map(len, labels)) * 0.6 * size > 0.9 * points(ax)[0] / len(labels):
+        ax.set_xticks(range(len(labels)), labels, rotation=30, ha="right", rotation_mode="anchor")
+
+
+def thin_out_ticks(ax: Axes, labels: list[str]) -> None:
+    """Label as many cells as there is room for, upright below the matrix where names are long."""
+    n = len(labels)
+    cell = cell_points(ax, n)
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
+    width = 0.65 * size * max(map(len, labels))
+    upright = width > max(cell, 2.5 * size)
+    room = 1.2 * (size if upright else max(size, width))
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, n) if step >= min(n, room / cell))
+    ax.set_xticks(range(0, n, step), labels[::step], rotation=90 if upright else 0)
+    ax.set_yticks(range(0, n, step), labels[::step])
+
+
+def amount(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

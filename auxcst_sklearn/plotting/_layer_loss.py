@@ -1,0 +1,185 @@
+"""LayerLossDisplay: the loss of every head, epoch by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.validation import check_is_fitted
+
+from ._drawing import axes, colors, draw_legend, tidy
+from ._results import final_estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class LayerLossDisplay:
+    """Loss of every head and the total, epoch by epoch: the learning curves of AuxCST.
+
+    Made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    epochs : ndarray of shape (n_epochs,)
+        Numbers of the epochs.
+    losses : dict of str to ndarray of shape (n_epochs,)
+        Mean loss of each head, first hidden layer to "output".
+    total : ndarray of shape (n_epochs,)
+        The weighted sum that was minimized.
+    part : {"train", "valid"}, default="train"
+        Whether the losses are those of the training or of the held-out rows.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    lines_ : dict of str to matplotlib Line2D
+        The curve of each head, and of "total" where there is more than one head.
+    legend_ : matplotlib Legend or None
+        The legend.
+
+    References
+    ----------
+    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
+    Estimation", TAAI 2020, arXiv:1611.05134.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from auxcst_sklearn import CostSensitiveAuxMLP
+    >>> from auxcst_sklearn.plotting import LayerLossDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = CostSensitiveAuxMLP(depth=3, width=8, max_epochs=5, random_state=0)
+    >>> display = LayerLossDisplay.from_estimator(classifier.fit(X, y))
+    >>> list(display.losses)
+    ['hidden1', 'hidden2', 'output']
+    """
+
+    def __init__(
+        self,
+        epochs: NDArray,
+        losses: dict[str, NDArray],
+        total: NDArray,
+        *,
+        part: Literal["train", "valid"] = "train",
+    ) -> None:
+        self.epochs = epochs
+        self.losses = losses
+        self.total = total
+        self.part = part
+
+    @classmethod
+    @validate_params(
+        {"part": [StrOptions({"train", "valid"})]}, prefer_skip_nested_validation=False
+    )
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        normalize: bool = False,
+        part: Literal["train", "valid"] = "train",
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> LayerLossDisplay:
+        """Draw the training of a fitted network.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted network, a pipeline that ends with one, or a search with such a best estimator.
+        normalize : bool, default=False
+            Whether to divide each curve by its first value, so that heads with different losses
+            compare.
+        part : {"train", "valid"}, default="train"
+            Losses of the training rows, the means over an epoch in which the network changes, or
+            of the rows held out by early stopping, after each epoch.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        LayerLossDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        TypeError
+            If the estimator records no `history_`.
+        ValueError
+            If there are no such losses, e.g. no held-out rows.
+        """
+        check_is_fitted(estimator)
+        network = final_estimator(estimator)
+        if not hasattr(network, "history_"):
+            raise TypeError(
+                f"estimator is a {type(network).__name__}, which has no history_; expected a "
+                "network of auxcst_sklearn, a pipeline that ends with one, or a search with one "
+                "as best_estimator_."
+            )
+        prefix = f"{part}_loss_"
+        records = [record for record in network.history_ if f"{prefix}output" in record]
+        if not records:
+            raise ValueError(
+                f"history_ holds no losses for part={part!r}. Held-out losses need "
+                "early_stopping=True in the estimator."
+            )
+        layers = [key.removeprefix(prefix) for key in records[0] if key.startswith(prefix)]
+        display = cls(
+            np.array([record["epoch"] for record in records]),
+            {layer: np.array([r[prefix + layer] for r in records]) for layer in layers},
+            np.array([record[f"{part}_loss"] for record in records]),
+            part=part,
+        )
+        return display.plot(ax, normalize=normalize, **plot_kw)
+
+    def plot(
+        self, ax: Axes | None = None, *, normalize: bool = False, legend: bool = True
+    ) -> LayerLossDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        normalize : bool, default=False
+            Whether to divide each curve by its first value.
+        legend : bool, default=True
+            Whether to draw the legend.
+
+        Returns
+        -------
+        LayerLossDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        ax = axes(ax)
+        self.ax_, self.figure_, self.lines_ = ax, ax.figure, {}
+        curves = dict(self.losses)
+        if len(curves) > 1:
+            curves["total"] = self.total
+        for color, (layer, loss) in zip(colors(len(curves)), curves.items()):
+            style = {"color": color, "label": layer}
+            if layer == "total":
+                style.update(color="0.4", linestyle="--")
+            if len(loss) == 1:
+                style["marker"] = "o"
+            (self.lines_[layer],) = ax.plot(
+                self.epochs, loss / loss[0] if normalize else loss, **style
+            )
+        name = {"train": "training loss", "valid": "held-out loss"}[self.part]
+        ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        tidy(ax)
+        self.legend_ = draw_legend(ax, "loss of") if legend else None
+        return self

@@ -1,0 +1,116 @@
+"""What the displays read: fitted estimators, scores of searches, tables of saved runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length
+
+
+def final_estimator(estimator: Any) -> Any:
+    """What a search found best, and what a pipeline ends with."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        else:
+            return estimator
+
+
+def search_scores(search: Any, metric: str | None) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation over the folds, per candidate."""
+    results = search.cv_results_
+    if metric is None:
+        metric = search.refit if search.multimetric_ and search.refit else "score"
+    if f"mean_test_{metric}" not in results:
+        known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
+        raise ValueError(f"metric={metric!r} is no scorer of the search; expected one of {known}.")
+    return results[f"mean_test_{metric}"], results[f"std_test_{metric}"]
+
+
+def columns(results: Any) -> dict[str, list]:
+    """The columns of a DataFrame, a dict, or a list of records; None where a value is missing."""
+    if isinstance(results, Sequence):
+        names = dict.fromkeys(chain.from_iterable(results))
+        table = {name: [record.get(name) for record in results] for name in names}
+    else:
+        table = {name: list(results[name]) for name in getattr(results, "columns", results)}
+    if not table:
+        raise ValueError("results holds no columns; expected one record per run.")
+    check_consistent_length(*table.values())
+    # What the kinds of DataFrame put for a missing value agree in nothing but their text.
+    missing = {"None", "nan", "<NA>"}
+    return {
+        name: [None if str(value) in missing else value for value in column]
+        for name, column in table.items()
+    }
+
+
+def find_name(name: str, names: Collection[str], argument: str) -> str:
+    """The full name that is `name`, or that ends with it after a double underscore."""
+    found = [full for full in names if full == name]
+    found = found or [full for full in names if str(full).endswith(f"__{name}")]
+    if len(found) != 1:
+        problem = f"stands for each of {found}" if found else "is not there"
+        raise ValueError(
+            f"{argument}={name!r} {problem}; expected one of {list(names)}, or its last component "
+            "where only one ends so."
+        )
+    return found[0]
+
+
+def hue_column(table: dict[str, list], hue: str | None) -> list:
+    if hue is None:
+        return [None] * len(next(iter(table.values())))
+    return table[find_name(hue, table, "hue")]
+
+
+def finite_column(values: list, name: str) -> NDArray[np.float64]:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y={name!r} holds values that are not numbers ({error}).") from error
+    if not (finite := np.isfinite(column)).all():
+        i = finite.argmin()
+        raise ValueError(
+            f"y={name!r} holds {column[i]} in record {i}, and {np.sum(~finite)} values that are "
+            "not finite in all; expected the cost of every run. Leave failed runs out."
+        )
+    return column
+
+
+def meets(table: dict[str, list], where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+    """Which rows have the given values."""
+    keep = np.ones(len(next(iter(table.values()))), dtype=bool)
+    for name, wanted in (where or {}).items():
+        column = table[find_name(name, table, "where")]
+        keep &= [np.array_equal(value, wanted) for value in column]
+    return keep
+
+
+def summarize(
+    at_x: list, at_hue: list, rows: NDArray, summary: Callable[[NDArray], tuple[float, float]]
+) -> tuple[list, list, NDArray, NDArray]:
+    """Levels of x and of hue, and the summary (mean, spread) of the rows at each pair."""
+    x_values, column = levels([at_x[i] for i in rows])
+    hue_values, line = levels([at_hue[i] for i in rows])
+    mean, spread = np.full((2, len(hue_values), len(x_values)), np.nan)
+    for cell in set(zip(line, column)):
+        mean[cell], spread[cell] = summary(rows[(line == cell[0]) & (column == cell[1])])
+    return x_values, hue_values, mean, spread
+
+
+def levels(values: list) -> tuple[list, NDArray[np.intp]]:
+    """Distinct values and the place of each: numbers sorted, else texts as they come; None last."""
+    present = [value for value in values if value is not None]
+    numeric = all(isinstance(v, Real) and not isinstance(v, bool) for v in present)
+    keys = [v if v is None or numeric else str(v) for v in values]
+    levels = sorted(dict.fromkeys(keys), key=lambda k: (k is None, k if numeric else 0))
+    return levels, np.array([levels.index(key) for key in keys])

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from auxcst_sklearn.metrics import mean_cost
+from auxcst_sklearn.plotting import CostConfusionDisplay
+
+COST_MATRIX = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
+
+
+def paid_cells(y_true, y_pred, costs, classes, weight=None):
+    """Sum the costs of each cell, one sample at a time."""
+    classes = list(classes)
+    cells = np.zeros((len(classes), len(classes)))
+    weight = np.ones(len(y_true)) if weight is None else weight
+    for i, (t, p) in enumerate(zip(y_true, y_pred)):
+        cells[classes.index(t), classes.index(p)] += weight[i] * costs[i, classes.index(p)]
+    return cells
+
+
+def predictions(n=60, classes=("a", "b", "c")):
+    rng = np.random.RandomState(0)
+    return rng.choice(classes, n), rng.choice(classes, n), rng
+
+
+def test_cells_are_sums_of_sample_costs():
+    y_true, y_pred, rng = predictions()
+    cost, weight = rng.uniform(size=(60, 3)), rng.uniform(size=60)
+    display = CostConfusionDisplay.from_predictions(y_true, y_pred, cost=cost, sample_weight=weight)
+    expected = paid_cells(y_true, y_pred, cost, "abc", weight)
+    np.testing.assert_allclose(display.cost, expected)
+    np.testing.assert_allclose(
+        display.counts, paid_cells(y_true, y_pred, np.ones((60, 3)), "abc", weight)
+    )
+    assert display.total_cost == pytest.approx(expected.sum())
+    assert display.mean_cost == pytest.approx(
+        mean_cost(y_true, y_pred, cost=cost, sample_weight=weight)
+    )
+    np.testing.assert_allclose(display.im_.get_array(), expected)
+
+
+def test_cost_matrix_and_class_order():
+    y_true, y_pred, _ = predictions(classes=("a", "c"))
+    frame = pd.DataFrame(COST_MATRIX, index=list("cba"), columns=list("cba"))
+    display = CostConfusionDisplay.from_predictions(y_true, y_pred, cost_matrix=frame)
+    costs = COST_MATRIX[["cba".index(label) for label in y_true]]
+    np.testing.assert_allclose(display.cost, paid_cells(y_true, y_pred, costs, "cba"))
+    assert display.counts[1].sum() == 0
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["c", "b", "a"]
+
+
+def test_costs_of_the_estimator_itself(search, data):
+    X, y = data
+    display = CostConfusionDisplay.from_estimator(search, X, y)
+    y_pred = search.predict(X)
+    np.testing.assert_allclose(display.cost, paid_cells(y, y_pred, COST_MATRIX[y], [0, 1, 2]))
+    assert display.mean_cost == pytest.approx(-search.score(X, y))
+    assert display.ax_.get_title() == (
+        f"total cost {display.total_cost:.0f}, mean {display.mean_cost:.3g}"
+    )
+    given = CostConfusionDisplay.from_estimator(search, X, y, cost=np.ones((90, 3)))
+    np.testing.assert_array_equal(given.cost, display.counts)
+    other = CostConfusionDisplay.from_estimator(search, X, y, cost_matrix=2 * COST_MATRIX)
+    np.testing.assert_allclose(other.cost, 2 * display.cost)
+
+
+def test_classifier_without_costs_needs_some(data):
+    X, y = data
+    classifier = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="neither cost nor cost_matrix"):
+        CostConfusionDisplay.from_estimator(classifier, X, y)
+    display = CostConfusionDisplay.from_estimator(classifier, X, y, cost_matrix=COST_MATRIX)
+    assert display.mean_cost == pytest.approx(
+        mean_cost(y, classifier.predict(X), cost_matrix=COST_MATRIX)
+    )
+
+
+@pytest.mark.parametrize(("normalize", "axis"), [("all", None), ("true", 1), ("pred", 0)])
+def test_shares_add_up_to_a_hundred(normalize, axis):
+    cost = np.array([[0.0, 2.0, 1.0], [4.0, 0.0, 3.0], [6.0, 5.0, 0.0]])
+    display = CostConfusionDisplay(cost, np.ones((3, 3))).plot(normalize=normalize)
+    shown = display.im_.get_array()
+    np.testing.assert_allclose(shown.sum(axis=axis), 100)
+    np.testing.assert_allclose(shown, 100 * cost / cost.sum(axis=axis, keepdims=True))
+    np.testing.assert_array_equal(display.cost, cost)
+
+
+def test_shares_of_nothing_are_zero():
+    cost = np.array([[0.0, 1.0], [0.0, 0.0]])
+    display = CostConfusionDisplay(cost, np.ones((2, 2))).plot(normalize="true")
+    np.testing.assert_array_equal(display.im_.get_array(), [[0, 100], [0, 0]])
+
+
+def test_negative_costs_have_colours_around_zero_and_no_shares():
+    display = CostConfusionDisplay(np.array([[-4.0, 1.0], [2.0, 0.0]]), np.ones((2, 2))).plot()
+    assert display.im_.get_clim() == (-4, 4)
+    with pytest.raises(ValueError, match="some costs are negative, down to -4"):
+        display.plot(normalize="all")
+
+
+def test_numbers_stand_where_something_was_paid():
+    display = CostConfusionDisplay(np.array([[0.0, 64.58], [0.61, 0.0]]), np.ones((2, 2))).plot()
+    assert display.text_[0, 0] is None
+    assert [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()] == ["64.6", "0.6"]
+    assert display.plot(include_values=False).text_ is None
+    many = CostConfusionDisplay(np.eye(100), np.eye(100)).plot(include_values=True)
+    assert many.text_[99, 99].get_text() == "1.00"
+
+
+def test_many_classes_have_few_labels_and_no_numbers():
+    names = [f"class {i}" for i in range(100)]
+    display = CostConfusionDisplay(np.ones((100, 100)), np.ones((100, 100)), display_labels=names)
+    display.plot()
+    assert display.text_ is None
+    labels = [label.get_text() for label in display.ax_.get_xticklabels()]
+    assert 5 <= len(labels) <= 25
+    assert labels == [names[int(place)] for place in display.ax_.get_xticks()]
+
+
+def test_small_axes_of_one_figure():
+    fig, axes = plt.subplots(2, 3, figsize=(6, 4))
+    for ax in axes.flat:
+        display = CostConfusionDisplay(np.ones((10, 10)), np.ones((10, 10))).plot(ax)
+        assert display.ax_ is ax
+        assert display.text_ is None
+    assert display.figure_ is fig
+    assert len(fig.axes) == 12
+    assert len(display.plot(axes[0, 0], colorbar=False).figure_.axes) == 12
+
+
+def test_ten_classes_are_all_named_and_numbered():
+    display = CostConfusionDisplay(np.full((10, 10), 12.3), np.ones((10, 10))).plot()
+    assert len(display.ax_.get_xticks()) == 10
+    assert display.text_[9, 9].get_text() == "12.3"
+
+
+def test_names_must_fit_the_classes():
+    with pytest.raises(ValueError, match="display_labels has 3 names"):
+        CostConfusionDisplay(np.ones((2, 2)), np.ones((2, 2)), display_labels=list("abc"))
+
+
+def test_unknown_label():
+    with pytest.raises(ValueError, match="y_true holds labels that are not among the classes"):
+        CostConfusionDisplay.from_predictions([0, 7], [0, 1], cost=np.ones((2, 2)), classes=[0, 1])
+
+
+def test_inputs_are_left_alone(data, network):
+    X, y = data
+    cost = COST_MATRIX[y]
+    copies = X.copy(), y.copy(), cost.copy()
+    classifier = network(cost_matrix=None).fit(X, y, cost=cost)
+    CostConfusionDisplay.from_estimator(classifier, X, y, cost=cost, normalize="all")
+    for array, copy in zip((X, y, cost), copies):
+        np.testing.assert_array_equal(array, copy)

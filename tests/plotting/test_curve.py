@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+from auxcst_sklearn.metrics import make_cost_scorer
+from auxcst_sklearn.plotting import CostCurveDisplay
+
+COST_MATRIX = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
+ALPHAS = [0.0, 0.2, 1.0]
+
+
+def candidates(search, **fixed):
+    """Costs over the folds of all candidates with exactly these values."""
+    results = search.cv_results_
+    folds = -np.array([results[f"split{k}_test_score"] for k in range(search.n_splits_)]).T
+    return [
+        cost
+        for cost, params in zip(folds, results["params"])
+        if all(params.get(f"costsensitiveauxmlp__{k}") == v for k, v in fixed.items())
+    ]
+
+
+def test_curves_of_a_search_are_the_best_of_the_other_parameters(search):
+    display = CostCurveDisplay.from_search(search)
+    assert display.x_values == [*ALPHAS, None]
+    assert display.hue_values == [1, 2, 3]
+    for i, depth in enumerate([1, 2, 3]):
+        for k, alpha in enumerate([*ALPHAS, None]):
+            found = candidates(search, depth=depth, alpha=alpha)
+            if (depth == 1) != (alpha is None):
+                assert not found
+                assert np.isnan(display.mean[i, k])
+                assert np.isnan(display.spread[i, k])
+                continue
+            assert len(found) == 2
+            best = min(found, key=np.mean)
+            np.testing.assert_allclose(display.mean[i, k], best.mean())
+            np.testing.assert_allclose(display.spread[i, k], best.std())
+    assert np.nanmin(display.mean) == pytest.approx(-search.best_score_)
+
+
+def test_where_fixes_a_parameter(search):
+    display = CostCurveDisplay.from_search(search, "alpha", "depth", where={"loss": "squared"})
+    for i, depth in enumerate([2, 3], start=1):
+        for k, alpha in enumerate(ALPHAS):
+            (cost,) = candidates(search, depth=depth, alpha=alpha, loss="squared")
+            assert display.mean[i, k] == pytest.approx(cost.mean())
+
+
+def test_scores_can_be_drawn_as_they_are(search):
+    costs = CostCurveDisplay.from_search(search)
+    scores = CostCurveDisplay.from_search(search, negate=False)
+    np.testing.assert_array_equal(scores.mean, -costs.mean)
+    assert scores.ax_.get_ylabel() == "mean test score"
+
+
+def test_drawn_curves_are_the_data(search):
+    display = CostCurveDisplay.from_search(search)
+    level, *curves = display.lines_
+    assert set(level.get_ydata()) == {display.mean[0, -1]}
+    for i, curve in enumerate(curves, start=1):
+        np.testing.assert_array_equal(curve.get_xdata(), ALPHAS)
+        np.testing.assert_array_equal(curve.get_ydata(), display.mean[i, :-1])
+        heights = display.spread_[i].get_paths()[0].vertices[:, 1]
+        assert heights.max() == pytest.approx((display.mean + display.spread)[i, :-1].max())
+    assert len({line.get_color() for line in display.lines_}) == 3
+    assert display.ax_.get_xlabel() == "alpha"
+    assert display.ax_.get_ylabel() == "mean test cost"
+    assert display.ax_.get_xscale() == "linear"
+    assert display.legend_.get_title().get_text() == "depth"
+    labels = [text.get_text() for text in display.legend_.get_texts()]
+    assert labels == ["1 (no alpha)", "2", "3"]
+
+
+def test_single_curve_has_no_legend(search):
+    deep = {"depth": 3}
+    display = CostCurveDisplay.from_search(search, hue=None, where=deep)
+    assert display.hue_values == [None]
+    assert display.legend_ is None
+    assert len(display.lines_) == 1
+
+
+def test_texts_are_set_side_by_side_in_the_order_of_the_grid(search):
+    display = CostCurveDisplay.from_search(search, x="loss", hue="depth")
+    assert display.x_values == ["squared", "one_sided"]
+    labels = [label.get_text() for label in display.ax_.get_xticklabels()]
+    assert labels == ["squared", "one_sided"]
+    middle = np.mean([line.get_xdata() for line in display.lines_], axis=0)
+    np.testing.assert_allclose(middle, [0, 1], atol=1e-12)
+    best = min(np.mean(cost) for cost in candidates(search, depth=2, loss="one_sided"))
+    assert display.mean[1, 1] == pytest.approx(best)
+
+
+def test_hue_that_a_grid_leaves_out_has_the_value_of_the_estimator(data, network):
+    grid = [{"alpha": [0.0, 0.5]}, {"alpha": [0.0], "depth": [3]}]
+    search = GridSearchCV(network(depth=2), grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(
+        *data
+    )
+    display = CostCurveDisplay.from_search(search)
+    assert display.hue_values == [2, 3]
+    np.testing.assert_allclose(display.mean[0], -search.cv_results_["mean_test_score"][:2])
+    shallow = CostCurveDisplay.from_search(search, where={"depth": 2})
+    np.testing.assert_array_equal(shallow.mean, display.mean[:1])
+
+
+def test_none_is_a_value_where_it_was_searched(data, network):
+    grid = {"aux_loss": [None, "squared"], "alpha": [0.5]}
+    search = GridSearchCV(network(), grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(*data)
+    by_x = CostCurveDisplay.from_search(search, x="aux_loss", hue=None)
+    assert by_x.x_values == ["None", "squared"]
+    by_hue = CostCurveDisplay.from_search(search, hue="aux_loss")
+    labels = [text.get_text() for text in by_hue.legend_.get_texts()]
+    assert sorted(labels) == ["None", "squared"]
+
+
+def test_failed_candidates_are_left_out(data, network):
+    search = GridSearchCV(
+        network(), {"alpha": [-1, 0.0, 0.5]}, scoring=make_cost_scorer(COST_MATRIX), cv=2
+    )
+    with pytest.warns((FitFailedWarning, UserWarning)):
+        search.fit(*data)
+    assert CostCurveDisplay.from_search(search, hue=None).x_values == [0.0, 0.5]
+    with pytest.raises(ValueError, match="No candidate with a finite score"):
+        CostCurveDisplay.from_search(search, hue=None, where={"alpha": -1})
+
+
+def test_search_with_several_scorers(data):
+    scorers = {"cost": make_cost_scorer(COST_MATRIX), "accuracy": make_scorer(accuracy_score)}
+    search = RandomizedSearchCV(
+        LogisticRegression(), {"C": [0.01, 1.0]}, n_iter=2, scoring=scorers, refit="cost", cv=2
+    ).fit(*data)
+    cost = CostCurveDisplay.from_search(search, x="C", hue=None)
+    assert cost.mean.min() == pytest.approx(-search.best_score_)
+    accuracy = CostCurveDisplay.from_search(
+        search, x="C", hue=None, metric="accuracy", negate=False
+    )
+    expected = np.sort(search.cv_results_["mean_test_accuracy"])
+    np.testing.assert_allclose(np.sort(accuracy.mean[0]), expected)
+    with pytest.raises(ValueError, match=r"metric='f1' .* \['cost', 'accuracy'\]"):
+        CostCurveDisplay.from_search(search, x="C", hue=None, metric="f1")
+
+
+def test_unknown_and_ambiguous_parameters_name_the_candidates(search, data):
+    with pytest.raises(ValueError, match="x='width' is not there.*costsensitiveauxmlp__depth"):
+        CostCurveDisplay.from_search(search, x="width")
+    with pytest.raises(ValueError, match="hue='epochs' is not there"):
+        CostCurveDisplay.from_search(search, hue="epochs")
+    with pytest.raises(ValueError, match="where='tau' is not there"):
+        CostCurveDisplay.from_search(search, where={"tau": 1})
+    with pytest.raises(ValueError, match="meets where={'loss': 'softmin'}"):
+        CostCurveDisplay.from_search(search, where={"loss": "softmin"})
+
+    grid = {"nystroem__gamma": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}
+    kernels = make_pipeline(Nystroem(n_components=5, random_state=0), SVC())
+    twice = GridSearchCV(kernels, grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(*data)
+    with pytest.raises(ValueError, match="x='gamma' stands for each of .*nystroem__gamma"):
+        CostCurveDisplay.from_search(twice, x="gamma", hue=None)
+    display = CostCurveDisplay.from_search(twice, x="svc__gamma", hue="nystroem__gamma")
+    assert display.mean.shape == (2, 2)
+    assert display.ax_.get_xlabel() == "gamma"
+
+
+def test_unfitted_search(network):
+    with pytest.raises(NotFittedError):
+        CostCurveDisplay.from_search(GridSearchCV(network(), {"alpha": ALPHAS}))
+
+
+def saved_runs():
+    """Three runs per setting, some without alpha."""
+    rng = np.random.RandomState(0)
+    return [
+        {"data": name, "depth": depth, "alpha": alpha, "test_cost": rng.uniform(1, 2)}
+        for name in ("a", "b")
+        for depth in (10, 2)
+        for alpha in ([None] if depth == 2 else [1.0, 0.5])
+        for _ in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        lambda runs: [{k: v for k, v in run.items() if v is not None} for run in runs],
+        lambda runs: {name: [run[name] for run in runs] for name in runs[0]},
+        pd.DataFrame,
+        lambda runs: pd.DataFrame(runs).convert_dtypes(),
+        pl.DataFrame,
+    ],
+    ids=["records", "sparse records", "columns", "pandas", "pandas NA", "polars"],
+)
+def test_saved_runs_give_mean_and_standard_error(form):
+    runs = saved_runs()
+    display = CostCurveDisplay.from_results(
+        form(runs), "alpha", "test_cost", "depth", where={"data": "b"}
+    )
+    assert display.x_values == [0.5, 1.0, None]
+    assert display.hue_values == [2, 10]
+    assert np.isnan(display.mean[[0, 0, 1], [0, 1, 2]]).all()
+    for i, depth, k, alpha in [(1, 10, 0, 0.5), (1, 10, 1, 1.0), (0, 2, 2, None)]:
+        costs = [
+            run["test_cost"]
+            for run in runs
+            if (run["data"], run["depth"], run["alpha"]) == ("b", depth, alpha)
+        ]
+        mean = sum(costs) / 3
+        error = np.sqrt(sum((c - mean) ** 2 for c in costs) / 2 / 3)
+        assert display.mean[i, k] == pytest.approx(mean)
+        assert display.spread[i, k] == pytest.approx(error)
+
+
+def test_the_spread_of_one_run_is_unknown():
+    runs = {"alpha": [0.0, 1.0], "cost": [2.0, 1.0]}
+    display = CostCurveDisplay.from_results(runs, "alpha", "cost")
+    assert np.isnan(display.spread).all()
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), [2.0, 1.0])
+    display.figure_.canvas.draw()
+
+
+def test_bad_saved_runs():
+    runs = {"alpha": [0.0, 1.0], "cost": [2.0, np.nan]}
+    with pytest.raises(ValueError, match="y='cost' holds nan in record 1"):
+        CostCurveDisplay.from_results(runs, "alpha", "cost")
+    with pytest.raises(ValueError, match="not numbers"):
+        CostCurveDisplay.from_results({**runs, "cost": ["low", "high"]}, "alpha", "cost")
+    with pytest.raises(ValueError, match=r"y='price' is not there.*\['alpha', 'cost'\]"):
+        CostCurveDisplay.from_results(runs, "alpha", "price")
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CostCurveDisplay.from_results({"alpha": [0.0], "cost": [1.0, 2.0]}, "alpha", "cost")
+    with pytest.raises(ValueError, match="results holds no columns"):
+        CostCurveDisplay.from_results([], "alpha", "cost")
+    with pytest.raises(ValueError, match="No record of results meets"):
+        CostCurveDisplay.from_results(
+            {"alpha": [0.0], "cost": [1.0]}, "alpha", "cost", where={"alpha": 3}
+        )
+
+
+def curves(n_hue, x_values=(0.0, 0.1, 1.0)):
+    mean = np.arange(n_hue)[:, np.newaxis] + np.ones(len(x_values))
+    return CostCurveDisplay(
+        list(x_values), list(range(n_hue)), mean, mean / 10, x_name="alpha", hue_name="depth"
+    )
+
+
+@pytest.mark.parametrize("n_hue", [1, 3, 7, 12])
+def test_every_curve_has_a_colour_of_its_own(n_hue):
+    display = curves(n_hue).plot()
+    colors = {matplotlib.colors.to_hex(line.get_color()) for line in display.lines_}
+    assert len(colors) == n_hue
+    assert len(display.legend_.get_texts()) == n_hue
+
+
+def test_options_of_the_curves():
+    fig, axes = plt.subplots(2, 3)
+    display = curves(2)
+    assert display.plot(axes[0, 0], spread_style=None).spread_ == []
+    bars = display.plot(axes[0, 1], spread_style="bars").spread_
+    (segments,) = bars[1].lines[2]
+    np.testing.assert_allclose(segments.get_segments()[0][:, 1], [1.8, 2.2])
+    assert display.plot(axes[0, 2], y_label="bill").ax_.get_ylabel() == "bill"
+    assert display.plot(axes[1, 0], legend=False).legend_ is None
+    assert display.ax_ is axes[1, 0]
+    assert display.figure_ is fig
+    with pytest.raises(ValueError, match="spread_style"):
+        display.plot(spread_style="violin")
+
+
+def test_logarithmic_axis_gives_zero_a_place():
+    with_zero = curves(1).plot(xscale="log").ax_
+    assert with_zero.get_xscale() == "symlog"
+    place = with_zero.transData.transform([(0, 1), (0.1, 1), (1, 1)])[:, 0]
+    to_smallest, decade = np.diff(place)
+    assert 0.3 * decade < to_smallest < decade
+    np.testing.assert_allclose(with_zero.get_xticks(), [0, 0.1, 1])
+    assert curves(1, [0.1, 1.0]).plot(xscale="log").ax_.get_xscale() == "log"
+    with pytest.raises(ValueError, match="zero or more"):
+        curves(1, [-1.0, 1.0]).plot(xscale="log")
+    with pytest.raises(ValueError, match="not numbers"):
+        curves(1, ["a", "b"]).plot(xscale="log")

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from auxcst_sklearn.plotting._drawing import amount, colors
+
+
+def test_without_matplotlib_the_error_names_the_extra():
+    script = """
+import sys
+
+import numpy as np
+import pytest
+
+from auxcst_sklearn.plotting._drawing import amount, colors
+sys.modules["matplotlib"] = None
+from auxcst_sklearn.plotting import CostCurveDisplay
+try:
+    CostCurveDisplay.from_results({"alpha": [0, 1], "cost": [2, 1]}, "alpha", "cost")
+except ImportError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "pip install auxcst_sklearn[plot]" in run.stdout
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 20])
+def test_colours_differ(n):
+    assert len({tuple(np.ravel(color)) for color in colors(n)}) == n
+
+
+def test_amounts_have_about_three_digits():
+    assert [amount(v) for v in (0.01234, 3.14159, 123456.7)] == ["0.0123", "3.14", "123,457"]
