@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ from .losses import LayerWiseLoss, get_loss
 from .metrics import mean_cost
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ._net import CostNet, Rows
     from .modules import AuxNetwork
 
@@ -61,6 +63,14 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
     def _prepare(self, X: Any, *, reset: bool) -> Any:
         """Transform validated inputs, by what is learnt of them where `reset`; here not at all."""
         return X
+
+    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
+        """Arguments of the skorch net that the estimator itself needs; here none."""
+        return {}
+
+    def _batch_transform(self) -> Callable[[Tensor], Tensor] | None:
+        """What is done to the inputs of every training batch; here nothing."""
+        return None
 
     def _pretrain(self, rows: Rows) -> None:
         """Train the hidden layers before all is trained together; here not at all."""
@@ -165,9 +175,7 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
                     "classes must be passed at the first call to partial_fit: all labels that "
                     "can ever occur, in classes= here or in the constructor."
                 )
-            return self._fit(
-                X, y, cost, sample_weight, named, resume, epochs=1, hold_out=False
-            )
+            return self._fit(X, y, cost, sample_weight, named, resume, epochs=1, hold_out=False)
 
     def _fit(
         self,
@@ -250,9 +258,11 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
             "device": device,
             "train_split": None,
             "verbose": int(self.verbose),
+            **self._net_arguments(module),
             **(self.net_params or {}),
         }
         net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **arguments)
+        net.transform = self._batch_transform()
         return net.initialize()
 
     def _make_rows(self, data: TrainingSet, scale: CostScale) -> Rows:

@@ -1,0 +1,7 @@
+"""Torch modules: networks with K cost outputs and K auxiliary cost neurons per hidden layer."""
+
+from ._layers import ACTIVATIONS, SeededDropout
+from ._mlp import AuxMLP
+from ._network import AuxNetwork
+
+__all__ = ["ACTIVATIONS", "AuxMLP", "AuxNetwork", "SeededDropout"]

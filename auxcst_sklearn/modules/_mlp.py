@@ -1,0 +1,79 @@
+"""The fully connected network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from torch import Tensor, nn
+
+from ._layers import ACTIVATIONS, SeededDropout
+from ._network import AuxNetwork
+
+
+class AuxMLP(AuxNetwork):
+    """A fully connected network with auxiliary cost heads.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of inputs.
+    n_classes : int
+        Number of costs that each head estimates.
+    width : sequence of int, of length depth
+        Neurons of each hidden layer.
+    dressed : collection of int
+        Indices of the hidden layers that get a head, counted from 0.
+    activation : str, default="relu"
+        A key of `ACTIVATIONS`.
+    dropout : float, default=0.0
+        Probability of dropping a hidden neuron.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import AuxMLP
+    >>> network = AuxMLP(4, 3, width=[8, 8, 8], dressed=[0, 1])
+    >>> network.layers
+    ('hidden1', 'hidden2', 'output')
+    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 4))]
+    [(5, 3), (5, 3), (5, 3)]
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        *,
+        width: Sequence[int],
+        dressed: Collection[int],
+        activation: str = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.hidden = nn.ModuleDict()
+        for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
+            layer = [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
+            if dropout > 0:
+                layer.append(SeededDropout(dropout))
+            self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
+        # The heads are drawn last, so that the rest starts alike with and without them.
+        self.output = nn.Linear(width[-1], n_classes)
+        self.heads = nn.ModuleDict(
+            {f"hidden{i + 1}": nn.Linear(width[i], n_classes) for i in sorted(dressed)}
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the main head, (n_samples, n_classes)."""
+        for layer in self.hidden.values():
+            x = layer(x)
+        return self.output(x)
+
+    def forward_heads(self, x: Tensor) -> list[Tensor]:
+        """Outputs of every head, in the order of `layers`."""
+        outputs = []
+        for name, layer in self.hidden.items():
+            x = layer(x)
+            if name in self.heads:
+                outputs.append(self.heads[name](x))
+        outputs.append(self.output(x))
+        return outputs

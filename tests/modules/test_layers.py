@@ -1,0 +1,39 @@
+import pickle
+
+import pytest
+import torch
+
+from auxcst_sklearn.modules import ACTIVATIONS, AuxMLP, SeededDropout
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations(activation):
+    network = AuxMLP(2, 2, width=[3], dressed=[], activation=activation)
+
+    assert type(network.hidden["hidden1"][1]) is ACTIVATIONS[activation]
+    assert network(torch.ones(1, 2)).shape == (1, 2)
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    dropout = SeededDropout(0.25)
+    dropout.generator = torch.Generator().manual_seed(0)
+    x = torch.ones(100_000)
+
+    y = dropout(x)
+
+    assert (y == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert y[y > 0].unique().tolist() == pytest.approx([1 / 0.75])
+    assert torch.equal(dropout.eval()(x), x)
+
+
+def test_dropout_draws_from_its_own_generator():
+    before = torch.get_rng_state()
+    draws = []
+    for _ in range(2):
+        dropout = SeededDropout(0.5)
+        dropout.generator = torch.Generator().manual_seed(3)
+        draws.append(dropout(torch.ones(50)))
+
+    assert torch.equal(*draws)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert pickle.loads(pickle.dumps(dropout)).generator is None

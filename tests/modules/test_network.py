@@ -1,0 +1,12 @@
+import torch
+
+from auxcst_sklearn.modules import AuxMLP
+
+
+def test_start_at_sets_the_biases_of_all_heads():
+    network = AuxMLP(5, 3, width=[7, 6], dressed=[0])
+
+    network.start_at(torch.tensor([1.0, 2, 3]), torch.tensor([4.0, 5, 6]))
+
+    assert network.output.bias.tolist() == [1, 2, 3]
+    assert network.heads["hidden1"].bias.tolist() == [4, 5, 6]
