@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -16,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch.utils.data import Subset
 
 from ._params import CONSTRAINTS, optimizer_arguments, resolve_batch_size, resolve_device
 from ._scaling import CostScale, CostStatistics
@@ -26,6 +28,7 @@ from .metrics import mean_cost
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.utils.data import Dataset
 
     from ._net import CostNet, Rows
     from .modules import AuxNetwork
@@ -72,7 +75,7 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
         """What is done to the inputs of every training batch; here nothing."""
         return None
 
-    def _pretrain(self, rows: Rows) -> None:
+    def _pretrain(self, rows: Dataset) -> None:
         """Train the hidden layers before all is trained together; here not at all."""
 
     # -------------------------------------------------------------- training
@@ -200,9 +203,9 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
             statistics = data.statistics(scale)
             self.net_ = self._make_net(data, statistics)
         rows = self._make_rows(data, scale)
-        if not resume:
-            self._pretrain(rows)
         split = self._split(data.label) if hold_out else None
+        if not resume:
+            self._pretrain(rows if split is None else Subset(rows, torch.from_numpy(split[0])))
         self.net_.seed(self._draw_seed())
         with self.net_.unchanged_on_error():
             self.net_.fit_rows(

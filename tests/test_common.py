@@ -5,14 +5,21 @@ import sklearn
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP, CSAEPretrainedMLP
 
 SMALL = {"width": 32, "max_epochs": 30, "random_state": 0}
 NETWORKS = [
     CostSensitiveAuxMLP(**SMALL),
     CostSensitiveAuxMLP(loss="cross_entropy", early_stopping=True, **SMALL),
+    CSAEPretrainedMLP(
+        depth=2, width=16, pretrain_epochs=1, max_epochs=15, learning_rate=2e-2, random_state=0
+    ),
 ]
-ESTIMATORS = NETWORKS
+ESTIMATORS = [
+    *NETWORKS,
+    BayesMinimumRiskClassifier(),
+    BayesMinimumRiskClassifier(calibration="sigmoid", cv=2),
+]
 
 
 def expected_failures(estimator):

@@ -1,0 +1,338 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
+
+MATRIX = np.array([[0.0, 1, 4], [2, 0, 1], [9, 30, 0]])
+HAS_TEMPERATURE = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X[:, :2], y  # the classes overlap in these two features
+
+
+@pytest.fixture(scope="module")
+def sample_matrices():
+    return np.random.RandomState(0).uniform(-1, 5, size=(150, 3, 3))
+
+
+def bayes_decision(probability, matrices):
+    """The expected costs and the cheapest class, one sum at a time."""
+    n, n_classes = probability.shape
+    risk = np.zeros((n, n_classes))
+    for i in range(n):
+        for prediction in range(n_classes):
+            for true in range(n_classes):
+                risk[i, prediction] += probability[i, true] * matrices[i][true][prediction]
+    return risk, risk.argmin(axis=1)
+
+
+# -------------------------------------------------------------------- the decision
+
+
+def test_decides_by_the_expected_cost(iris):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    probability = GaussianNB().fit(X, y).predict_proba(X)
+    risk, choice = bayes_decision(probability, [MATRIX] * len(y))
+    np.testing.assert_array_equal(model.predict_proba(X), probability)
+    np.testing.assert_allclose(model.predict_cost(X), risk)
+    np.testing.assert_allclose(model.decision_function(X), -risk)
+    np.testing.assert_array_equal(model.predict(X), choice)
+    assert (choice != probability.argmax(axis=1)).any()
+    assert model.score(X, y) == pytest.approx(-MATRIX[y, choice].mean())
+
+
+def test_decides_by_a_matrix_for_each_sample(iris, sample_matrices):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    risk, choice = bayes_decision(model.predict_proba(X), sample_matrices)
+    np.testing.assert_allclose(model.predict_cost(X, sample_matrices), risk)
+    np.testing.assert_array_equal(model.predict(X, cost=sample_matrices), choice)
+    bill = [sample_matrices[i, y[i], choice[i]] for i in range(len(y))]
+    assert model.score(X, y, cost=sample_matrices) == pytest.approx(-np.mean(bill))
+    weight = np.arange(len(y))
+    assert model.score(X, y, weight, sample_matrices) == pytest.approx(
+        -np.average(bill, weights=weight)
+    )
+
+
+def test_cost_vectors_bill_what_the_matrix_decides(iris):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    bill = np.random.RandomState(0).uniform(size=(len(y), 3))
+    expected = -bill[np.arange(len(y)), model.predict(X)].mean()
+    assert model.score(X, y, cost=bill) == pytest.approx(expected)
+    frame = pd.DataFrame(bill[:, ::-1], columns=[2, 1, 0])
+    assert model.score(X, y, cost=frame) == pytest.approx(expected)
+
+
+def test_without_costs_every_mistake_costs_one(iris):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(GaussianNB()).fit(X, y)
+    np.testing.assert_allclose(model.predict_cost(X), 1 - model.predict_proba(X), atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), GaussianNB().fit(X, y).predict(X))
+    assert model.score(X, y) == pytest.approx((model.predict(X) == y).mean())
+
+
+def test_two_classes_have_one_decision_column():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BayesMinimumRiskClassifier(GaussianNB(), [[0, 20], [1, 0]]).fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(model.decision_function(X), p[:, 1] * 1 - p[:, 0] * 20)
+    # predict 1 where P(1) > 20 / 21
+    np.testing.assert_array_equal(model.predict(X), (p[:, 1] > 20 / 21).astype(int))
+
+
+def test_labelled_matrices_are_matched_by_label(iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    order = [2, 0, 1]
+    frame = pd.DataFrame(MATRIX, index=names, columns=names).iloc[order, order[::-1]]
+    model = BayesMinimumRiskClassifier(GaussianNB(), frame).fit(X, names[y])
+    plain = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    np.testing.assert_array_equal(model.cost_matrix_, MATRIX)
+    np.testing.assert_array_equal(model.classes_, names)
+    np.testing.assert_array_equal(model.predict(X), names[plain.predict(X)])
+    assert model.score(X, names[y]) == pytest.approx(plain.score(X, y))
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_class_without_examples_has_no_probability(iris, labelled):
+    X, y = iris
+    known = y != 1
+    if labelled:
+        model = BayesMinimumRiskClassifier(GaussianNB(), pd.DataFrame(MATRIX))
+    else:
+        model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX, classes=[0, 1, 2])
+    model.fit(X[known], y[known])
+    probability = model.predict_proba(X)
+    np.testing.assert_array_equal(
+        probability[:, [0, 2]], GaussianNB().fit(X[known], y[known]).predict_proba(X)
+    )
+    assert not probability[:, 1].any()
+    _, choice = bayes_decision(probability, [MATRIX] * len(y))
+    np.testing.assert_array_equal(model.predict(X), choice)
+    assert model.score(X, y) == pytest.approx(-MATRIX[y, choice].mean())
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [
+        "sigmoid",
+        "isotonic",
+        pytest.param(
+            "temperature",
+            marks=pytest.mark.skipif(not HAS_TEMPERATURE, reason="needs scikit-learn 1.8"),
+        ),
+    ],
+)
+def test_calibration_is_that_of_scikit_learn(iris, calibration):
+    X, y = iris
+    base = LinearSVC(random_state=0)  # has no probabilities of its own
+    model = BayesMinimumRiskClassifier(base, MATRIX, calibration=calibration, cv=3).fit(X, y)
+    calibrated = CalibratedClassifierCV(base, method=calibration, cv=3).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), calibrated.predict_proba(X))
+    _, choice = bayes_decision(calibrated.predict_proba(X), [MATRIX] * len(y))
+    np.testing.assert_array_equal(model.predict(X), choice)
+
+
+@pytest.mark.skipif(HAS_TEMPERATURE, reason="scikit-learn has it")
+def test_temperature_names_the_release_it_needs(iris):
+    with pytest.raises(ValueError, match="needs scikit-learn 1.8"):
+        BayesMinimumRiskClassifier(calibration="temperature").fit(*iris)
+
+
+# ------------------------------------------------------------- with scikit-learn
+
+
+def test_fitted_classifier_is_not_trained_again(iris):
+    X, y = iris
+    fitted = GaussianNB().fit(X, y)
+    model = BayesMinimumRiskClassifier(FrozenEstimator(fitted), MATRIX).fit(X, y[::-1])
+    np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
+    with pytest.raises(ValueError, match="estimator.classes_ holds labels that are not among"):
+        BayesMinimumRiskClassifier(FrozenEstimator(fitted)).fit(X, y % 2)
+
+
+def test_estimator_of_the_caller_stays_unfitted(iris):
+    base = GaussianNB()
+    BayesMinimumRiskClassifier(base).fit(*iris)
+    assert not hasattr(base, "classes_")
+
+
+def test_searches_and_pipelines(iris):
+    X, y = iris
+    scorer = make_cost_scorer(MATRIX)
+    model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier(LogisticRegression()))
+    model.set_params(bayesminimumriskclassifier__cost_matrix=MATRIX)
+    grid = {"bayesminimumriskclassifier__estimator__C": [1e-3, 10]}
+    search = GridSearchCV(model, grid, scoring=scorer, error_score="raise").fit(X, y)
+    assert search.best_params_ == {"bayesminimumriskclassifier__estimator__C": 10}
+    # score of the estimator and scorer say the same
+    assert search.best_estimator_.score(X, y) == pytest.approx(scorer(search, X, y))
+    blind = cross_val_score(clone(model)[-1].estimator, X, y, scoring=scorer).mean()
+    assert cross_val_score(clone(model), X, y, scoring=scorer).mean() > blind
+
+
+def test_frames_keep_their_feature_names(iris):
+    X = pd.DataFrame(iris[0], columns=["length", "width"])
+    model = BayesMinimumRiskClassifier(GaussianNB())
+    assert not hasattr(model, "n_features_in_")
+    model.fit(X, iris[1])
+    assert model.n_features_in_ == 2
+    np.testing.assert_array_equal(model.feature_names_in_, ["length", "width"])
+
+
+def test_pickle(iris):
+    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(*iris)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict_cost(iris[0]), model.predict_cost(iris[0]))
+
+
+class Listener(ClassifierMixin, BaseEstimator):
+    """Remembers what reached its fit, and predicts the shares of the classes."""
+
+    def fit(self, X, y, sample_weight=None, note=None):
+        self.heard_ = {"sample_weight": sample_weight, "note": note}
+        self.classes_, self.count_ = np.unique(y, return_counts=True)
+        return self
+
+    def predict_proba(self, X):
+        return np.tile(self.count_ / self.count_.sum(), (len(X), 1))
+
+
+def test_weights_and_parameters_reach_the_estimator_without_routing(iris):
+    X, y = iris
+    weight = np.arange(len(y))
+    model = BayesMinimumRiskClassifier(Listener()).fit(X, y, weight, note="hello")
+    assert model.estimator_.heard_["note"] == "hello"
+    assert model.estimator_.heard_["sample_weight"] is weight
+    assert BayesMinimumRiskClassifier(Listener()).fit(X, y).estimator_.heard_ == {
+        "sample_weight": None,
+        "note": None,
+    }
+
+
+def test_routing_hands_on_what_the_estimator_requests(iris):
+    X, y = iris
+    weight = np.arange(len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        listener = Listener().set_fit_request(sample_weight=True, note=False)
+        model = BayesMinimumRiskClassifier(listener).fit(X, y, sample_weight=weight)
+        assert model.estimator_.heard_["sample_weight"] is weight
+        with pytest.raises(UnsetMetadataPassedError):
+            BayesMinimumRiskClassifier(Listener()).fit(X, y, sample_weight=weight)
+        # a router around it needs no request of its own
+        search = GridSearchCV(model, {"classes": [None]}, scoring=make_cost_scorer(MATRIX))
+        search.fit(X, y, sample_weight=weight)
+        np.testing.assert_array_equal(
+            search.best_estimator_.estimator_.heard_["sample_weight"], weight
+        )
+
+
+def test_weights_reach_the_calibration(iris):
+    X, y = iris
+    weight = np.random.RandomState(0).uniform(0.1, 5, size=len(y))
+    expected = (
+        CalibratedClassifierCV(GaussianNB(), cv=3).fit(X, y, sample_weight=weight).predict_proba(X)
+    )
+    for routing in (False, True):
+        with sklearn.config_context(enable_metadata_routing=routing):
+            base = GaussianNB().set_fit_request(sample_weight=True) if routing else GaussianNB()
+            model = BayesMinimumRiskClassifier(base, calibration="sigmoid", cv=3)
+            model.fit(X, y, sample_weight=weight)
+            np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_costs_reach_predict_and_score_through_routers(iris, sample_matrices):
+    X, y = iris
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier(GaussianNB()))
+        search = GridSearchCV(
+            BayesMinimumRiskClassifier(GaussianNB()),
+            {"estimator__var_smoothing": [1e-9, 1e-1]},
+            error_score="raise",
+        )
+        search.fit(X, y, cost=sample_matrices)
+        best = search.best_estimator_
+        assert search.score(X, y, cost=sample_matrices) == best.score(X, y, cost=sample_matrices)
+        np.testing.assert_array_equal(
+            pipeline.fit(X, y).predict(X, cost=sample_matrices),
+            pipeline[-1].predict(pipeline[0].transform(X), cost=sample_matrices),
+        )
+        vectors = sample_matrices[:, 0]
+        scores = cross_val_score(pipeline, X, y, scoring=cost_scorer, params={"cost": vectors})
+    assert np.isfinite(scores).all()
+
+
+# ------------------------------------------------------------------------- errors
+
+
+def test_estimator_without_probabilities(iris):
+    with pytest.raises(TypeError, match="Perceptron.* has no predict_proba.*calibration="):
+        BayesMinimumRiskClassifier(Perceptron()).fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"estimator": "logistic"}, "'estimator' parameter"),
+        ({"calibration": "platt"}, "'calibration' parameter"),
+        ({"cost_matrix": np.zeros((3, 4))}, "shape .3, 4.; expected a square matrix"),
+        ({"cost_matrix": np.ones((2, 2))}, "there are 3 classes"),
+        ({"cost_matrix": np.full((3, 3), np.nan)}, "cost_matrix holds nan"),
+        ({"classes": [0, 1]}, "y holds labels that are not among the classes"),
+    ],
+)
+def test_parameters_out_of_range(iris, params, message):
+    with pytest.raises(ValueError, match=message):
+        BayesMinimumRiskClassifier(**params).fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        (np.ones((150, 3)), r"shape \(150, 3\); expected \(150, 3, 3\).*belong in score"),
+        (MATRIX, r"shape \(3, 3\); expected \(150, 3, 3\).*belong in cost_matrix="),
+        (np.ones((149, 3, 3)), r"shape \(149, 3, 3\); expected"),
+        (np.full((150, 3, 3), np.nan), "cost contains NaN"),
+        (np.full((150, 3, 3), np.inf), "cost contains infinity"),
+    ],
+)
+def test_matrices_for_each_sample_are_checked(iris, cost, message):
+    model = BayesMinimumRiskClassifier(GaussianNB()).fit(*iris)
+    with pytest.raises(ValueError, match=message):
+        model.predict(iris[0], cost=cost)
+
+
+def test_score_checks_costs_and_labels(iris, sample_matrices):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    with pytest.raises(ValueError, match="cost has 149 rows, but there are 150 samples"):
+        model.score(X, y, cost=np.ones((149, 3)))
+    with pytest.raises(ValueError, match="y holds labels that are not among the classes"):
+        model.score(X, y + 1, cost=sample_matrices)
+
+
+def test_unfitted():
+    with pytest.raises(NotFittedError):
+        BayesMinimumRiskClassifier().predict([[0.0]])
