@@ -68,7 +68,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         The costs that decide, both axes in the order of `classes_`.
     n_features_in_ : int
         Number of features seen during fit, if `estimator_` knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `estimator_` knows them.
 
     See Also

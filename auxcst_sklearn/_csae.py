@@ -126,7 +126,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         The trained net; its torch module is ``net_.module_``.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had names that are all strings.
 
     See Also
