@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch.utils.data import Subset
 
-from ._params import CONSTRAINTS, optimizer_arguments, resolve_batch_size, resolve_device
+from ._params import (
+    CONSTRAINTS,
+    check_net_params,
+    optimizer_arguments,
+    resolve_batch_size,
+    resolve_device,
+)
 from ._scaling import CostScale, CostStatistics
 from ._training_set import TrainingSet, find_classes, resolve_costs
 from .costs import frame_labels, label_index
@@ -77,6 +84,14 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
 
     def _pretrain(self, rows: Dataset) -> None:
         """Train the hidden layers before all is trained together; here not at all."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if state.get("callbacks"):
+            from ._net import untrained
+
+            state["callbacks"] = untrained(self.callbacks)
+        return state
 
     # -------------------------------------------------------------- training
 
@@ -191,7 +206,9 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
         epochs: int,
         hold_out: bool,
     ) -> BaseCostSensitiveNet:
-        if not resume:
+        if resume:  # a failed call must not have drawn from the generator
+            self._random_state = deepcopy(self._random_state)
+        else:
             self._random_state = check_random_state(self.random_state)
         data = self._check_training_set(X, y, cost, sample_weight, classes, reset=not resume)
         self._sample_costs = cost is not None
@@ -226,7 +243,7 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
     def _check_training_set(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, classes: Any, *, reset: bool
     ) -> TrainingSet:
-        X, y = validate_data(self, X, y, reset=reset, **self._array_params())
+        X, y = self._validate(X, y, reset=reset)
         X = self._prepare(X, reset=reset)
         check_classification_targets(y)
         if reset:
@@ -239,6 +256,10 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
         return TrainingSet(X, label, rows, per_class, weight).without_zero_weights()
+
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        """Inputs, and labels if given, as arrays."""
+        return validate_data(self, X, y, reset=reset, **self._array_params())
 
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
@@ -262,9 +283,9 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
             "train_split": None,
             "verbose": int(self.verbose),
             **self._net_arguments(module),
-            **(self.net_params or {}),
+            **check_net_params(self.net_params),
         }
-        net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **arguments)
+        net = CostNet(module.float(), LayerWiseLoss(loss, aux_loss, alpha), **arguments)
         net.transform = self._batch_transform()
         return net.initialize()
 
@@ -284,6 +305,11 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
         """Indices of training and held-out rows, stratified where every class is large enough."""
         n = len(label)
         n_valid = max(1, round(self.validation_fraction * n))
+        if n_valid >= n:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} holds out {n_valid} of {n} rows "
+                "and leaves none to train on. Lower it, or set early_stopping=False."
+            )
         count = np.unique(label, return_counts=True)[1]
         possible = count.min() > 1 and len(count) <= min(n_valid, n - n_valid)
         return tuple(
@@ -302,7 +328,7 @@ class BaseCostSensitiveNet(ClassifierMixin, BaseEstimator):
 
     def _estimate(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._array_params())
+        X = self._validate(X, reset=False)
         return self.net_.estimate(self._prepare(X, reset=False), every_head=every_head)
 
     def predict_cost(self, X: ArrayLike) -> np.ndarray:

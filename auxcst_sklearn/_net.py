@@ -19,12 +19,12 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from skorch.helper import predefined_split
 from torch import Tensor
-from torch.nn.utils import parameters_to_vector
 from torch.utils.data import Dataset, Subset
 
 from ._scaling import CostScale, CostStatistics
 from .losses import Target
 from .modules import SeededDropout
+from .transforms import RandomTransform
 
 PREDICT_ROWS = 4096
 
@@ -40,8 +40,9 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of an array; a read-only one, which torch must not write to, is copied."""
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    """Share the memory of an array, unless torch would refuse its strides or must not write."""
+    shareable = array.flags.writeable and min(array.strides) >= 0
+    return torch.from_numpy(array if shareable else array.copy())
 
 
 def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
@@ -100,7 +101,10 @@ class Batches:
             order = torch.arange(n)
         else:
             order = torch.randperm(n, generator=self.generator)
-        for index in order.split(self.size):
+        batches = list(order.split(self.size))
+        if n % self.size == 1 and n > 1:  # batch normalisation needs two rows
+            batches[-2:] = [torch.cat(batches[-2:])]
+        for index in batches:
             yield self.rows[index]
 
 
@@ -126,18 +130,36 @@ class _Bar(Callback):
         self.bar_.close()
 
 
+def untrained(callbacks: list) -> list:
+    """Copies without what a training left in them, such as the optimizer of a schedule."""
+    copies = []
+    for entry in callbacks:
+        *name, callback = entry if isinstance(entry, tuple) else (entry,)
+        if isinstance(callback, Callback):
+            fresh = object.__new__(type(callback))
+            fresh.__dict__ = {k: v for k, v in vars(callback).items() if not k.endswith("_")}
+            callback = fresh
+        copies.append((*name, callback) if name else callback)
+    return copies
+
+
 class CostNet(NeuralNet):
     """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`."""
 
     _default_callbacks = []
     transform = None
 
+    @property
+    def predict_rows(self) -> int:
+        """Rows of a batch of which no gradient is needed."""
+        return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
+
     def seed(self, seed: int) -> None:
-        """Give shuffling and dropout generators of their own."""
+        """Give shuffling, dropout and random transforms generators of their own."""
         self.generator = torch.Generator().manual_seed(seed)
         on_device = torch.Generator(device=self.device).manual_seed(seed)
         for module in self.module_.modules():
-            if isinstance(module, SeededDropout):
+            if isinstance(module, (SeededDropout, RandomTransform)):
                 module.generator = on_device
 
     def fit_rows(
@@ -159,6 +181,8 @@ class CostNet(NeuralNet):
         if self.optimizer_ is None:  # a pickled net comes without it
             self.initialize_callbacks()
             self.initialize_optimizer()
+            for group in self.optimizer_.param_groups:  # schedules look for it
+                group.setdefault("initial_lr", group["lr"])
         train: Dataset = rows
         if split is not None:
             train, valid = (Subset(rows, torch.from_numpy(index)) for index in split)
@@ -167,13 +191,16 @@ class CostNet(NeuralNet):
         self.callbacks_ = users + self._own_callbacks(epochs, None if split is None else patience)
         try:
             self.notify("on_train_begin", X=train, y=None)
-            with suppress(_CallbackStop):
+            with suppress(_CallbackStop), torch.enable_grad():
                 self.fit_loop(train, None, epochs)
             self.notify("on_train_end", X=train, y=None)
         finally:
             self.callbacks_, self.train_split = users, None
             self._set_training(False)
-        check_finite(parameters_to_vector(self.module_.parameters()).abs().sum().tolist())
+        # The last step comes after the last loss.
+        with torch.no_grad():
+            x, _ = rows[torch.arange(min(len(rows), self.batch_size))]
+            check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
 
     def _own_callbacks(self, epochs: int, patience: int | None) -> list[tuple[str, Callback]]:
         own = [("timer", EpochTimer())]
@@ -202,7 +229,7 @@ class CostNet(NeuralNet):
         """Batches of the rows, shuffled for training, large for validation."""
         if training:
             return Batches(dataset, self.batch_size, self.generator)
-        return Batches(dataset, max(self.batch_size, PREDICT_ROWS))
+        return Batches(dataset, max(self.batch_size, self.predict_rows))
 
     def run_single_epoch(
         self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -275,8 +302,8 @@ class CostNet(NeuralNet):
         criterion, statistics = self.criterion_, self.statistics
         forward = self.module_.forward_heads if every_head else lambda x: [self.module_(x)]
         batches = []
-        for start in range(0, X.shape[0], PREDICT_ROWS):
-            x = densify(X[start : start + PREDICT_ROWS]).to(self.device)
+        for start in range(0, X.shape[0], self.predict_rows):
+            x = densify(X[start : start + self.predict_rows]).to(self.device)
             *hidden, output = forward(x)
             estimates = [criterion.aux_loss.estimate(r, statistics) for r in hidden]
             estimates.append(criterion.loss.estimate(output, statistics))
@@ -311,6 +338,7 @@ class CostNet(NeuralNet):
         slim.__dict__ = {
             **self.__dict__,
             "module": None,
+            "callbacks": untrained(self.callbacks or []),
             "callbacks_": [],
             "optimizer_": None,
             "generator": None,

@@ -45,11 +45,38 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def per_layer(value: Any, n_layers: int, *, name: str, layers: str, kind: type = Real) -> list:
+RESERVED_NET_PARAMS = {
+    "callbacks",
+    "criterion",
+    "dataset",
+    "device",
+    "iterator_train",
+    "iterator_valid",
+    "max_epochs",
+    "module",
+    "optimizer",
+    "train_split",
+    "verbose",
+    "warm_start",
+}
+
+
+def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
+    """Refuse what the estimator sets, or would not heed."""
+    reserved = sorted(RESERVED_NET_PARAMS & set(net_params or {}))
+    if reserved:
+        raise ValueError(
+            f"net_params holds {reserved}, which the estimator sets itself; use its parameters of "
+            "that name, if it has them."
+        )
+    return net_params or {}
+
+
+def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list:
     """One value for each layer, from one number for all or a sequence."""
-    if isinstance(value, kind):
-        return [value] * n_layers
-    values = list(np.asarray(value).tolist())
+    values = np.asarray(value).tolist()
+    if not isinstance(values, list):
+        return [values] * n_layers
     if len(values) != n_layers:
         raise ValueError(
             f"{name}={value!r} has {len(values)} values; expected one number, or {n_layers}: one "
@@ -76,8 +103,13 @@ def resolve_device(device: str) -> str:
             f"device={device!r} is not a device of torch; expected 'auto', 'cpu', 'cuda', "
             "'cuda:1', 'mps' ..."
         ) from error
-    available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
-    if not available.get(kind, lambda: True)():
+    available = {
+        "cpu": lambda: True,
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+        "xpu": torch.xpu.is_available,
+    }
+    if not available.get(kind, lambda: False)():
         raise ValueError(
             f"device={device!r}, but torch sees no such device here; use device='auto' or 'cpu'."
         )
@@ -87,11 +119,12 @@ def resolve_device(device: str) -> str:
 def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str) -> dict[str, Any]:
     """The optimizer of a skorch net, in its fused version where there is one."""
     cls = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
-    if not issubclass(cls, torch.optim.Optimizer) or issubclass(cls, torch.optim.LBFGS):
+    unfit = (torch.optim.LBFGS, torch.optim.SparseAdam)
+    if not issubclass(cls, torch.optim.Optimizer) or issubclass(cls, unfit):
         raise ValueError(
-            f"optimizer={optimizer!r} is not an optimizer that steps once per batch; expected "
-            f"one of {sorted(OPTIMIZERS)}, or a subclass of torch.optim.Optimizer (not LBFGS, "
-            "which needs a closure)."
+            f"optimizer={optimizer!r} is not an optimizer that steps once per batch of dense "
+            f"gradients; expected one of {sorted(OPTIMIZERS)}, or a subclass of "
+            "torch.optim.Optimizer (but not LBFGS, which needs a closure, or SparseAdam)."
         )
     accepted = signature(cls).parameters
     arguments: dict[str, Any] = {"optimizer": cls}

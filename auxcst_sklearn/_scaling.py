@@ -37,7 +37,7 @@ class CostScale:
 
     def to_units(self, cost: NDArray) -> NDArray:
         """Costs as the network sees them."""
-        return (cost - self.offset) / self.unit
+        return cost / self.unit - self.offset / self.unit  # huge costs do not overflow
 
     def to_currency(self, estimate: NDArray) -> NDArray:
         """Estimates as the caller sees them."""
@@ -46,10 +46,10 @@ class CostScale:
 
 @dataclass(frozen=True)
 class CostStatistics:
-    """Total weight of each class and the weighted sum of its cost vectors, both additive."""
+    """Total weight of each class (K,) and its mean cost vector (K, K); NaN where none is known."""
 
     weight: NDArray
-    total: NDArray
+    rows: NDArray
 
     @classmethod
     def of(cls, cost: NDArray, label: NDArray, weight: NDArray | None = None) -> CostStatistics:
@@ -57,23 +57,26 @@ class CostStatistics:
         n_classes = cost.shape[1]
         total = np.zeros((n_classes, n_classes))
         np.add.at(total, label, cost if weight is None else cost * weight[:, np.newaxis])
-        return cls(np.bincount(label, weight, minlength=n_classes).astype(float), total)
+        weight = np.bincount(label, weight, minlength=n_classes).astype(float)
+        divisor = np.where(weight > 0, weight, np.nan)
+        return cls(weight, total / divisor[:, np.newaxis])
 
     def __add__(self, other: CostStatistics) -> CostStatistics:
-        return CostStatistics(self.weight + other.weight, self.total + other.total)
+        weight = self.weight + other.weight
+        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+        share = share[:, np.newaxis]
+        mixed = (1 - share) * np.nan_to_num(self.rows) + share * np.nan_to_num(other.rows)
+        return CostStatistics(weight, np.where(share > 0, mixed, self.rows))
 
     @property
     def mean(self) -> NDArray:
         """Mean cost vector of all examples (K,)."""
-        return self.total.sum(axis=0) / self.weight.sum()
+        return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
 
     @property
     def class_mean(self) -> NDArray:
-        """Mean cost vector of each class (K, K); a class without examples gets the overall mean."""
-        seen = self.weight > 0
-        mean = np.tile(self.mean, (len(seen), 1))
-        mean[seen] = self.total[seen] / self.weight[seen, np.newaxis]
-        return mean
+        """Mean cost vector of each class (K, K); where none is known, the overall mean."""
+        return np.where(np.isnan(self.rows), self.mean, self.rows)
 
     @property
     def prior(self) -> NDArray:

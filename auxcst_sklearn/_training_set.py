@@ -43,8 +43,7 @@ class TrainingSet:
         """What the scaled costs say about the classes."""
         cost = scale.to_units(self.cost)
         if self.per_class:
-            weight = self.class_weight
-            return CostStatistics(weight, cost * weight[:, np.newaxis])
+            return CostStatistics(self.class_weight, cost)
         return CostStatistics.of(cost, self.label, self.weight)
 
 
@@ -62,12 +61,29 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
         found = np.unique(y)
         labels = frame_labels(cost_matrix if cost is None else cost)
         if labels is not None and (labels.dtype.kind in "US") == (y.dtype.kind in "OUS"):
-            found = np.unique(labels)
+            name = "cost_matrix" if cost is None else "cost"
+            found = _labels_of_costs(name, labels, found)
     if len(found) < 2:
+        source = "y" if classes is None else f"classes={classes!r}"
         raise ValueError(
-            f"y holds 1 class only, {found.tolist()}; a classifier needs at least two. If the "
-            "others have no example here, name all classes in classes=."
+            f"{source} holds 1 class only, {found.tolist()}; a classifier needs at least two. If "
+            "the others have no example here, name all classes in classes=."
         )
+    return found
+
+
+def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Take the classes from the labels of the costs, in the type of those in y."""
+    missing = np.setdiff1d(present, labels)
+    if len(missing):
+        raise ValueError(
+            f"The columns of {name} are {labels.tolist()}, but y also holds "
+            f"{missing.tolist()}; expected a column for every class. Add the missing columns, or "
+            "rename those that stand for these classes."
+        )
+    found = np.unique(labels)
+    if present.dtype.kind in "biu" and np.array_equal(found, found.astype(present.dtype)):
+        found = found.astype(present.dtype)
     return found
 
 

@@ -7,6 +7,7 @@ prediction.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -259,11 +260,16 @@ def frame_labels(cost: Any) -> NDArray | None:
 
 def _finite_2d(cost: Any, name: str, shape: str) -> NDArray[np.float64]:
     try:
-        values = np.asarray(cost, dtype=np.float64)
+        values = np.asarray(cost)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"its values are of type {values.dtype}")
+        if np.ma.is_masked(cost):
+            raise TypeError("it holds masked values")
+        values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "
-            f"an array or DataFrame of real costs, of shape {shape}."
+            f"an array or DataFrame of real costs, of shape {shape}. Got {reprlib.repr(cost)}."
         ) from error
     if values.ndim != 2:
         raise ValueError(
@@ -294,6 +300,13 @@ def _positions(labels: NDArray, classes: NDArray, name: str) -> list[int]:
     """Where each class stands among the labels; text labels match classes by their text."""
     wanted = classes.tolist()
     if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
+        # Where a meta-estimator has encoded labels, "10" may stand at 2, and still match 10.
+        if len(wanted) > 10 and wanted == list(range(len(wanted))):
+            raise ValueError(
+                f"{name} are texts, {_shorten(labels)}, but the classes are the numbers "
+                f"{_shorten(classes)}, perhaps encoded by a meta-estimator; texts sort in another "
+                "order. Use numbers as column labels, or an array in the order of the classes."
+            )
         wanted = [str(label) for label in wanted]
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):

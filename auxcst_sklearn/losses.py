@@ -270,7 +270,8 @@ class LayerWiseLoss(nn.Module):
         super().__init__()
         self.loss = loss
         self.aux_loss = aux_loss
-        self.register_buffer("head_weights", torch.tensor([*alpha, 1.0]), persistent=False)
+        weights = torch.tensor([*alpha, 1.0], dtype=torch.float32)
+        self.register_buffer("head_weights", weights, persistent=False)
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> Tensor:
         """Mean loss of each head, the output layer last, of shape (n_heads + 1,)."""

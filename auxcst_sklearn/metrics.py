@@ -173,7 +173,7 @@ class _Scorer:
     _sign = -1
     _kwargs: dict[str, Any] = {}
 
-    metadata: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ("sample_weight",)
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Tell routers which metadata to pass on."""
@@ -189,7 +189,7 @@ class _Scorer:
 class _CostScorer(_Scorer):
     """The scorer for costs that come per sample."""
 
-    metadata = ("cost",)
+    metadata = ("cost", "sample_weight")
 
     def __call__(
         self,

@@ -146,7 +146,7 @@ def test_check_cost_does_not_write_to_the_caller():
     ],
 )
 def test_check_cost_says_what_is_wrong(cost, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         check_cost(cost, n_samples=5, classes=CLASSES)
 
 

@@ -120,7 +120,8 @@ def test_scorers_pickle_and_declare_what_they_ask_for(scorer, routing):
     with sklearn.config_context(enable_metadata_routing=routing):
         asked = pickle.loads(pickle.dumps(scorer)).get_metadata_routing().score.requests
 
-    assert asked == ({"cost": True} if scorer is cost_scorer else {})
+    expected = {"cost": True, "sample_weight": True}
+    assert asked == (expected if scorer is cost_scorer else {"sample_weight": True})
 
 
 def test_tuned_threshold_with_a_cost_matrix():

@@ -71,6 +71,23 @@ def test_batches_pass_over_every_row_once():
     assert order(Batches(rows, 4, torch.Generator().manual_seed(0))) == first
 
 
+def test_arrays_with_negative_strides_are_copied():
+    for array in (X[::-1], X[:, ::-1], X[:1][::-1]):
+        np.testing.assert_array_equal(as_tensor(array).numpy(), array)
+
+
+def test_training_needs_neither_gradients_nor_float32_switched_on_outside(data):
+    expected = small().fit(*data).predict_cost(data[0])
+
+    with torch.no_grad():
+        np.testing.assert_array_equal(small().fit(*data).predict_cost(data[0]), expected)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert small().fit(*data).predict_cost(data[0]).shape == expected.shape
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_seeded_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
 

@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval
 from auxcst_sklearn._params import (
     OPTIMIZERS,
     check_each,
+    check_net_params,
     optimizer_arguments,
     per_layer,
     resolve_batch_size,
@@ -19,6 +20,7 @@ def test_per_layer():
     assert per_layer(3, 2, name="width", layers="layer") == [3, 3]
     assert per_layer(np.float32(0.5), 2, name="alpha", layers="layer") == [0.5, 0.5]
     assert per_layer(np.array([1, 2]), 2, name="width", layers="layer") == [1, 2]
+    assert per_layer(np.array(8), 2, name="width", layers="layer") == [8, 8]
     assert per_layer([], 0, name="alpha", layers="layer") == []
     with pytest.raises(ValueError, match=r"width=\(1, 2, 3\) has 3 values; .* one per layer"):
         per_layer((1, 2, 3), 2, name="width", layers="layer")
@@ -57,7 +59,7 @@ def test_the_fused_optimizer_is_taken_where_there_is_one():
     assert "optimizer__fused" not in optimizer_arguments(torch.optim.Rprop, 0.1, "cpu")
 
 
-@pytest.mark.parametrize("optimizer", [dict, torch.optim.LBFGS])
+@pytest.mark.parametrize("optimizer", [dict, torch.optim.LBFGS, torch.optim.SparseAdam])
 def test_classes_that_are_no_optimizer_of_batches(optimizer):
     with pytest.raises(ValueError, match="not an optimizer that steps once per batch"):
         optimizer_arguments(optimizer, 0.1, "cpu")
@@ -68,6 +70,13 @@ def test_resolve_device():
     assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
         resolve_device("gpu")
+
+
+def test_check_net_params():
+    assert check_net_params(None) == {}
+    assert check_net_params({"lr": 0.1}) == {"lr": 0.1}
+    with pytest.raises(ValueError, match=r"net_params holds \['max_epochs'\]"):
+        check_net_params({"max_epochs": 7})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

@@ -39,6 +39,12 @@ def test_a_common_fee_changes_nothing():
     )
 
 
+def test_the_widest_costs_stay_finite():
+    cost = np.array([[-1e308, 1e308], [0.0, 1e308]])
+
+    assert np.isfinite(CostScale.of(cost).to_units(cost)).all()
+
+
 @pytest.mark.parametrize("cost", [np.zeros((2, 3)), np.full((2, 3), 5.0)])
 def test_costs_without_differences(cost):
     scale = CostScale.of(cost)
@@ -66,4 +72,7 @@ def test_statistics_add_up():
     parts = CostStatistics.of(COST[:1], label[:1]) + CostStatistics.of(COST[1:], label[1:])
 
     np.testing.assert_array_equal(parts.weight, whole.weight)
-    np.testing.assert_array_equal(parts.total, whole.total)
+    np.testing.assert_array_equal(parts.rows, whole.rows)
+    twice = whole + whole
+    np.testing.assert_array_equal(twice.weight, 2 * whole.weight)
+    np.testing.assert_allclose(twice.rows, whole.rows)

@@ -19,7 +19,7 @@ def test_a_matrix_stands_for_its_rows(weight):
     assert (scale.offset, scale.unit) == pytest.approx((by_row.scale().offset, by_row.scale().unit))
     found, expected = by_class.statistics(scale), by_row.statistics(scale)
     np.testing.assert_allclose(found.weight, expected.weight)
-    np.testing.assert_allclose(found.total, expected.total, atol=1e-12)
+    np.testing.assert_allclose(found.rows[[0, 2]], expected.rows[[0, 2]], atol=1e-12)
 
 
 def test_statistics_are_in_units_of_the_scale():
@@ -28,7 +28,7 @@ def test_statistics_are_in_units_of_the_scale():
     found = TrainingSet(None, LABEL, MATRIX[LABEL], False, None).statistics(scale)
 
     expected = CostStatistics.of((MATRIX[LABEL] - 1) / 4, LABEL)
-    np.testing.assert_allclose(found.total, expected.total)
+    np.testing.assert_allclose(found.rows, expected.rows)
 
 
 @pytest.mark.parametrize("per_class", [True, False])
@@ -50,6 +50,23 @@ def test_some_weight_must_be_positive():
         TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).without_zero_weights()
 
 
+def test_a_class_without_examples_keeps_its_row_of_the_matrix():
+    found = TrainingSet(None, LABEL, MATRIX, True, None).statistics(CostScale())
+
+    assert found.weight[1] == 0
+    np.testing.assert_array_equal(found.class_mean, MATRIX)
+
+
+def test_labels_of_costs_must_cover_y():
+    y = np.array([0, 1, 2])
+    frame = pd.DataFrame(np.ones((3, 3)), columns=[0, 1, 5])
+
+    with pytest.raises(ValueError, match=r"columns of cost are \[0, 1, 5\], .* \[2\]"):
+        find_classes(y, None, frame, None)
+    frame.columns = [0.0, 1.0, 2.0]
+    assert find_classes(y, None, frame, None).dtype == y.dtype
+
+
 def test_classes_come_from_the_caller_from_labels_of_costs_or_from_y():
     y = np.array(["b", "a"])
     frame = pd.DataFrame(np.ones((2, 3)), columns=list("cab"))
@@ -69,6 +86,11 @@ def test_classes_must_be_sorted(classes):
 def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
         find_classes(np.array(["a", "a"]), None, None, None)
+
+
+def test_the_caller_may_not_name_a_single_class():
+    with pytest.raises(ValueError, match=r"classes=\[0\] holds 1 class only"):
+        find_classes(np.array([0, 0]), [0], None, None)
 
 
 def test_costs_have_one_source():

@@ -1,0 +1,227 @@
+"""Any network, dressed with auxiliary cost heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ._heads import CostHead
+from ._images import ImageInput
+from ._network import AuxNetwork
+from ._randomness import SeededDraws
+from ._tracing import Call, Listener, Trace
+
+
+class DressedNetwork(AuxNetwork):
+    """A module whose last layer became K cost outputs, with auxiliary heads on hidden layers.
+
+    The module is changed: its output layer, and a softmax layer behind it, give way to identities,
+    so that it puts out what `output` reads. Pass a copy to keep it.
+
+    Parameters
+    ----------
+    images : ImageInput
+        First layer; its `out_shape` is that of an example for the module.
+    module : nn.Module
+        Takes floats (n_samples, ...), and ends with an ``nn.Linear``.
+    n_classes : int
+        Number K of costs that each head estimates.
+    hidden_layers : sequence of str
+        Names of the layers that get a head, in the order of the network, such as
+        `find_hidden_layers` gives. A submodule whose path is named may put out any tensor with a
+        row per example.
+    head_input : {"pool", "flatten"}, default="pool"
+        What a head on maps (n_samples, n_channels, ...) sees: the mean of each, or every value.
+
+    Raises
+    ------
+    TypeError
+        If the module does not return a tensor.
+    ValueError
+        If it cannot compute such examples, does not end with an ``nn.Linear``, or a hidden layer
+        does not exist, does not run or puts out no tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from auxcst_sklearn.modules import DressedNetwork, ImageInput
+    >>> module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16),
+    ...                        nn.ReLU(), nn.Linear(16, 1000))
+    >>> network = DressedNetwork(ImageInput((1, 8, 8)), module, 3, hidden_layers=["1"])
+    >>> network.layers
+    ('1', 'output')
+    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 1, 8, 8))]
+    [(5, 3), (5, 3)]
+    """
+
+    # An estimator sets it before it trains.
+    generator: torch.Generator | None = None
+
+    def __init__(
+        self,
+        images: ImageInput,
+        module: nn.Module,
+        n_classes: int,
+        *,
+        hidden_layers: Sequence[str],
+        head_input: Literal["pool", "flatten"] = "pool",
+    ) -> None:
+        super().__init__()
+        self.images = images
+        self.body = without_output_layer(module, images.out_shape)
+        trace = Trace(self.body, images.out_shape)
+        self.hidden_layers = tuple(hidden_layers)
+        self._calls = [find_call(trace, name) for name in hidden_layers]
+        self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
+        # The heads are drawn last, so that the rest starts alike with and without them.
+        self.output = CostHead(trace.output.shape[1:], n_classes, "flatten")
+        self.heads = nn.ModuleDict()
+        for i, call in enumerate(self._calls, start=1):
+            shape = trace.calls[call].shape[1:]
+            self.heads[f"hidden{i}"] = CostHead(shape, n_classes, head_input)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers that have a head, first hidden layer to output."""
+        return (*self.hidden_layers, "output")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the main head, (n_samples, n_classes)."""
+        return self.output(self.body(self.images(x)))
+
+    def forward_heads(self, x: Tensor) -> list[Tensor]:
+        """Outputs of every head, in the order of `layers`."""
+        x = self.images(x)
+        heads = dict(zip(self._calls, self.heads.values()))
+        read = {}
+
+        def hear(call: Call, output: Tensor, _: Any) -> None:
+            if call in heads:
+                read[call] = heads[call](output.clone() if call in self._overwritten else output)
+
+        seeded = self.training and self.generator is not None
+        with (
+            SeededDraws(self.generator) if seeded else nullcontext(),
+            Listener(self.body, hear, only={path for path, _ in heads}),
+        ):
+            features = self.body(x)
+        self._check_training(features, read)
+        return [*(read[call] for call in heads), self.output(features)]
+
+    def _check_training(self, features: Any, read: dict[Call, Tensor]) -> None:
+        """What ran when the network was built may not run in training."""
+        if not isinstance(features, Tensor):
+            raise TypeError(
+                f"{type(self.body).__name__} returns {describe(features)} in training, and a "
+                "tensor else; expected a tensor in both. Switch its auxiliary outputs off."
+            )
+        for name, call in zip(self.hidden_layers, self._calls):
+            if call not in read:
+                raise RuntimeError(
+                    f"hidden_layers names {name!r}, which did not run this time: the forward of "
+                    f"{type(self.body).__name__} skips it. Leave it out of hidden_layers."
+                )
+
+    def freeze(self, names: Sequence[str]) -> None:
+        """Keep parts of the module as they are; patterns such as ``"layer[12]"`` match paths.
+
+        A part whose parameters are all frozen runs as at prediction, in training too: its
+        normalisation keeps its statistics, and its dropout drops nothing.
+        """
+        parts = {path: part for path, part in self.body.named_modules() if path}
+        for name in names:
+            matching = [part for path, part in parts.items() if fnmatchcase(path, name)]
+            if not matching:
+                raise ValueError(
+                    f"freeze names {name!r}, which no submodule of {type(self.body).__name__} "
+                    f"matches; expected some of {list(parts)}, or patterns of them."
+                )
+            for part in matching:
+                part.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> DressedNetwork:
+        """Switch between training and evaluation; frozen parts always evaluate."""
+        super().train(mode)
+        for part in self.body.modules():
+            trained = [parameter.requires_grad for parameter in part.parameters()]
+            if trained and not any(trained):
+                part.eval()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "generator": None}
+
+
+def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
+    """Put identities in place of the output layer and of a softmax layer behind it."""
+    if isinstance(module, nn.Linear):
+        return nn.Identity()
+    trace = Trace(module, shape)
+    if not isinstance(trace.output, Tensor):
+        raise TypeError(
+            f"{type(module).__name__} returns {describe(trace.output)}; expected a tensor. Wrap "
+            "it in an nn.Module whose forward returns the output of its last nn.Linear alone."
+        )
+    softmax = last_part(trace, (nn.Softmax, nn.LogSoftmax))
+    if softmax is not None:
+        module.set_submodule(softmax, nn.Identity())
+        trace = Trace(module, shape)
+    linear = last_part(trace, nn.Linear)
+    if linear is None or trace.output.dim() != 2 or trace.runs(linear) > 1:
+        raise ValueError(
+            f"{type(module).__name__} does not end with an nn.Linear that runs once and gives one "
+            f"row per example; it returned {describe(trace.output)}. Leave out what follows the "
+            "last nn.Linear in its forward (a functional softmax, say), or add an nn.Linear: it "
+            "makes room for the cost outputs."
+        )
+    module.set_submodule(linear, nn.Identity())
+    return module
+
+
+def last_part(trace: Trace, kinds: type | tuple[type, ...]) -> str | None:
+    """Path of the submodule of some kind whose output is that of the module."""
+    parts = dict(trace.module.named_modules())
+    for call, output in trace.calls.items():
+        last = output is trace.output and not trace.was_overwritten(call)
+        if last and isinstance(parts.get(call[0]), kinds):
+            return call[0]
+    return None
+
+
+def find_call(trace: Trace, name: str) -> Call:
+    """Look up the call of a hidden layer by its name; its output must suit a head."""
+    path, _, number = name.partition(":")
+    call = (path, int(number) if number.isdecimal() else 1)
+    if call not in trace.calls or (trace.runs(path) > 1 and not number):
+        raise ValueError(f"hidden_layers names {name!r}, which {_why_not(trace, path)}")
+    output = trace.calls[call]
+    if not isinstance(output, Tensor) or output.dim() < 2 or not output.is_floating_point():
+        raise ValueError(
+            f"hidden_layers names {name!r}, which puts out {describe(output)}; expected a tensor "
+            "of floats with a row per example."
+        )
+    return call
+
+
+def _why_not(trace: Trace, path: str) -> str:
+    module = type(trace.module).__name__
+    if runs := trace.runs(path):
+        calls = [trace.name((path, number + 1)) for number in range(runs)]
+        return f"runs {runs} times; expected one of {calls}."
+    if path in dict(trace.module.named_modules()):
+        return f"is a part of {module}, but does not run in its forward."
+    calls = [trace.name(call) for call in trace.calls if not call[0].endswith("()")]
+    return f"is no part of {module}; expected 'auto', or some of {calls}."
+
+
+def describe(value: Any) -> str:
+    """Say what was found where a tensor was expected."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"an object of type {type(value).__name__}"

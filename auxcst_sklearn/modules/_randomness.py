@@ -1,0 +1,76 @@
+"""Random numbers of any module, from a generator of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+from torch.overrides import TorchFunctionMode
+
+# Dropouts take no generator; the others would, if their callers passed one.
+_DROPOUTS = {
+    F.dropout: False,
+    F.dropout1d: True,
+    F.dropout2d: True,
+    F.dropout3d: True,
+    torch.dropout: False,
+}
+_DRAWS = {
+    torch.bernoulli,
+    torch.Tensor.bernoulli,
+    torch.Tensor.bernoulli_,
+    torch.Tensor.normal_,
+    torch.Tensor.uniform_,
+}
+
+
+class SeededDraws(TorchFunctionMode):
+    """Lets dropout, bernoulli, normal_ and uniform_ draw from a generator while a module runs.
+
+    They would draw from torch's global generator, so that two fits in two threads would share
+    their random numbers. This holds for dropout in every form, and for the stochastic depth of
+    residual networks; not for the dropout inside torch's attention and recurrent layers, whose
+    functions draw where Python cannot see it.
+
+    Parameters
+    ----------
+    generator : torch.Generator
+        A generator on the device of the module.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def __torch_function__(
+        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        """Compute a function, with the generator if it draws random numbers."""
+        kwargs = kwargs or {}
+        if function in _DROPOUTS:
+            return self._dropout(*args, **kwargs, whole_maps=_DROPOUTS[function])
+        if function in _DRAWS and args[0].device == self.generator.device:
+            kwargs = {"generator": self.generator, **kwargs}
+        return function(*args, **kwargs)
+
+    def _dropout(
+        self,
+        input: Tensor,  # noqa: A002
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+        *,
+        whole_maps: bool,
+    ) -> Tensor:
+        if not training or p == 0:
+            return input
+        if p == 1:
+            return input * 0
+        shape = input.shape
+        if whole_maps:  # (n_samples, n_maps, ...)
+            shape = (*shape[:2], *[1] * (len(shape) - 2))
+        keep = input.new_empty(shape).bernoulli_(1 - p, generator=self.generator)
+        return input * keep.div_(1 - p)

@@ -1,0 +1,53 @@
+"""What the tests share: a small problem, a small network, metadata routing switched on."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import sklearn
+import torch
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+
+
+class Problem(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+    cost: np.ndarray
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Sums over several threads round differently, and joblib's workers have one thread each."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture
+def problem():
+    """Sixty rows of three classes; the true class is mostly, not always, the cheapest."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+    y = np.arange(60) % 3
+    cost = rng.uniform(0.1, 1, size=(60, 3))
+    cost[np.arange(60), y] *= 0.2
+    return Problem(X, y, cost)
+
+
+@pytest.fixture
+def mlp():
+    """Make a network small and quick enough for a test."""
+    return partial(
+        CostSensitiveAuxMLP, depth=2, width=8, max_epochs=3, random_state=0, device="cpu"
+    )

@@ -1,0 +1,342 @@
+"""Every kind of X, y and costs that users bring, and the units they use."""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from scipy import sparse
+
+from auxcst_sklearn.losses import LOSSES
+
+NAMES = np.array(["ant", "bee", "cat"])
+MATRIX = np.array([[0.0, 1, 5], [3, 0.2, 1], [2, 7, 0]])
+SHUFFLED = [2, 0, 1]
+
+
+def readonly(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def memmap(array, folder):
+    np.save(folder / "array.npy", array)
+    return np.load(folder / "array.npy", mmap_mode="r")
+
+
+# ------------------------------------------------------------------------------------- X
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "negative strides": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "read-only": readonly,
+    "big-endian": lambda X: X.astype(">f4"),
+    "float64": lambda X: X.astype(np.float64),
+    "object": lambda X: X.astype(object),
+    "list": lambda X: X.tolist(),
+    "pandas": lambda X: pd.DataFrame(X, columns=list("abcd"), index=np.arange(len(X))[::-1]),
+    "polars": lambda X: pl.DataFrame(X, schema=list("abcd")),
+    "torch": torch.from_numpy,
+    "CSR": sparse.csr_matrix,
+    "CSR array": sparse.csr_array,
+    "CSC": sparse.csc_matrix,
+    "COO": sparse.coo_matrix,
+    "COO float64": lambda X: sparse.coo_array(X.astype(np.float64)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_of_the_same_numbers_gives_the_same_network(problem, mlp, layout):
+    X, y, cost = problem
+    expected = mlp().fit(X, y, cost=cost).predict_cost(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same_X = LAYOUTS[layout](X)
+        found = mlp().fit(same_X, y, cost=cost).predict_cost(same_X)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_memory_mapped_data(problem, mlp, tmp_path):
+    X, y, cost = problem
+    mapped = memmap(X, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = mlp().fit(mapped, y, cost=cost).predict_cost(mapped)
+    np.testing.assert_array_equal(found, mlp().fit(X, y, cost=cost).predict_cost(X))
+
+
+NUMBERS = [bool, np.uint8, np.int8, np.int64, np.float64]
+
+
+@pytest.mark.parametrize(
+    ("container", "dtype"),
+    [(np.asarray, np.float16)]
+    + [(container, dtype) for container in (np.asarray, sparse.csr_matrix) for dtype in NUMBERS],
+)
+def test_every_type_of_number_gives_the_same_network(problem, mlp, container, dtype):
+    X, y, cost = problem
+    X = (X > 0).astype(np.float32)
+    expected = mlp().fit(X, y, cost=cost).predict_cost(X)
+    same_X = container(X.astype(dtype))
+    found = mlp().fit(same_X, y, cost=cost).predict_cost(same_X)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sparse_rows_in_every_method(problem, mlp):
+    X, y, cost = problem
+    X = X * (X > 0)
+    rows = sparse.csr_matrix(X)
+    weight = np.tile([0.0, 1, 2], 20)
+    networks = [
+        mlp(early_stopping=True, dropout=0.2).fit(kind, y, cost=cost, sample_weight=weight)
+        for kind in (X, rows)
+    ]
+    for network, kind in zip(networks, (X, rows)):
+        network.partial_fit(kind, y, cost=cost)
+    dense, thin = networks
+    np.testing.assert_array_equal(thin.predict_cost(rows), dense.predict_cost(X))
+    np.testing.assert_array_equal(thin.decision_function(rows), dense.decision_function(X))
+    assert thin.score(rows, y, cost=cost) == dense.score(X, y, cost=cost)
+    for found, expected in zip(thin.staged_predict(rows), dense.staged_predict(X), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_single_rows_and_columns(problem, mlp):
+    X, y, cost = problem
+    network = mlp().fit(X, y, cost=cost)
+    everything = network.predict_cost(X)
+    for i in (0, 59):
+        np.testing.assert_allclose(network.predict_cost(X[[i]])[0], everything[i], rtol=1e-5)
+    one_row = mlp(classes=[0, 1, 2]).fit(X[:1], y[:1], cost=cost[:1])
+    assert one_row.predict(X).shape == (60,)
+    one_column = mlp().fit(X[:, :1], y, cost=cost)
+    assert one_column.predict(X[:, :1]).shape == (60,)
+
+
+def test_a_single_reversed_row(problem, mlp):
+    X, y, cost = problem
+    network = mlp().fit(X, y, cost=cost)
+    np.testing.assert_array_equal(network.predict(X[:1][::-1]), network.predict(X[:1]))
+
+
+def test_a_single_reversed_column(problem, mlp):
+    X, y, cost = problem
+    column = X[:, :1].copy()
+    found = mlp().fit(column[:, ::-1], y, cost=cost).predict(column)
+    np.testing.assert_array_equal(found, mlp().fit(column, y, cost=cost).predict(column))
+
+
+def test_no_rows_is_an_error_of_scikit_learn(problem, mlp):
+    X, y, cost = problem
+    empty = "Found array with 0 sample"
+    with pytest.raises(ValueError, match=empty):
+        mlp().fit(X[:0], y[:0], cost=cost[:0])
+    network = mlp().fit(X, y, cost=cost)
+    for method in (network.predict, network.predict_cost, network.decision_function):
+        with pytest.raises(ValueError, match=empty):
+            method(X[:0])
+
+
+# ------------------------------------------------------------------------------------- y
+
+
+LABELS = {
+    "str": lambda k: NAMES[k],
+    "object": lambda k: NAMES[k].astype(object),
+    "list": lambda k: NAMES[k].tolist(),
+    "Categorical": lambda k: pd.Categorical(NAMES[k], categories=NAMES[::-1]),
+    "categorical Series": lambda k: pd.Series(NAMES[k], dtype="category"),
+    "text Series": lambda k: pd.Series(NAMES[k]),
+    "polars text": lambda k: pl.Series(NAMES[k]),
+    "polars Categorical": lambda k: pl.Series(NAMES[k], dtype=pl.Categorical),
+    "polars integers": pl.Series,
+    "uint8": lambda k: k.astype(np.uint8),
+    "negative": lambda k: k - 5,
+    "with gaps": lambda k: np.array([-7, 3, 1000])[k],
+    "big-endian": lambda k: k.astype(">i4"),
+    "whole floats": lambda k: k.astype(float),
+    "negative strides": lambda k: k[::-1].copy()[::-1],
+    "read-only": readonly,
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label_gives_the_same_network(problem, mlp, kind):
+    X, k, cost = problem
+    y = LABELS[kind](k)
+    network = mlp().fit(X, y, cost=cost)
+    reference = mlp().fit(X, k, cost=cost)
+    np.testing.assert_array_equal(network.predict_cost(X), reference.predict_cost(X))
+    np.testing.assert_array_equal(network.classes_, np.unique(np.asarray(y)))
+    np.testing.assert_array_equal(network.predict(X), network.classes_[reference.predict(X)])
+    assert network.score(X, y, cost=cost) == reference.score(X, k, cost=cost)
+
+
+def test_boolean_labels(problem, mlp):
+    X, k, cost = problem
+    network = mlp().fit(X, k > 0, cost=cost[:, :2])
+    reference = mlp().fit(X, np.minimum(k, 1), cost=cost[:, :2])
+    assert network.predict(X).dtype == bool
+    np.testing.assert_array_equal(network.predict(X), reference.predict(X))
+    np.testing.assert_array_equal(network.decision_function(X) > 0, network.predict(X))
+
+
+# ---------------------------------------------------------------------------------- costs
+
+
+COSTS = {
+    "list": lambda cost: cost.tolist(),
+    "fortran": np.asfortranarray,
+    "negative strides": lambda cost: cost[::-1, ::-1].copy()[::-1, ::-1],
+    "big-endian": lambda cost: cost.astype(">f8"),
+    "read-only": readonly,
+    "object": lambda cost: cost.astype(object),
+    "torch": torch.from_numpy,
+    "pandas": lambda cost: pd.DataFrame(cost[:, SHUFFLED], columns=SHUFFLED),
+    "pandas, text": lambda cost: pd.DataFrame(cost[:, SHUFFLED], columns=list("201")),
+    "pandas, Float64": lambda cost: pd.DataFrame(cost).astype("Float64"),
+    "pandas, any index": lambda cost: pd.DataFrame(cost, index=np.arange(len(cost))[::-1]),
+    "polars": lambda cost: pl.DataFrame(cost[:, SHUFFLED], schema=list("201")),
+}
+
+
+@pytest.mark.parametrize("kind", COSTS)
+def test_every_kind_of_costs_gives_the_same_network(problem, mlp, kind):
+    X, y, cost = problem
+    expected = mlp().fit(X, y, cost=cost)
+    network = mlp().fit(X, y, cost=COSTS[kind](cost))
+    np.testing.assert_array_equal(network.predict_cost(X), expected.predict_cost(X))
+    assert network.score(X, y, cost=COSTS[kind](cost)) == expected.score(X, y, cost=cost)
+
+
+MATRICES = {
+    "list": MATRIX.tolist(),
+    "fortran": np.asfortranarray(MATRIX),
+    "labelled": pd.DataFrame(MATRIX, NAMES, NAMES),
+    "rows and columns in other orders": pd.DataFrame(MATRIX, NAMES, NAMES).iloc[[1, 2, 0], ::-1],
+    "polars": pl.DataFrame(MATRIX[np.ix_(SHUFFLED, SHUFFLED)], schema=list(NAMES[SHUFFLED])),
+}
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_every_kind_of_cost_matrix_gives_the_same_network(problem, mlp, kind):
+    X, y = problem.X, NAMES[problem.y]
+    expected = mlp(cost_matrix=MATRIX).fit(X, y)
+    network = mlp(cost_matrix=MATRICES[kind]).fit(X, y)
+    np.testing.assert_array_equal(network.predict_cost(X), expected.predict_cost(X))
+    assert network.score(X, y) == expected.score(X, y)
+
+
+def test_a_cost_matrix_is_short_for_its_rows(problem, mlp):
+    X, y, _ = problem
+    by_class = mlp(cost_matrix=MATRIX).fit(X, y).predict_cost(X)
+    by_row = mlp().fit(X, y, cost=MATRIX[y]).predict_cost(X)
+    np.testing.assert_allclose(by_class, by_row, rtol=1e-5)
+
+
+def test_no_costs_are_zero_one_costs(problem, mlp):
+    X, y, _ = problem
+    blind = mlp().fit(X, y)
+    np.testing.assert_array_equal(
+        blind.predict_cost(X), mlp(cost_matrix=1 - np.eye(3)).fit(X, y).predict_cost(X)
+    )
+    assert blind.score(X, y) == np.mean(blind.predict(X) == y)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_class_without_examples_keeps_its_column(problem, mlp, labelled):
+    X, y, cost = (part[problem.y != 1] for part in problem)
+    cost = cost - [0, 9, 0]
+    y = NAMES[y]
+    if labelled:
+        network = mlp(max_epochs=20).fit(X, y, cost=pd.DataFrame(cost, columns=NAMES))
+    else:
+        network = mlp(max_epochs=20, classes=NAMES).fit(X, y, cost=cost)
+    np.testing.assert_array_equal(network.classes_, NAMES)
+    assert set(network.predict(X)) == {"bee"}
+
+
+def test_a_class_without_examples_keeps_its_row_of_the_cost_matrix(problem, mlp):
+    X, y = problem.X[problem.y != 1], problem.y[problem.y != 1]
+    network = mlp(loss="cross_entropy", cost_matrix=MATRIX, classes=[0, 1, 2]).fit(X, y)
+    found = network.net_.scale.to_currency(network.net_.statistics.class_mean)
+    np.testing.assert_allclose(found, MATRIX, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- units and offsets
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("unit", [1e-300, 1e-12, 1e12, 1e300])
+def test_the_currency_does_not_matter(problem, mlp, loss, unit):
+    X, y, cost = problem
+    reference = mlp(loss=loss).fit(X, y, cost=cost)
+    network = mlp(loss=loss).fit(X, y, cost=cost * unit)
+    np.testing.assert_array_equal(network.predict(X), reference.predict(X))
+    np.testing.assert_allclose(network.predict_cost(X) / unit, reference.predict_cost(X), 1e-5)
+    score = network.score(X, y, cost=cost * unit) / unit
+    np.testing.assert_allclose(score, reference.score(X, y, cost=cost))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("offset", [-5, 1e6])
+def test_a_fee_for_every_decision_does_not_matter(problem, mlp, loss, offset):
+    X, y, cost = problem
+    reference = mlp(loss=loss).fit(X, y, cost=cost)
+    network = mlp(loss=loss).fit(X, y, cost=cost + offset)
+    np.testing.assert_array_equal(network.predict(X), reference.predict(X))
+    np.testing.assert_allclose(
+        network.predict_cost(X) - offset, reference.predict_cost(X), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("loss", ["one_sided", "smooth_one_sided", "softmin", "squared"])
+def test_the_costs_decide_even_where_the_true_class_is_dear(problem, mlp, loss):
+    X, y, _ = problem
+    gain = np.column_stack([X[:, 0], -X[:, 0], X[:, 1]]).astype(float)
+    network = mlp(loss=loss, max_epochs=60, learning_rate=0.02, width=32)
+    network.fit(X, y, cost=-gain)
+    won = gain[np.arange(60), network.predict(X)].mean()
+    assert won > 0.9 * gain.max(axis=1).mean()
+    relabelled = mlp(**network.get_params()).fit(X, np.roll(y, 1), cost=-gain)
+    np.testing.assert_array_equal(relabelled.predict_cost(X), network.predict_cost(X))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("level", [0.0, 7.0])
+def test_costs_that_are_all_equal(problem, mlp, loss, level):
+    X, y, cost = problem
+    estimate = mlp(loss=loss).fit(X, y, cost=np.full_like(cost, level)).predict_cost(X)
+    assert np.isfinite(estimate).all()
+
+
+# --------------------------------------------------------------------- the caller's arrays
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_arrays_of_the_caller_stay_as_they_are(problem, mlp, writeable):
+    weight = np.tile([0.0, 1, 2], 20)
+    arrays = [*problem, weight, MATRIX.copy(), np.arange(3)]
+    X, y, cost, weight, matrix, classes = arrays
+    before = deepcopy(arrays)
+    for array in arrays:
+        array.flags.writeable = writeable
+    for parameters, costs in (({}, cost), ({"cost_matrix": matrix}, None)):
+        network = mlp(classes=classes, early_stopping=True, dropout=0.5, warm_start=True)
+        network.set_params(**parameters)
+        for _ in range(2):
+            network.fit(X, y, cost=costs, sample_weight=weight)
+        network.partial_fit(X, y, classes, cost=costs, sample_weight=weight)
+        network.score(X, y, weight, costs)
+        list(network.staged_predict(X))
+        network.predict_cost(X)[:] = 0
+    for array, copy in zip(arrays, before):
+        np.testing.assert_array_equal(array, copy)

@@ -1,0 +1,327 @@
+"""Mistakes get a clear error, and leave a fitted network as it was."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from scipy import sparse
+
+NAMES = np.array(["ant", "bee", "cat"])
+MATRIX = np.array([[0.0, 1, 5], [3, 0.2, 1], [2, 7, 0]])
+
+
+def state(network):
+    """All that a failed fit must leave as it is."""
+    net = network.net_
+    return {
+        "attributes": {name: id(value) for name, value in vars(network).items()},
+        "weights": [p.tolist() for p in net.module_.parameters()],
+        "training": net.module_.training,
+        "optimizer": repr(net.optimizer_.state_dict()),
+        "history": deepcopy(network.history_),
+        "net history": deepcopy(list(net.history)),
+        "scale": net.scale,
+        "rows": net.statistics.rows.tolist(),
+    }
+
+
+def bad_cost(value):
+    return lambda cost: np.where(cost > 0.9, value, cost)
+
+
+# Changed arguments of fit and partial_fit, and what the message must say: the argument, its
+# value, what was expected, what to do.
+BAD_DATA = {
+    "too few rows": (
+        {"cost": lambda cost: cost[:50]},
+        ["cost has 50 rows", "60 samples", "(60, 3)", "Select the same rows"],
+    ),
+    "too few columns": (
+        {"cost": lambda cost: cost[:, :2]},
+        ["cost has 2 columns", "3 classes: [0, 1, 2]", "name all of them in classes="],
+    ),
+    "one dimension": (
+        {"cost": lambda cost: cost[:, 0]},
+        ["cost has shape (60,)", "two dimensions, (n_samples, n_classes)"],
+    ),
+    "three dimensions": (
+        {"cost": lambda cost: cost[:, :, np.newaxis]},
+        ["cost has shape (60, 3, 1)", "two dimensions"],
+    ),
+    "a cost matrix": (
+        {"cost": lambda cost: MATRIX},
+        ["cost has shape (3, 3)", "(60, 3)", "cost_matrix=", "cost_vectors"],
+    ),
+    "NaN": (
+        {"cost": bad_cost(np.nan)},
+        ["cost holds nan in row", "expected finite costs", "use a large finite cost"],
+    ),
+    "infinity": (
+        {"cost": bad_cost(np.inf)},
+        ["cost holds inf in row", "expected finite costs", "use a large finite cost"],
+    ),
+    "minus infinity": ({"cost": bad_cost(-np.inf)}, ["cost holds -inf in row"]),
+    "missing in pandas": (
+        {"cost": lambda cost: pd.DataFrame(cost).astype("Float64").mask(cost > 0.9)},
+        ["cost of type DataFrame cannot be read as numbers", "expected an array or DataFrame"],
+    ),
+    "missing in polars": (
+        {"cost": lambda cost: pl.DataFrame(cost, schema=list("012")).fill_nan(None).shift(1)},
+        ["cost holds nan in row 0"],
+    ),
+    "text": (
+        {"cost": lambda cost: "balanced"},
+        ["cost of type str cannot be read as numbers", "'balanced'", "real costs"],
+    ),
+    "ragged": (
+        {"cost": lambda cost: [[0, 1], [1]]},
+        ["cost of type list cannot be read as numbers", "(n_samples, n_classes)"],
+    ),
+    "sparse": (
+        {"cost": sparse.csr_matrix},
+        ["cost of type csr_matrix cannot be read as numbers", "expected an array"],
+    ),
+    "unknown label": (
+        {"y": lambda y: y + 1},
+        ["y holds labels that are not among the classes: [3]", "[0, 1, 2]", "classes="],
+    ),
+    "labels of another type": (
+        {"y": lambda y: NAMES[y]},
+        ["y holds labels that are not among the classes: ['ant', 'bee', 'cat']", "[0, 1, 2]"],
+    ),
+    "fractions as labels": ({"y": lambda y: y + 0.5}, ["Unknown label type"]),
+    "too few labels": ({"y": lambda y: y[:50]}, ["inconsistent numbers of samples"]),
+    "NaN in X": ({"X": lambda X: np.where(X > 2, np.nan, X)}, ["Input X contains NaN"]),
+    "negative weights": ({"sample_weight": lambda _: np.full(60, -1.0)}, ["`sample_weight`"]),
+    "NaN weights": ({"sample_weight": lambda _: np.full(60, np.nan)}, ["sample_weight"]),
+    "all weights zero": ({"sample_weight": lambda _: np.zeros(60)}, ["zero"]),
+    "too few weights": ({"sample_weight": lambda _: np.ones(50)}, ["sample_weight.shape"]),
+}
+
+
+@pytest.mark.parametrize("method", ["fit", "warm fit", "partial_fit"])
+@pytest.mark.parametrize("mistake", BAD_DATA)
+def test_bad_data_is_named_and_leaves_the_network_as_it_was(problem, mlp, mistake, method):
+    changes, message = BAD_DATA[mistake]
+    X, y, cost = problem
+    network = mlp(classes=[0, 1, 2], dropout=0.2, warm_start=method == "warm fit")
+    network.fit(X, y, cost=cost)
+    before, predictions = state(network), network.predict_cost(X)
+    arguments = {"X": X, "y": y, "cost": cost, "sample_weight": None}
+    arguments |= {name: change(arguments[name]) for name, change in changes.items()}
+    with pytest.raises((ValueError, TypeError)) as error:
+        getattr(network, method.removeprefix("warm "))(**arguments)
+    for part in message:
+        assert part in str(error.value)
+    assert state(network) == before
+    np.testing.assert_array_equal(network.predict_cost(X), predictions)
+
+
+def test_other_features_than_before_are_an_error(problem, mlp):
+    X, y, cost = problem
+    named = pd.DataFrame(X, columns=list("abcd"))
+    for first, second, message in [
+        (X, X[:, :3], "X has 3 features"),
+        (named, named[list("badc")], "feature names should match"),
+    ]:
+        network = mlp(warm_start=True).fit(first, y, cost=cost)
+        before = state(network)
+        for method in (network.fit, network.partial_fit):
+            with pytest.raises(ValueError, match=message):
+                method(second, y, cost=cost)
+        assert state(network) == before
+
+
+BAD_PARAMETERS = {
+    "both sources of costs": (
+        {"cost_matrix": MATRIX},
+        ["both cost and cost_matrix", "one source of costs", "cost_matrix=None"],
+    ),
+    "negative alpha": ({"alpha": -0.1}, ["'alpha'", "-0.1", "[0.0, inf)"]),
+    "negative alpha of a layer": ({"alpha": [-0.1]}, ["alpha", "-0.1", "[0.0, inf)"]),
+    "alpha of wrong length": (
+        {"alpha": [0.1, 0.2]},
+        ["alpha=[0.1, 0.2] has 2 values", "one number, or 1", "per hidden layer but the last"],
+    ),
+    "infinite alpha": ({"alpha": np.inf}, ["'alpha'", "inf"]),
+    "NaN alpha": ({"alpha": [np.nan]}, ["alpha holds nan"]),
+    "width of wrong length": (
+        {"width": [8, 8, 8]},
+        ["width=[8, 8, 8] has 3 values", "one number, or 2", "per hidden layer"],
+    ),
+    "width of a layer 0": ({"width": [8, 0]}, ["width holds 0", "[1, inf)"]),
+    "width 0": ({"width": 0}, ["'width'", "0", "[1, inf)"]),
+    "depth 0": ({"depth": 0}, ["'depth'", "0", "[1, inf)"]),
+    "unknown optimizer": ({"optimizer": "fastest"}, ["'optimizer'", "'fastest'", "'adamw'"]),
+    "not an optimizer": ({"optimizer": dict}, ["optimizer", "dict", "torch.optim.Optimizer"]),
+    "LBFGS": ({"optimizer": torch.optim.LBFGS}, ["optimizer", "LBFGS", "closure", "adamw"]),
+    "unknown loss": ({"loss": "hinge"}, ["'loss'", "'hinge'", "'one_sided'"]),
+    "unknown aux_loss": ({"aux_loss": "hinge"}, ["'aux_loss'", "'hinge'", "'one_sided'"]),
+    "unknown device": ({"device": "abacus"}, ["device='abacus'", "'cpu'", "'cuda'"]),
+    "learning rate 0": ({"learning_rate": 0}, ["'learning_rate'", "0", "(0.0, inf)"]),
+    "NaN learning rate": ({"learning_rate": np.nan}, ["'learning_rate'", "nan"]),
+    "no epochs": ({"max_epochs": 0}, ["'max_epochs'", "0", "[1, inf)"]),
+    "dropout 1": ({"dropout": 1.0}, ["'dropout'", "1.0", "[0.0, 1.0)"]),
+    "a Generator": ({"random_state": np.random.default_rng(0)}, ["'random_state'", "Generator"]),
+    "classes of other labels": (
+        {"classes": ["ant", "bee", "cat"]},
+        ["not among the classes: [0, 1, 2]", "'ant', 'bee', 'cat'", "classes="],
+    ),
+    "unsorted classes": (
+        {"classes": [2, 1, 0]},
+        ["classes=[2, 1, 0]", "in sorted order", "use a DataFrame"],
+    ),
+    "classes without one in y": ({"classes": [0, 1]}, ["not among the classes: [2]", "classes="]),
+    "a class twice": ({"classes": [0, 1, 1, 2]}, ["classes=[0, 1, 1, 2]", "once"]),
+    "unknown argument of skorch": ({"net_params": {"speed": 9}}, ["speed"]),
+}
+
+BAD_MATRICES = {
+    "too small": (MATRIX[:2, :2], ["cost_matrix has shape (2, 2)", "3 classes: [0, 1, 2]"]),
+    "not square": (MATRIX[:2], ["cost_matrix has shape (2, 3)", "square", "fit(..., cost=)"]),
+    "a vector": ([0, 1, 2], ["cost_matrix has shape (3,)", "(n_classes, n_classes)"]),
+    "NaN": (MATRIX * np.nan, ["cost_matrix holds nan in row 0, column 0", "finite"]),
+    "other columns": (
+        pd.DataFrame(MATRIX, list(range(3)), NAMES),
+        ["columns of cost_matrix", "'ant', 'bee', 'cat'", "[0, 1, 2]", "Rename the labels"],
+    ),
+    "other rows": (
+        pd.DataFrame(MATRIX, list("xyz"), list("012")),
+        ["index of cost_matrix", "'x', 'y', 'z'", "[0, 1, 2]"],
+    ),
+    "text": ([["a"] * 3] * 3, ["cost_matrix of type list cannot be read as numbers"]),
+}
+
+
+def check_refused(network, problem, parameters, message, cost):
+    X, y, _ = problem
+    before, predictions = state(network), network.predict_cost(X)
+    old = network.get_params()
+    with pytest.raises((ValueError, TypeError)) as error:
+        network.set_params(**parameters).fit(X, y, cost=cost)
+    for part in message:
+        assert part in str(error.value)
+    network.set_params(**{name: old[name] for name in parameters})
+    assert state(network) == before
+    np.testing.assert_array_equal(network.predict_cost(X), predictions)
+
+
+@pytest.mark.parametrize("mistake", BAD_PARAMETERS)
+def test_bad_parameters_are_named_and_leave_the_network_as_it_was(problem, mlp, mistake):
+    network = mlp().fit(problem.X, problem.y, cost=problem.cost)
+    check_refused(network, problem, *BAD_PARAMETERS[mistake], cost=problem.cost)
+
+
+@pytest.mark.parametrize("mistake", BAD_MATRICES)
+def test_bad_cost_matrices_are_named_and_leave_the_network_as_it_was(problem, mlp, mistake):
+    matrix, message = BAD_MATRICES[mistake]
+    network = mlp(cost_matrix=MATRIX).fit(problem.X, problem.y)
+    check_refused(network, problem, {"cost_matrix": matrix}, message, cost=None)
+
+
+def test_a_first_fit_that_fails_leaves_nothing_behind(problem, mlp):
+    X, y, cost = problem
+    for method in ("fit", "partial_fit"):
+        network = mlp(classes=[0, 1, 2])
+        before = dict(vars(network))
+        with pytest.raises(ValueError, match="cost has 50 rows"):
+            getattr(network, method)(X, y, cost=cost[:50])
+        assert vars(network) == before
+
+
+def test_one_class_asks_for_the_others(problem, mlp):
+    X, y, cost = problem
+    with pytest.raises(ValueError, match=r"y holds 1 class only, \[0\].*classes="):
+        mlp().fit(X, np.zeros_like(y), cost=cost)
+    network = mlp(classes=[0, 1, 2]).fit(X, np.zeros_like(y), cost=cost)
+    assert network.predict_cost(X).shape == (60, 3)
+
+
+def test_partial_fit_asks_for_the_classes_once(problem, mlp):
+    X, y, cost = problem
+    with pytest.raises(ValueError, match="classes must be passed at the first call"):
+        mlp().partial_fit(X, y, cost=cost)
+    network = mlp().partial_fit(X, y, [0, 1, 2], cost=cost).partial_fit(X[:1], y[:1], cost=cost[:1])
+    before = state(network)
+    with pytest.raises(ValueError, match=r"classes=\[0, 1\] differs from .*array\(\[0, 1, 2\]\)"):
+        network.partial_fit(X, y, [0, 1], cost=cost)
+    assert state(network) == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "columns", "message"),
+    [
+        ({}, [0, 1, 5], "cost are"),
+        ({}, [0, 1, 1], "cost are"),
+        ({"classes": [0]}, [0, 1, 2], "classes=[0]"),
+        ({"early_stopping": True, "validation_fraction": 0.999}, [0, 1, 2], "validation_fraction"),
+    ],
+)
+def test_messages_name_the_argument_at_fault(problem, mlp, parameters, columns, message):
+    X, y, cost = problem
+    with pytest.raises(ValueError) as error:
+        mlp(**parameters).fit(X, y, cost=pd.DataFrame(cost, columns=columns))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda cost: np.ma.masked_greater(cost, 0.5),
+        lambda cost: cost + 1j,
+        lambda cost: (cost * 1e9).astype("datetime64[s]"),
+    ],
+    ids=["masked", "complex", "dates"],
+)
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_costs_that_are_no_real_numbers_are_refused(problem, mlp, spoil):
+    X, y, cost = problem
+    with pytest.raises((ValueError, TypeError), match="cost"):
+        mlp().fit(X, y, cost=spoil(cost))
+
+
+# ------------------------------------------------------------------------------ divergence
+
+
+DIVERGED = "The training loss became infinite or NaN.*Lower learning_rate"
+
+
+def test_a_training_that_diverges_names_the_learning_rate(problem, mlp):
+    X, y, cost = problem
+    network = mlp(optimizer="sgd", learning_rate=1e30)
+    before = dict(vars(network))
+    with pytest.raises(ValueError, match=DIVERGED):
+        network.fit(X, y, cost=cost)
+    assert vars(network) == before
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_training_that_diverges_leaves_the_network_as_it_was(problem, mlp, method):
+    X, y, cost = problem
+    network = mlp(loss="squared", dropout=0.3, warm_start=True).fit(X, y, cost=cost)
+    before, predictions = state(network), network.predict_cost(X)
+    with pytest.raises(ValueError, match=DIVERGED):
+        getattr(network, method)(X * 1e25, y, cost=cost)
+    assert state(network) == before
+    np.testing.assert_array_equal(network.predict_cost(X), predictions)
+
+
+def test_training_goes_on_as_if_the_diverged_call_had_not_been(problem, mlp):
+    X, y, cost = problem
+    networks = [mlp(loss="squared", dropout=0.3).fit(X, y, cost=cost) for _ in range(2)]
+    with pytest.raises(ValueError, match=DIVERGED):
+        networks[0].partial_fit(X * 1e25, y, cost=cost)
+    after = [one.partial_fit(X, y, cost=cost).predict_cost(X) for one in networks]
+    np.testing.assert_array_equal(*after)
+
+
+def test_a_single_step_that_diverges_is_an_error_too(problem, mlp):
+    X, y, cost = problem
+    network = mlp(optimizer="sgd", learning_rate=1e30, max_epochs=1, batch_size=60)
+    with pytest.raises(ValueError, match=DIVERGED):
+        network.fit(X, y, cost=cost)
