@@ -23,7 +23,7 @@ from torch.utils.data import Dataset, Subset
 
 from ._scaling import CostScale, CostStatistics
 from .losses import Target
-from .modules import SeededDropout
+from .modules import DressedNetwork, SeededDropout
 from .transforms import RandomTransform
 
 PREDICT_ROWS = 4096
@@ -155,11 +155,11 @@ class CostNet(NeuralNet):
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
 
     def seed(self, seed: int) -> None:
-        """Give shuffling, dropout and random transforms generators of their own."""
+        """Give shuffling, and all modules that draw random numbers, generators of their own."""
         self.generator = torch.Generator().manual_seed(seed)
         on_device = torch.Generator(device=self.device).manual_seed(seed)
         for module in self.module_.modules():
-            if isinstance(module, (SeededDropout, RandomTransform)):
+            if isinstance(module, (DressedNetwork, RandomTransform, SeededDropout)):
                 module.generator = on_device
 
     def fit_rows(

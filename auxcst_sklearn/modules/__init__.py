@@ -1,18 +1,24 @@
 """Torch modules: networks with K cost outputs and K auxiliary cost neurons per hidden layer."""
 
+from ._alexnet import AlexNet
 from ._cnn import AuxCNN
+from ._dressed import DressedNetwork
 from ._heads import CostHead
 from ._images import ImageInput
 from ._layers import ACTIVATIONS, SeededDropout
 from ._mlp import AuxMLP
 from ._network import AuxNetwork
+from ._tracing import find_hidden_layers
 
 __all__ = [
     "ACTIVATIONS",
+    "AlexNet",
     "AuxCNN",
     "AuxMLP",
     "AuxNetwork",
     "CostHead",
+    "DressedNetwork",
     "ImageInput",
     "SeededDropout",
+    "find_hidden_layers",
 ]

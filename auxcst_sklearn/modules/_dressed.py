@@ -170,7 +170,7 @@ def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
         )
     softmax = last_part(trace, (nn.Softmax, nn.LogSoftmax))
     if softmax is not None:
-        module.set_submodule(softmax, nn.Identity())
+        remove(module, softmax)
         trace = Trace(module, shape)
     linear = last_part(trace, nn.Linear)
     if linear is None or trace.output.dim() != 2 or trace.runs(linear) > 1:
@@ -180,8 +180,16 @@ def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
             "last nn.Linear in its forward (a functional softmax, say), or add an nn.Linear: it "
             "makes room for the cost outputs."
         )
-    module.set_submodule(linear, nn.Identity())
+    remove(module, linear)
     return module
+
+
+def remove(module: nn.Module, path: str) -> None:
+    """Put an identity in place of a submodule, wherever it stands."""
+    removed = module.get_submodule(path)
+    for alias, part in list(module.named_modules(remove_duplicate=False)):
+        if part is removed:
+            module.set_submodule(alias, nn.Identity())
 
 
 def last_part(trace: Trace, kinds: type | tuple[type, ...]) -> str | None:

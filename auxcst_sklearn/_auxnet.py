@@ -1,0 +1,328 @@
+"""CostSensitiveAuxNet: any torch module, dressed with cost heads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor, nn
+
+from ._base import BaseCostSensitiveNet
+from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
+from ._params import check_each, per_layer
+from .losses import LOSSES, Loss
+from .modules import DressedNetwork, find_hidden_layers
+
+_ALPHA = Interval(Real, 0, None, closed="left")
+
+
+class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
+    """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
+
+    The output layer of the module, its last ``nn.Linear``, gives way to one regression output per
+    class, the estimated cost of predicting it, and every hidden layer but the last gets as many
+    auxiliary cost neurons. All are trained at once on ``sum_i alpha_i L_i + L_output``; the
+    prediction is the class with the smallest estimate. Weights that the module brings along,
+    pretrained ones, say, are where training starts.
+
+    Parameters
+    ----------
+    module : nn.Module, type or callable
+        The network. A module is copied, and never changed. A class or another callable is called
+        at every fit, under `random_state`, and must return a module; if `input_shape` is among
+        its required parameters, it gets the shape of one example, (C, H, W) or (n_features,).
+        ``functools.partial`` binds other parameters.
+
+        The module takes floats, a batch of examples, and returns the output of an ``nn.Linear``;
+        an ``nn.Softmax`` or ``nn.LogSoftmax`` layer behind it is left out.
+    hidden_layers : "auto" or list of str, default="auto"
+        "auto" finds all hidden layers, as
+        :func:`~auxcst_sklearn.modules.find_hidden_layers` says: an activation after a layer of
+        weights ends a hidden layer, and a residual block counts as one. All but the last get a
+        head. A list names the layers that get a head instead, each by the path of a submodule, as
+        ``module.named_modules()`` gives it, or as "auto" would name it.
+    head_input : {"pool", "flatten"}, default="pool"
+        What a head on maps (n_samples, n_channels, ...) sees: the mean of each map, or every
+        value of every map.
+    alpha : float or array-like of shape (n_heads,), default=0.2
+        Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
+        0 gets no head; ``alpha=0`` is the plain network.
+    freeze : int or list of str, default=None
+        A number of epochs in which only the new neurons are trained, before the whole module is;
+        or the submodules that stay as they are to the end, by their paths or patterns such as
+        ``"layer[12]"``; ``["*"]`` for all. What is frozen runs as at prediction: normalisation
+        keeps its statistics, and dropout drops nothing.
+    pretrained_lr_factor : float, default=1.0
+        What the parameters of the module multiply the `learning_rate` of the new neurons by.
+    image_shape : array-like of int, default=None
+        Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if they come as
+        flattened rows. None for the shape of X.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        What is done to the training images, anew in every epoch: mirror left and right, shift by
+        up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
+        that gives one of the same shape. See :mod:`auxcst_sklearn.transforms`.
+    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
+            default="one_sided"
+        What the output learns; see :mod:`auxcst_sklearn.losses`.
+    aux_loss : str or Loss, default=None
+        What the auxiliary heads learn; None for the same as `loss`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
+        that a DataFrame of costs names.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+    learning_rate : float, default=1e-3
+        Step size of the optimizer.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=False
+        Hold out a part of the training set, stop when its mean cost has not fallen for
+        `patience` epochs, and keep the weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the training set that is held out by early stopping.
+    patience : int, default=10
+        Number of epochs without a smaller held-out cost before training stops.
+    warm_start : bool, default=False
+        Whether another call to `fit` goes on from the present weights.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
+        int for the same network on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, and on a terminal a bar with the time left.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_<name>" of each layer
+        with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with
+        early stopping the same of the held-out rows as "valid_loss..." and their mean cost,
+        "valid_cost". Losses are in units of the mean cost above the smallest, "valid_cost" in
+        currency.
+    net_ : skorch.NeuralNet
+        The trained net; its torch module is ``net_.module_``, and the dressed copy of `module`,
+        without its output layer, ``net_.module_.body``.
+    n_features_in_ : int
+        Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    CostSensitiveAuxCNN : A convolutional network with sizes to search over.
+    auxcst_sklearn.modules.AlexNet : A network to dress, with or without ImageNet weights.
+    auxcst_sklearn.modules.find_hidden_layers : What "auto" finds in a module.
+
+    Notes
+    -----
+    Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
+    0 ... 255 to 0 ... 1. Floats are taken as they are, and all other numbers are made float32.
+
+    Dropout layers and functions, and draws by ``bernoulli``, ``normal_`` or ``uniform_`` in the
+    forward of the module, follow `random_state`. Other random numbers come from torch's global
+    generator: those of the dropout inside torch's attention and recurrent layers, and of
+    ``rand_like`` and ``randn_like``.
+
+    A pickle holds the parameter `module` beside the trained network; a class or function costs no
+    space, a module as much as its weights. Its class must be importable where the pickle is
+    loaded. The state of the optimizer stays behind, and starts anew if training goes on.
+
+    References
+    ----------
+    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
+    Estimation", TAAI 2020, arXiv:1611.05134.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from torch import nn
+    >>> from auxcst_sklearn import CostSensitiveAuxNet
+    >>> from auxcst_sklearn.costs import randomized_proportional_cost_matrix
+    >>> digits = load_digits()
+    >>> X, y = digits.images[:, None] / 16, digits.target
+    >>> X.shape
+    (1797, 1, 8, 8)
+    >>> module = nn.Sequential(
+    ...     nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+    ...     nn.Linear(72, 32), nn.ReLU(), nn.Linear(32, 10))
+    >>> cost_matrix = randomized_proportional_cost_matrix(y[:1000], random_state=0)
+    >>> model = CostSensitiveAuxNet(module, cost_matrix=cost_matrix, max_epochs=5, random_state=0)
+    >>> model.fit(X[:1000], y[:1000]).hidden_layers_
+    ['1']
+    >>> model.score(X[1000:], y[1000:]) > -1  # minus the mean cost
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCostSensitiveNet._parameter_constraints,
+        **IMAGE_CONSTRAINTS,
+        "module": [callable],
+        "hidden_layers": [StrOptions({"auto"}), "array-like"],
+        "head_input": [StrOptions({"pool", "flatten"})],
+        "alpha": [_ALPHA, "array-like"],
+        "freeze": [Interval(Integral, 0, None, closed="left"), "array-like", None],
+        "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
+        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
+    }
+
+    def __init__(
+        self,
+        module: nn.Module | Callable[..., nn.Module],
+        *,
+        hidden_layers: Literal["auto"] | Sequence[str] = "auto",
+        head_input: Literal["pool", "flatten"] = "pool",
+        alpha: float | Sequence[float] = 0.2,
+        freeze: int | Sequence[str] | None = None,
+        pretrained_lr_factor: float = 1.0,
+        image_shape: Sequence[int] | None = None,
+        channels_last: bool = False,
+        augmentation: str | Callable[[Tensor], Tensor] | None = None,
+        loss: str | Loss = "one_sided",
+        aux_loss: str | Loss | None = None,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        max_epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-2,
+        optimizer: str | type = "adamw",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+        callbacks: list | None = None,
+        net_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.module = module
+        self.hidden_layers = hidden_layers
+        self.head_input = head_input
+        self.alpha = alpha
+        self.freeze = freeze
+        self.pretrained_lr_factor = pretrained_lr_factor
+        self.image_shape = image_shape
+        self.channels_last = channels_last
+        self.augmentation = augmentation
+        self.loss = loss
+        self.aux_loss = aux_loss
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.net_params = net_params
+
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[DressedNetwork, list[float]]:
+        images = self._make_input(self._input_shape)
+        body = make_body(self.module, images.out_shape)
+        names = self._layer_names(body, images.out_shape)
+        alpha = per_layer(self.alpha, len(names), name="alpha", layers=f"layer of {names}")
+        check_each(alpha, name="alpha", interval=_ALPHA)
+        dressed = [i for i, weight in enumerate(alpha) if weight > 0]
+        module = DressedNetwork(
+            images,
+            body,
+            n_outputs,
+            hidden_layers=[names[i] for i in dressed],
+            head_input=self.head_input,
+        )
+        if not isinstance(self.freeze, Integral):
+            module.freeze([] if self.freeze is None else list(self.freeze))
+        return module, [alpha[i] for i in dressed]
+
+    def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
+        """Names of the layers that `alpha` weighs."""
+        if not isinstance(self.hidden_layers, str):
+            names = list(self.hidden_layers)
+            if len(set(names)) < len(names):
+                raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
+            return names
+        found = find_hidden_layers(body, shape)
+        if not found and np.any(self.alpha):
+            warnings.warn(
+                f"No hidden layer was found in {type(body).__name__}, which is trained without "
+                "auxiliary heads. If it has some, name them in hidden_layers; if not, set alpha=0.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return found[:-1]
+
+    def _net_arguments(self, module: DressedNetwork) -> dict[str, Any]:
+        arguments = super()._net_arguments(module)
+        if self.pretrained_lr_factor != 1:
+            rate = float(self.learning_rate * self.pretrained_lr_factor)
+            arguments["optimizer__param_groups"] = [("body.*", {"lr": rate})]
+        if isinstance(self.freeze, Integral) and self.freeze > 0:
+            from skorch.callbacks import Unfreezer  # skorch takes its time: on first use
+
+            trained = [p for p in module.body.named_parameters() if p[1].requires_grad]
+            module.body.requires_grad_(False)
+            later = Unfreezer([f"body.{name}" for name, _ in trained], at=int(self.freeze) + 1)
+            arguments["callbacks"] = [*(self.callbacks or []), later]
+        return arguments
+
+
+def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ...]) -> nn.Module:
+    """Copy a module, or have one made, for examples of some shape."""
+    if isinstance(module, nn.Module):
+        body = deepcopy(module)
+    else:
+        kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        required = {
+            name
+            for name, parameter in signature(module).parameters.items()
+            if parameter.default is Parameter.empty and parameter.kind not in kinds
+        }
+        if required - {"input_shape"}:
+            raise TypeError(
+                f"module={module!r} needs the arguments {sorted(required - {'input_shape'})}, which "
+                "nobody passes; expected one that needs none but input_shape. Bind them by "
+                "functools.partial, or pass a module."
+            )
+        body = module(input_shape=shape) if required else module()
+        if not isinstance(body, nn.Module):
+            raise TypeError(
+                f"module={module!r} returned an object of type {type(body).__name__}; expected an "
+                "nn.Module."
+            )
+    return body.to("cpu", torch.float32)
