@@ -7,7 +7,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._auxnet import CostSensitiveAuxNet
     from ._bayes import BayesMinimumRiskClassifier
+    from ._cnn import CostSensitiveAuxCNN
     from ._csae import CSAEPretrainedMLP
     from ._mlp import CostSensitiveAuxMLP
 
@@ -17,13 +19,17 @@ __version__ = version("auxcst_sklearn")
 _HOME = {
     "BayesMinimumRiskClassifier": "_bayes",
     "CSAEPretrainedMLP": "_csae",
+    "CostSensitiveAuxCNN": "_cnn",
     "CostSensitiveAuxMLP": "_mlp",
+    "CostSensitiveAuxNet": "_auxnet",
 }
 
 __all__ = [
     "BayesMinimumRiskClassifier",
     "CSAEPretrainedMLP",
+    "CostSensitiveAuxCNN",
     "CostSensitiveAuxMLP",
+    "CostSensitiveAuxNet",
     "__version__",
 ]
 

@@ -61,7 +61,8 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         ``"layer[12]"``; ``["*"]`` for all. What is frozen runs as at prediction: normalisation
         keeps its statistics, and dropout drops nothing.
     pretrained_lr_factor : float, default=1.0
-        What the parameters of the module multiply the `learning_rate` of the new neurons by.
+        Learning rate of the module's own parameters, as a multiple of `learning_rate`, which is
+        that of the new neurons.
     image_shape : array-like of int, default=None
         Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if they come as
         flattened rows. None for the shape of X.
@@ -149,7 +150,8 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     Dropout layers and functions, and draws by ``bernoulli``, ``normal_`` or ``uniform_`` in the
     forward of the module, follow `random_state`. Other random numbers come from torch's global
     generator: those of the dropout inside torch's attention and recurrent layers, and of
-    ``rand_like`` and ``randn_like``.
+    ``rand_like`` and ``randn_like``. Gradient checkpoints would draw a second time, so modules that
+    use them must not have dropout.
 
     A pickle holds the parameter `module` beside the trained network; a class or function costs no
     space, a module as much as its weights. Its class must be importable where the pickle is
@@ -170,12 +172,15 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     >>> X, y = digits.images[:, None] / 16, digits.target
     >>> X.shape
     (1797, 1, 8, 8)
-    >>> module = nn.Sequential(
-    ...     nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-    ...     nn.Linear(72, 32), nn.ReLU(), nn.Linear(32, 10))
+    >>> def make_network():
+    ...     return nn.Sequential(
+    ...         nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+    ...         nn.Linear(72, 64), nn.ReLU(), nn.Linear(64, 10))
     >>> cost_matrix = randomized_proportional_cost_matrix(y[:1000], random_state=0)
-    >>> model = CostSensitiveAuxNet(module, cost_matrix=cost_matrix, max_epochs=5, random_state=0)
-    >>> model.fit(X[:1000], y[:1000]).hidden_layers_
+    >>> model = CostSensitiveAuxNet(
+    ...     make_network, cost_matrix=cost_matrix, learning_rate=1e-2, max_epochs=5,
+    ...     random_state=0).fit(X[:1000], y[:1000])
+    >>> model.hidden_layers_
     ['1']
     >>> model.score(X[1000:], y[1000:]) > -1  # minus the mean cost
     True
@@ -188,7 +193,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
         "alpha": [_ALPHA, "array-like"],
-        "freeze": [Interval(Integral, 0, None, closed="left"), "array-like", None],
+        "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
     }
@@ -266,14 +271,19 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
             hidden_layers=[names[i] for i in dressed],
             head_input=self.head_input,
         )
-        if not isinstance(self.freeze, Integral):
-            module.freeze([] if self.freeze is None else list(self.freeze))
+        if isinstance(self.freeze, bool):
+            raise ValueError(
+                f"freeze={self.freeze}; expected a number of epochs, or names of submodules: "
+                "['*'] for all of them, to the end."
+            )
+        if np.ndim(self.freeze) == 1:
+            module.freeze(self.freeze)
         return module, [alpha[i] for i in dressed]
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
         """Names of the layers that `alpha` weighs."""
         if not isinstance(self.hidden_layers, str):
-            names = list(self.hidden_layers)
+            names = [str(name) for name in self.hidden_layers]
             if len(set(names)) < len(names):
                 raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
             return names
@@ -292,37 +302,36 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         if self.pretrained_lr_factor != 1:
             rate = float(self.learning_rate * self.pretrained_lr_factor)
             arguments["optimizer__param_groups"] = [("body.*", {"lr": rate})]
-        if isinstance(self.freeze, Integral) and self.freeze > 0:
+        if isinstance(self.freeze, Integral):
             from skorch.callbacks import Unfreezer  # skorch takes its time: on first use
 
-            trained = [p for p in module.body.named_parameters() if p[1].requires_grad]
+            parameters = module.body.named_parameters(prefix="body")
+            trained = [name for name, parameter in parameters if parameter.requires_grad]
             module.body.requires_grad_(False)
-            later = Unfreezer([f"body.{name}" for name, _ in trained], at=int(self.freeze) + 1)
-            arguments["callbacks"] = [*(self.callbacks or []), later]
+            unfreezer = Unfreezer(trained, at=int(self.freeze) + 1)
+            arguments["callbacks"] = [*(self.callbacks or []), unfreezer]
         return arguments
 
 
 def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ...]) -> nn.Module:
     """Copy a module, or have one made, for examples of some shape."""
     if isinstance(module, nn.Module):
-        body = deepcopy(module)
-    else:
-        kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-        required = {
-            name
-            for name, parameter in signature(module).parameters.items()
-            if parameter.default is Parameter.empty and parameter.kind not in kinds
-        }
-        if required - {"input_shape"}:
-            raise TypeError(
-                f"module={module!r} needs the arguments {sorted(required - {'input_shape'})}, which "
-                "nobody passes; expected one that needs none but input_shape. Bind them by "
-                "functools.partial, or pass a module."
-            )
-        body = module(input_shape=shape) if required else module()
-        if not isinstance(body, nn.Module):
-            raise TypeError(
-                f"module={module!r} returned an object of type {type(body).__name__}; expected an "
-                "nn.Module."
-            )
+        return deepcopy(module).to("cpu", torch.float32)
+    required = [
+        name
+        for name, parameter in signature(module).parameters.items()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    if set(required) - {"input_shape"}:
+        raise TypeError(
+            f"module={module!r} requires the arguments {required}; expected a module, or what "
+            "makes one without arguments, or from input_shape. Bind others by functools.partial."
+        )
+    body = module(**dict.fromkeys(required, shape))
+    if not isinstance(body, nn.Module):
+        raise TypeError(
+            f"module={module!r} made an object of type {type(body).__name__}; expected an "
+            "nn.Module."
+        )
     return body.to("cpu", torch.float32)

@@ -46,7 +46,8 @@ class ImageInputMixin:
     def _check_same_shape(self, X: Any) -> None:
         """Say what is wrong with images, of which scikit-learn would count one dimension only."""
         shape = tuple(getattr(X, "shape", ()))[1:]
-        if shape != self._fitted_shape and max(len(shape), len(self._fitted_shape)) > 1 and shape:
+        images = len(shape) > 1 or (len(shape) == 1 and len(self._fitted_shape) > 1)
+        if images and shape != self._fitted_shape:
             raise ValueError(
                 f"X holds examples of shape {shape}, but {type(self).__name__} was fitted on "
                 f"examples of shape {self._fitted_shape}; expected the same."
@@ -61,7 +62,7 @@ class ImageInputMixin:
             )
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
-        """Bound what a batch takes without a gradient to some hundred megabytes."""
+        """Predict about a million values at a time: the maps of more take gigabytes."""
         rows = max(1, 2**20 // prod(self._input_shape))
         return {**super()._net_arguments(module), "iterator_valid__batch_size": rows}
 

@@ -28,6 +28,10 @@ from .transforms import RandomTransform
 
 PREDICT_ROWS = 4096
 
+# A CPU multiplies fewer rows by other routines, which round differently. Rows are added, so that
+# one alone gets the same estimates as among others.
+FEWEST_ROWS = 4
+
 _seed_lock = threading.Lock()
 
 
@@ -304,7 +308,10 @@ class CostNet(NeuralNet):
         batches = []
         for start in range(0, X.shape[0], self.predict_rows):
             x = densify(X[start : start + self.predict_rows]).to(self.device)
-            *hidden, output = forward(x)
+            n = len(x)
+            if n < FEWEST_ROWS:
+                x = torch.cat([x, x[-1:].expand(FEWEST_ROWS - n, *x.shape[1:])])
+            *hidden, output = (r[:n] for r in forward(x))
             estimates = [criterion.aux_loss.estimate(r, statistics) for r in hidden]
             estimates.append(criterion.loss.estimate(output, statistics))
             batches.append([r.cpu().numpy() for r in estimates])

@@ -7,8 +7,10 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from skorch.callbacks import Callback
 
-from auxcst_sklearn._cnn import CostSensitiveAuxCNN, as_image
+from auxcst_sklearn import CostSensitiveAuxCNN
+from auxcst_sklearn._cnn import as_image
 from auxcst_sklearn.metrics import make_cost_scorer
 
 COST = np.random.RandomState(0).lognormal(sigma=2, size=(10, 10)) * (1 - np.eye(10))
@@ -142,10 +144,23 @@ def test_single_images_can_be_learnt_from(digits):
     wide = {"channels": (4, 4, 4), "classes": np.arange(10)}  # three poolings leave one pixel
 
     assert small(batch_size=1, **wide).fit(X[:5], y[:5]).predict(X[:1]).shape == (1,)
-    one_left = small(batch_size=8, **wide).fit(X[:17], y[:17])
-    assert np.isfinite(one_left.predict_cost(X)).all()
     estimator = small(**wide).partial_fit(X[:1], y[:1])
     assert np.isfinite(estimator.partial_fit(X[1:2], y[1:2]).predict_cost(X)).all()
+
+
+def test_a_row_that_is_left_over_joins_the_last_batch(digits):
+    class Sizes(Callback):
+        seen = []
+
+        def on_batch_begin(self, net, batch, training, **kwargs):
+            self.seen.append(len(batch[0]))
+
+    X, y = digits
+    sizes = Sizes()
+
+    small(batch_size=8, max_epochs=1, callbacks=[sizes]).fit(X[:17], y[:17])
+
+    assert sizes.seen == [8, 9]
 
 
 def test_early_stopping_and_sample_weights(digits):

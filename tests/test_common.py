@@ -4,13 +4,32 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP, CSAEPretrainedMLP
+from auxcst_sklearn import (
+    BayesMinimumRiskClassifier,
+    CostSensitiveAuxCNN,
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxNet,
+    CSAEPretrainedMLP,
+)
+
+
+class LazyMLP(nn.Sequential):
+    """A class, not a function, so that the names of the tests are the same in every process."""
+
+    def __init__(self):
+        super().__init__(
+            nn.LazyLinear(32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LazyLinear(2)
+        )
+
 
 SMALL = {"width": 32, "max_epochs": 30, "random_state": 0}
 NETWORKS = [
     CostSensitiveAuxMLP(**SMALL),
     CostSensitiveAuxMLP(loss="cross_entropy", early_stopping=True, **SMALL),
+    CostSensitiveAuxCNN(channels=8, width=16, max_epochs=15, learning_rate=1e-2, random_state=0),
+    CostSensitiveAuxNet(LazyMLP, max_epochs=30, random_state=0),
     CSAEPretrainedMLP(
         depth=2, width=16, pretrain_epochs=1, max_epochs=15, learning_rate=2e-2, random_state=0
     ),

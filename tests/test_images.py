@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._cnn import CostSensitiveAuxCNN
+from auxcst_sklearn import CostSensitiveAuxCNN
 from auxcst_sklearn._images import resolve_image_shape
 
 

@@ -159,9 +159,7 @@ def _load(data: bytes, path: Any) -> Mapping[str, Tensor]:
     try:
         weights = torch.load(BytesIO(data), map_location="cpu", weights_only=True)
     except (UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(
-            f"{path} is no file of tensors that torch.save wrote: {error}"
-        ) from error
+        raise ValueError(f"{path} is no file of tensors that torch.save wrote: {error}") from error
     if not isinstance(weights, Mapping) or "classifier.6.bias" not in weights:
         raise ValueError(
             f"{path} does not hold the weights of an AlexNet; expected a state dict with tensors "

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from ._heads import CostHead
 from ._images import ImageInput
+from ._listening import Call, Listener
 from ._network import AuxNetwork
 from ._randomness import SeededDraws
-from ._tracing import Call, Listener, Trace
+from ._tracing import Trace, describe
 
 
 class DressedNetwork(AuxNetwork):
@@ -77,7 +78,7 @@ class DressedNetwork(AuxNetwork):
         self.body = without_output_layer(module, images.out_shape)
         trace = Trace(self.body, images.out_shape)
         self.hidden_layers = tuple(hidden_layers)
-        self._calls = [find_call(trace, name) for name in hidden_layers]
+        self._calls = [trace.find(name) for name in hidden_layers]
         self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
         # The heads are drawn last, so that the rest starts alike with and without them.
         self.output = CostHead(trace.output.shape[1:], n_classes, "flatten")
@@ -111,10 +112,10 @@ class DressedNetwork(AuxNetwork):
             Listener(self.body, hear, only={path for path, _ in heads}),
         ):
             features = self.body(x)
-        self._check_training(features, read)
+        self._check_run(features, read)
         return [*(read[call] for call in heads), self.output(features)]
 
-    def _check_training(self, features: Any, read: dict[Call, Tensor]) -> None:
+    def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
         """What ran when the network was built may not run in training."""
         if not isinstance(features, Tensor):
             raise TypeError(
@@ -200,36 +201,3 @@ def last_part(trace: Trace, kinds: type | tuple[type, ...]) -> str | None:
         if last and isinstance(parts.get(call[0]), kinds):
             return call[0]
     return None
-
-
-def find_call(trace: Trace, name: str) -> Call:
-    """Look up the call of a hidden layer by its name; its output must suit a head."""
-    path, _, number = name.partition(":")
-    call = (path, int(number) if number.isdecimal() else 1)
-    if call not in trace.calls or (trace.runs(path) > 1 and not number):
-        raise ValueError(f"hidden_layers names {name!r}, which {_why_not(trace, path)}")
-    output = trace.calls[call]
-    if not isinstance(output, Tensor) or output.dim() < 2 or not output.is_floating_point():
-        raise ValueError(
-            f"hidden_layers names {name!r}, which puts out {describe(output)}; expected a tensor "
-            "of floats with a row per example."
-        )
-    return call
-
-
-def _why_not(trace: Trace, path: str) -> str:
-    module = type(trace.module).__name__
-    if runs := trace.runs(path):
-        calls = [trace.name((path, number + 1)) for number in range(runs)]
-        return f"runs {runs} times; expected one of {calls}."
-    if path in dict(trace.module.named_modules()):
-        return f"is a part of {module}, but does not run in its forward."
-    calls = [trace.name(call) for call in trace.calls if not call[0].endswith("()")]
-    return f"is no part of {module}; expected 'auto', or some of {calls}."
-
-
-def describe(value: Any) -> str:
-    """Say what was found where a tensor was expected."""
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    return f"an object of type {type(value).__name__}"

@@ -31,9 +31,9 @@ class SeededDraws(TorchFunctionMode):
     """Lets dropout, bernoulli, normal_ and uniform_ draw from a generator while a module runs.
 
     They would draw from torch's global generator, so that two fits in two threads would share
-    their random numbers. This holds for dropout in every form, and for the stochastic depth of
-    residual networks; not for the dropout inside torch's attention and recurrent layers, whose
-    functions draw where Python cannot see it.
+    their random numbers. Layers and functions for dropout are covered, and the stochastic depth
+    of residual networks; the dropout inside torch's attention and recurrent layers is not, as
+    their functions draw where Python cannot see it.
 
     Parameters
     ----------
@@ -67,10 +67,10 @@ class SeededDraws(TorchFunctionMode):
     ) -> Tensor:
         if not training or p == 0:
             return input
-        if p == 1:
-            return input * 0
         shape = input.shape
         if whole_maps:  # (n_samples, n_maps, ...)
             shape = (*shape[:2], *[1] * (len(shape) - 2))
         keep = input.new_empty(shape).bernoulli_(1 - p, generator=self.generator)
-        return input * keep.div_(1 - p)
+        if p < 1:
+            keep /= 1 - p
+        return input.mul_(keep) if inplace else input * keep

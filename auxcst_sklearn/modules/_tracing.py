@@ -2,105 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from threading import get_ident
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-ACTIVATION_FUNCTIONS = frozenset(
-    "celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu "
-    "relu relu6 rrelu selu sigmoid silu softplus softshrink softsign tanh tanhshrink "
-    "threshold".split()
-)
+from ._listening import Call, Listener
 
-# A call in a run: the path of a submodule, "layer1.0", or of a function, "layer1.0.relu()", and
-# which of the calls of this path, counted from 1.
-Call = tuple[str, int]
-
-
-class Listener(TorchFunctionMode):
-    """Hears what submodules, and the torch functions in them, put out while a module runs.
-
-    Hooks are there as long as the context, and only for the thread that entered it: the module
-    may run elsewhere at the same time.
-
-    Parameters
-    ----------
-    module : nn.Module
-        The module that will run.
-    hear : callable
-        Gets a call, its output, and what it was computed from: the arguments of a function, None
-        for a submodule.
-    only : collection of str, default=None
-        Paths to hear, for speed; None for all.
-    """
-
-    def __init__(
-        self,
-        module: nn.Module,
-        hear: Callable[[Call, Any, tuple | None], None],
-        only: Collection[str] | None = None,
-    ) -> None:
-        super().__init__()
-        self.module, self.hear, self.only = module, hear, only
-        # Which submodule a function runs in is known only if all are heard.
-        self.functions = only is None or any(path.endswith("()") for path in only)
-        self.counts: Counter[str] = Counter()
-        self.running: list[Call] = []
-        self.reporting = False
-
-    def __enter__(self) -> Listener:
-        self.thread = get_ident()
-        self.handles = []
-        for path, part in self.module.named_modules():
-            if path and (self.functions or path in self.only):
-                self.handles += [
-                    part.register_forward_pre_hook(partial(self._on_entry, path)),
-                    part.register_forward_hook(self._on_return),
-                ]
-        if self.functions:
-            super().__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.functions:
-            super().__exit__(*error)
-        for handle in self.handles:
-            handle.remove()
-
-    def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        """Compute a function, and report it."""
-        output = function(*args, **(kwargs or {}))
-        if not self.reporting:
-            prefix = f"{self.running[-1][0]}." if self.running else ""
-            call = self._count(f"{prefix}{function.__name__.strip('_')}()")
-            self._report(call, output, (args, kwargs))
-        return output
-
-    def _on_entry(self, path: str, part: nn.Module, args: Any) -> None:
-        if get_ident() == self.thread:
-            self.running.append(self._count(path))
-
-    def _on_return(self, part: nn.Module, args: Any, output: Any) -> None:
-        if get_ident() == self.thread:
-            self._report(self.running.pop(), output, None)
-
-    def _count(self, path: str) -> Call:
-        self.counts[path] += 1
-        return path, self.counts[path]
-
-    def _report(self, call: Call, output: Any, inputs: tuple | None) -> None:
-        self.reporting = True  # what the hearer computes is no part of the module
-        self.hear(call, output, inputs)
-        self.reporting = False
+# fmt: off
+ACTIVATION_FUNCTIONS = {
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "leaky_relu", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid",
+    "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+}
+# fmt: on
 
 
 @dataclass
@@ -115,8 +32,9 @@ class Step:
 
     @property
     def ends_layer(self) -> bool:
-        """Whether it is an activation function, or branches join here."""
-        return self.function in ACTIVATION_FUNCTIONS or len(self.parents) > 1
+        """Whether an activation function or a join of branches puts out a tensor here."""
+        ends = self.function in ACTIVATION_FUNCTIONS or len(self.parents) > 1
+        return ends and bool(self.put_out_by)
 
 
 class Trace:
@@ -143,7 +61,7 @@ class Trace:
     """
 
     def __init__(self, module: nn.Module, shape: Sequence[int]) -> None:
-        x = torch.zeros(1, *shape)
+        x = torch.zeros(1, *shape, dtype=torch.float32)
         self.module = module
         self.calls: dict[Call, Any] = {}
         self._versions: dict[Call, int] = {}
@@ -159,7 +77,8 @@ class Trace:
         except Exception as error:
             raise ValueError(
                 f"{type(module).__name__} cannot compute an example of shape {tuple(shape)}; "
-                f"check that X is what the module expects. torch says: {error}"
+                "check that X has the shape that it expects (flattened images need image_shape). "
+                f"torch says: {error}"
             ) from error
         finally:
             for part, mode in training.items():
@@ -205,6 +124,29 @@ class Trace:
         """Path of a call, with its number if the path runs more than once."""
         path, number = call
         return path if self.runs(path) == 1 else f"{path}:{number}"
+
+    def find(self, name: str) -> Call:
+        """The call of a name, which must put out what a head can read."""
+        calls = {self.name(call): call for call in self.calls}
+        if name not in calls:
+            raise ValueError(f"hidden_layers names {name!r}, which {self._why_not(name)}")
+        output = self.calls[calls[name]]
+        if not isinstance(output, Tensor) or output.dim() < 2 or not output.is_floating_point():
+            raise ValueError(
+                f"hidden_layers names {name!r}, which puts out {describe(output)}; expected a "
+                "tensor of floats with a row per example."
+            )
+        return calls[name]
+
+    def _why_not(self, name: str) -> str:
+        module, path = type(self.module).__name__, name.partition(":")[0]
+        if runs := self.runs(path):
+            calls = [self.name((path, number + 1)) for number in range(runs)]
+            return f"runs {runs} time{'s' * (runs > 1)}; expected one of {calls}."
+        if path in dict(self.module.named_modules()):
+            return f"is a part of {module}, but does not run in its forward."
+        parts = [self.name(call) for call in self.calls if not call[0].endswith("()")]
+        return f"is no part of {module}; expected 'auto', or some of {parts}."
 
     def hidden_layers(self) -> list[Call]:
         """Calls that put out the hidden layers, as `find_hidden_layers` defines them."""
@@ -291,3 +233,10 @@ def _tensors(values: Any) -> Iterator[Tensor]:
     elif isinstance(values, (list, tuple)):
         for value in values:
             yield from _tensors(value)
+
+
+def describe(value: Any) -> str:
+    """Say what was found where a tensor was expected."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"an object of type {type(value).__name__}"
