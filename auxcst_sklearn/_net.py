@@ -258,7 +258,7 @@ class CostNet(NeuralNet):
         check_finite(sums)
         layers = self.module_.layers
         losses = {layer: loss / n for layer, loss in zip(layers, sums)}
-        total = self.criterion_.total(torch.tensor(list(losses.values())))
+        total = self.criterion_.total(torch.tensor(list(losses.values()), dtype=torch.float32))
         self.history.record(f"{prefix}_loss", total.item())
         for layer, loss in losses.items():
             self.history.record(f"{prefix}_loss_{layer}", loss)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+import torch
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "examples"))
@@ -29,6 +30,7 @@ def main() -> None:
     options = parser.parse_args()
 
     sklearn.set_config(enable_metadata_routing=True)
+    torch.set_num_threads(1)  # networks this small are slower on several threads
     runs = []
     for seed in range(options.n_seeds):
         search, rows = compare(seed, n_jobs=options.n_jobs)

@@ -95,10 +95,10 @@ def _cell(entry: dict[str, Any]) -> str:
 
 
 def save(name: str, options: argparse.Namespace, text: str, **results: list[dict]) -> None:
-    """Print the tables, and write them and all results, with their provenance."""
-    print(text)
+    """Write the tables and all results, with their provenance, and print the tables."""
     (options.out / f"{name}.txt").write_text(text + "\n")
     write_json(options.out / f"{name}.json", {**provenance(), **results})
+    print(text)
 
 
 def plot_costs(

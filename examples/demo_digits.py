@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import sklearn
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -119,6 +120,7 @@ def main() -> None:
     options = parser.parse_args()
 
     sklearn.set_config(enable_metadata_routing=True)
+    torch.set_num_threads(1)  # networks this small are slower on several threads
     search, rows = compare(options.seed, n_jobs=options.n_jobs, verbose=3)
 
     chosen = {key.split("__")[1]: value for key, value in search.best_params_.items()}
