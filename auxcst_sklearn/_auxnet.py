@@ -133,7 +133,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         without its output layer, ``net_.module_.body``.
     n_features_in_ : int
         Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had names that are all strings.
 
     See Also

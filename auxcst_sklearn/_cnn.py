@@ -126,7 +126,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         The trained net; its torch module is ``net_.module_``.
     n_features_in_ : int
         Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had names that are all strings.
 
     See Also
