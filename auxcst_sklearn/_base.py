@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch.utils.data import Subset
 
+from ._cost_checks import frame_labels, label_index
 from ._params import (
     CONSTRAINTS,
     check_net_params,
@@ -28,7 +29,6 @@ from ._params import (
 from ._prediction import CostPredictionMixin
 from ._scaling import CostScale, CostStatistics
 from ._training_set import TrainingSet, find_classes, resolve_costs
-from .costs import frame_labels, label_index
 from .losses import LayerWiseLoss, get_loss
 
 if TYPE_CHECKING:

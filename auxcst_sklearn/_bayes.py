@@ -22,8 +22,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ._cost_checks import label_index
 from ._training_set import find_classes, resolve_costs
-from .costs import label_index
 from .metrics import mean_cost
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ._cost_checks import check_cost, check_cost_matrix, frame_labels
 from ._scaling import CostScale, CostStatistics
-from .costs import check_cost, check_cost_matrix, frame_labels
 
 
 @dataclass

@@ -11,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .costs import check_cost, check_cost_matrix, frame_labels, label_index
+from ._cost_checks import check_cost, check_cost_matrix, frame_labels, label_index
 
 __all__ = ["cost_scorer", "make_cost_scorer", "mean_cost", "savings_score"]
 
