@@ -255,6 +255,7 @@ _MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 _OPENML = {
     "MNIST": ("mnist_784", (1, 28, 28), _MNIST_COUNTS),
     "CIFAR-10": ("CIFAR_10", _PIXELS, [5000] * 10),
+    "CIFAR-100": ("CIFAR-100", _PIXELS, [500] * 100),
 }
 
 
@@ -269,13 +270,23 @@ def download(data_set: str, home: Path, allowed: bool) -> Raw:
     name, shape, train_counts = _OPENML[data_set]
     try:
         X, y = fetch_openml(name, version=1, data_home=home, return_X_y=True, as_frame=False)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # no network, or no such data set
         raise OSError(f"{missing(data_set, home)} Downloading failed: {error}") from error
-    target, n_train = y.astype(np.int64), sum(train_counts)
+    images, target = X.astype(np.uint8).reshape(-1, *shape), y.astype(np.int64)
+    n_train = sum(train_counts)
     # The split is by position, so a copy in another order would mix training and test examples.
-    if not np.array_equal(np.bincount(target[:n_train]), train_counts):
+    same_order = np.array_equal(np.bincount(target[:n_train]), train_counts)
+    if not same_order or not channels_first(images[:1000]):
         raise OSError(f"OpenML gives {data_set} in another order. {missing(data_set, home)}")
-    return X.astype(np.uint8).reshape(-1, *shape), target, n_train
+    return images, target, n_train
+
+
+def channels_first(images: NDArray[np.uint8]) -> bool:
+    """Tell (n, C, H, W) from pixels whose channels lie side by side: neighbours are most alike."""
+    rows = images.reshape(len(images), -1).astype(np.int16)
+    n_channels = images.shape[1]
+    one, three = (np.abs(rows[:, gap:] - rows[:, :-gap]).mean() for gap in (1, n_channels))
+    return n_channels == 1 or bool(one < three)
 
 
 # --- checks ---------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from auxcst_sklearn._data_files import (
     Raw,
     archives,
     download,
-    missing,
     read_cifar,
     read_mnist,
 )
@@ -216,23 +215,21 @@ def fetch_cifar10(
     return _bunch(raw, subset, scaled, return_X_y, target_names=np.array(_CIFAR10_CLASSES))
 
 
-@validate_params(
-    {name: rule for name, rule in _FETCH_PARAMETERS.items() if name != "download_if_missing"},
-    prefer_skip_nested_validation=True,
-)
+@validate_params(_FETCH_PARAMETERS, prefer_skip_nested_validation=True)
 def fetch_cifar100(
     data_home: str | os.PathLike | None = None,
     *,
     subset: str = "all",
     scaled: bool = False,
     return_X_y: bool = False,
+    download_if_missing: bool = True,
 ) -> Bunch | tuple[NDArray, NDArray]:
     """Load CIFAR-100: 50,000 + 10,000 colour images of 32 x 32 pixels in 100 classes.
 
     Reads from `data_home` the binary version (`cifar-100-binary.tar.gz`, or its `.bin` files
     there or in `cifar-100-binary`) or the python version (`cifar-100-python.tar.gz`, or its
     files there or in `cifar-100-python`). Pickles are read without running code in them.
-    Nothing is downloaded.
+    Otherwise asks OpenML for a data set of that name, and refuses one in another order.
 
     Parameters
     ----------
@@ -245,6 +242,8 @@ def fetch_cifar100(
         If True, float32 pixels in [0, 1] instead of uint8, as in :func:`fetch_mnist`.
     return_X_y : bool, default=False
         If True, return `(data, target)` instead of a Bunch.
+    download_if_missing : bool, default=True
+        If False, raise an error where the files are missing, instead of downloading.
 
     Returns
     -------
@@ -270,7 +269,7 @@ def fetch_cifar100(
     Raises
     ------
     OSError
-        If the files are missing.
+        If the files are missing and cannot be downloaded.
     ValueError
         If a file is truncated or corrupt, or a pickle asks to run code.
 
@@ -289,7 +288,7 @@ def fetch_cifar100(
 
     Without the files, the error says which ones to put where:
 
-    >>> fetch_cifar100("empty")
+    >>> fetch_cifar100("empty", download_if_missing=False)
     Traceback (most recent call last):
     ...
     FileNotFoundError: CIFAR-100 is not in empty. Put cifar-100-binary.tar.gz or ...
@@ -297,9 +296,9 @@ def fetch_cifar100(
     home = _home(data_home)
     paths = read_taxonomy("cifar100_taxonomy.txt")
     coarse_names, superclass = np.unique([path[0] for path in paths], return_inverse=True)
-    raw = read_cifar(home, _parts(subset, scaled), n_classes=100, superclass=superclass)
-    if raw is None:
-        raise missing("CIFAR-100", home)
+    raw = read_cifar(
+        home, _parts(subset, scaled), n_classes=100, superclass=superclass
+    ) or download("CIFAR-100", home, download_if_missing)
     return _bunch(
         raw,
         subset,

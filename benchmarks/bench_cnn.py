@@ -6,8 +6,8 @@ the CNNs, the same random flips and shifts. The cost-blind CNN has the layers of
 no heads and no costs; its class probabilities serve two decisions, the most probable class and the
 one of least expected cost (Bayes). Writes the mean test costs with versions and seeds as JSON.
 
-With ``--select`` the losses and alphas in question are compared on held-out training images
-instead; what the benchmark uses was chosen there.
+The cost-sensitive networks use smoothed cross-entropy and one-sided heads with the default alpha.
+With ``--select`` other losses and alphas are compared with it on held-out training images instead.
 """
 
 from __future__ import annotations

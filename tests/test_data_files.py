@@ -9,6 +9,7 @@ import tarfile
 import numpy as np
 import pytest
 
+from auxcst_sklearn._data_files import channels_first
 from auxcst_sklearn.datasets import fetch_cifar10, fetch_cifar100
 
 CIFAR10 = (
@@ -234,3 +235,13 @@ def test_archive_without_the_files(tmp_path):
     pack(tmp_path / "empty", tmp_path / "cifar-100-python.tar.gz", "w:gz")
     with pytest.raises(FileNotFoundError, match=r"python\.tar\.gz lacks train, test"):
         fetch_cifar100(tmp_path)
+
+
+def test_channels_side_by_side_are_told_from_channels_first():
+    rng = np.random.default_rng(0)
+    shades = np.cumsum(rng.integers(-5, 6, (20, 3, 32, 32)), axis=3) + [[[60]], [[120]], [[180]]]
+    images = shades.astype(np.uint8)
+
+    assert channels_first(images)
+    mixed = np.ascontiguousarray(images.transpose(0, 2, 3, 1)).reshape(20, 3, 32, 32)
+    assert not channels_first(mixed)

@@ -136,16 +136,12 @@ def test_incomplete_set_names_what_is_missing(tmp_path):
     [
         (fetch_mnist, "train-images-idx3-ubyte.gz"),
         (fetch_cifar10, "cifar-10-binary.tar.gz"),
+        (fetch_cifar100, "cifar-100-binary.tar.gz"),
     ],
 )
 def test_missing_files_without_download(tmp_path, fetch, file):
     with pytest.raises(OSError, match=f"is not in {tmp_path}. Put {file}"):
         fetch(tmp_path, download_if_missing=False)
-
-
-def test_cifar100_missing(tmp_path):
-    with pytest.raises(OSError, match=f"is not in {tmp_path}. Put cifar-100-binary.tar.gz"):
-        fetch_cifar100(tmp_path)
 
 
 def test_data_home_defaults_to_that_of_scikit_learn(tmp_path, monkeypatch):
