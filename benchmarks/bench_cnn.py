@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--data-home", help="folder with the files of CIFAR-10")
     parser.add_argument("--select", action="store_true", help="compare losses and alphas instead")
     parser.add_argument("--n-rows", type=int, default=10_000, help="training images")
-    parser.add_argument("--n-epochs", type=int, default=20)
+    parser.add_argument("--n-epochs", type=int, default=12)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, help="default: results/cnn.json")
     options = parser.parse_args()
