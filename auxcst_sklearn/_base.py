@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,6 @@ from ._training_set import TrainingSet, find_classes, resolve_costs
 from .losses import LayerWiseLoss, get_loss
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from torch.utils.data import Dataset
 
     from ._net import CostNet, Rows
@@ -75,10 +74,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
-
-    def _batch_transform(self) -> Callable[[Tensor], Tensor] | None:
-        """What is done to the inputs of every training batch; here nothing."""
-        return None
 
     def _pretrain(self, rows: Dataset) -> None:
         """Train the hidden layers before all is trained together; here not at all."""
@@ -284,7 +279,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             **check_net_params(self.net_params),
         }
         net = CostNet(module.float(), LayerWiseLoss(loss, aux_loss, alpha), **arguments)
-        net.transform = self._batch_transform()
         return net.initialize()
 
     def _make_rows(self, data: TrainingSet, scale: CostScale) -> Rows:

@@ -151,7 +151,6 @@ class CostNet(NeuralNet):
     """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`."""
 
     _default_callbacks = []
-    transform = None
 
     @property
     def predict_rows(self) -> int:
@@ -269,8 +268,6 @@ class CostNet(NeuralNet):
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
         """One step of the optimizer."""
         x, target = batch
-        if self.transform is not None:
-            x = self.transform(x)
         self.optimizer_.zero_grad()
         outputs = self.module_.forward_heads(x)
         losses = self.criterion_(outputs, target)

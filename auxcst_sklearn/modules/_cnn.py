@@ -15,10 +15,6 @@ from ._images import ImageInput
 from ._layers import ACTIVATIONS, SeededDropout
 from ._network import AuxNetwork
 
-# Convolutions of fewer images round differently on a CPU. Images are added in prediction, so that
-# one alone gets the same estimates as among others.
-PREDICT_IMAGES = 4
-
 
 class BatchNorm(nn.BatchNorm2d):
     """Batch normalisation that survives a batch of one value.
@@ -133,10 +129,7 @@ class AuxCNN(AuxNetwork):
         return self._outputs(x, self.heads)
 
     def _outputs(self, x: Tensor, heads: Mapping[str, nn.Module]) -> list[Tensor]:
-        n = len(x)
         x = self.images(x)
-        if n < PREDICT_IMAGES and not self.training:
-            x = F.pad(x, (0, 0, 0, 0, 0, 0, 0, PREDICT_IMAGES - n))
         outputs = []
         for name, layer in self.hidden.items():
             with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
@@ -144,7 +137,7 @@ class AuxCNN(AuxNetwork):
             if name in heads:
                 outputs.append(heads[name](x))
         outputs.append(self.output(x))
-        return [head[:n] for head in outputs]
+        return outputs
 
 
 def _convolution_block(
