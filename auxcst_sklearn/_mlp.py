@@ -70,7 +70,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
     warm_start : bool, default=False
-        Whether another call to `fit` goes on from the present weights.
+        Whether another call to `fit` goes on from the present weights, with the network, loss and
+        optimizer as they are; changes of their parameters have no effect then.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
     random_state : int, RandomState instance or None, default=None

@@ -1,6 +1,7 @@
 """The experiments' runner and scripts, on tiny files in MNIST's format."""
 
 import json
+import shutil
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -202,10 +203,12 @@ def test_what_was_finished_before_an_error_is_kept(options, tmp_path):
     assert list(state(tmp_path / "runs")) == [TINY.file_name]
 
 
-def test_missing_data_names_the_folder(options, tmp_path):
-    options.data_home = tmp_path / "nowhere"
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        run_all([replace(TINY, dataset="cifar100")], options)
+def test_missing_data_names_the_folder(options, data_home, tmp_path):
+    options.data_home = tmp_path / "incomplete"
+    options.data_home.mkdir()
+    shutil.copy(data_home / "train-images-idx3-ubyte", options.data_home)
+    with pytest.raises(FileNotFoundError, match="incomplete lacks t"):
+        run_all([TINY], options)
 
 
 @pytest.mark.parametrize("content", [{"cost": object()}, {"cost": float("nan")}])
