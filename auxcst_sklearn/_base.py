@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from ._params import (
     resolve_device,
 )
 from ._prediction import CostPredictionMixin
-from ._scaling import CostScale, CostStatistics
+from ._scaling import CostStatistics
 from ._training_set import TrainingSet, find_classes, resolve_costs
 from .losses import LayerWiseLoss, get_loss
 
@@ -205,19 +205,20 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self._random_state = check_random_state(self.random_state)
         data = self._check_training_set(X, y, cost, sample_weight, classes, reset=not resume)
         self._sample_costs = cost is not None
+        scale = self.net_.scale if resume else data.scale()
+        data = data.in_units(scale)
+        statistics = data.statistics()
         if resume:
-            scale = self.net_.scale
-            statistics = self.net_.statistics + data.statistics(scale)
+            statistics = self.net_.statistics + statistics
         else:
-            scale = data.scale()
-            statistics = data.statistics(scale)
             self.net_ = self._make_net(data, statistics)
-        rows = self._make_rows(data, scale)
+        rows = self._make_rows(data)
         split = self._split(data.label) if hold_out else None
         if not resume:
             self._pretrain(rows if split is None else Subset(rows, torch.from_numpy(split[0])))
         self.net_.seed(self._draw_seed())
-        with self.net_.unchanged_on_error():
+        # A new net goes with its failed fit; only an earlier one has a state worth copying.
+        with self.net_.unchanged_on_error() if resume else nullcontext():
             self.net_.fit_rows(
                 rows,
                 split,
@@ -281,13 +282,13 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         net = CostNet(module.float(), LayerWiseLoss(loss, aux_loss, alpha), **arguments)
         return net.initialize()
 
-    def _make_rows(self, data: TrainingSet, scale: CostScale) -> Rows:
+    def _make_rows(self, data: TrainingSet) -> Rows:
         from ._net import Rows
 
         return Rows(
             data.X,
             data.label,
-            scale.to_units(data.cost),
+            data.cost,
             None if data.weight is None else data.weight / data.weight.mean(),
             per_class=data.per_class,
             device=self.net_.device,

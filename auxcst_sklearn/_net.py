@@ -23,8 +23,7 @@ from torch.utils.data import Dataset, Subset
 
 from ._scaling import CostScale, CostStatistics
 from .losses import Target
-from .modules import DressedNetwork, SeededDropout
-from .transforms import RandomTransform
+from .modules import SeededModule
 
 PREDICT_ROWS = 4096
 
@@ -162,7 +161,7 @@ class CostNet(NeuralNet):
         self.generator = torch.Generator().manual_seed(seed)
         on_device = torch.Generator(device=self.device).manual_seed(seed)
         for module in self.module_.modules():
-            if isinstance(module, (DressedNetwork, RandomTransform, SeededDropout)):
+            if isinstance(module, SeededModule):
                 module.generator = on_device
 
     def fit_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,15 @@ class TrainingSet:
         """Unit of the costs."""
         return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
 
-    def statistics(self, scale: CostScale) -> CostStatistics:
-        """What the scaled costs say about the classes."""
-        cost = scale.to_units(self.cost)
+    def in_units(self, scale: CostScale) -> TrainingSet:
+        """The same examples, with costs as the network sees them."""
+        return replace(self, cost=scale.to_units(self.cost))
+
+    def statistics(self) -> CostStatistics:
+        """What the costs say about the classes."""
         if self.per_class:
-            return CostStatistics(self.class_weight, cost)
-        return CostStatistics.of(cost, self.label, self.weight)
+            return CostStatistics(self.class_weight, self.cost)
+        return CostStatistics.of(self.cost, self.label, self.weight)
 
 
 def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:

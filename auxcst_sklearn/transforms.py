@@ -7,26 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
+
+from .modules import SeededModule
 
 __all__ = ["TRANSFORMS", "RandomFlipShift", "RandomTransform", "get_transform"]
 
 
-class RandomTransform(nn.Module):
+class RandomTransform(SeededModule):
     """Base of transforms that draw random numbers.
 
     An estimator sets `generator`, on the device of the images, before it trains. Subclass it and
     draw from there, for images that `random_state` determines.
     """
-
-    generator: torch.Generator | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "generator": None}
 
 
 class RandomFlipShift(RandomTransform):

@@ -17,7 +17,7 @@ def test_a_matrix_stands_for_its_rows(weight):
 
     scale = by_class.scale()
     assert (scale.offset, scale.unit) == pytest.approx((by_row.scale().offset, by_row.scale().unit))
-    found, expected = by_class.statistics(scale), by_row.statistics(scale)
+    found, expected = (d.in_units(scale).statistics() for d in (by_class, by_row))
     np.testing.assert_allclose(found.weight, expected.weight)
     np.testing.assert_allclose(found.rows[[0, 2]], expected.rows[[0, 2]], atol=1e-12)
 
@@ -25,7 +25,7 @@ def test_a_matrix_stands_for_its_rows(weight):
 def test_statistics_are_in_units_of_the_scale():
     scale = CostScale(1.0, 4.0)
 
-    found = TrainingSet(None, LABEL, MATRIX[LABEL], False, None).statistics(scale)
+    found = TrainingSet(None, LABEL, MATRIX[LABEL], False, None).in_units(scale).statistics()
 
     expected = CostStatistics.of((MATRIX[LABEL] - 1) / 4, LABEL)
     np.testing.assert_allclose(found.rows, expected.rows)
@@ -51,7 +51,7 @@ def test_some_weight_must_be_positive():
 
 
 def test_a_class_without_examples_keeps_its_row_of_the_matrix():
-    found = TrainingSet(None, LABEL, MATRIX, True, None).statistics(CostScale())
+    found = TrainingSet(None, LABEL, MATRIX, True, None).statistics()
 
     assert found.weight[1] == 0
     np.testing.assert_array_equal(found.class_mean, MATRIX)

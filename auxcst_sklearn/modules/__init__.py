@@ -5,7 +5,7 @@ from ._cnn import AuxCNN
 from ._dressed import DressedNetwork
 from ._heads import CostHead
 from ._images import ImageInput
-from ._layers import ACTIVATIONS, SeededDropout
+from ._layers import ACTIVATIONS, SeededDropout, SeededModule
 from ._mlp import AuxMLP
 from ._network import AuxNetwork
 from ._tracing import find_hidden_layers
@@ -20,5 +20,6 @@ __all__ = [
     "DressedNetwork",
     "ImageInput",
     "SeededDropout",
+    "SeededModule",
     "find_hidden_layers",
 ]

@@ -7,18 +7,18 @@ from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from ._heads import CostHead
 from ._images import ImageInput
+from ._layers import SeededModule
 from ._listening import Call, Listener
 from ._network import AuxNetwork
 from ._randomness import SeededDraws
 from ._tracing import Trace, describe
 
 
-class DressedNetwork(AuxNetwork):
+class DressedNetwork(SeededModule, AuxNetwork):
     """A module whose last layer became K cost outputs, with auxiliary heads on hidden layers.
 
     The module is changed: its output layer, and a softmax layer behind it, give way to identities,
@@ -60,9 +60,6 @@ class DressedNetwork(AuxNetwork):
     >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 1, 8, 8))]
     [(5, 3), (5, 3)]
     """
-
-    # An estimator sets it before it trains.
-    generator: torch.Generator | None = None
 
     def __init__(
         self,
@@ -154,9 +151,6 @@ class DressedNetwork(AuxNetwork):
             if trained and not any(trained):
                 part.eval()
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "generator": None}
 
 
 def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +18,20 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-class SeededDropout(nn.Module):
+class SeededModule(nn.Module):
+    """Base of modules that draw random numbers from a generator of their own.
+
+    An estimator sets `generator`, on the device of the module, before it trains; a pickle leaves
+    it behind.
+    """
+
+    generator: torch.Generator | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "generator": None}
+
+
+class SeededDropout(SeededModule):
     """Dropout that draws from a generator of its own.
 
     torch's dropout draws from the global generator, so that two fits in two threads would share
@@ -31,7 +46,6 @@ class SeededDropout(nn.Module):
     def __init__(self, p: float) -> None:
         super().__init__()
         self.p = p
-        self.generator: torch.Generator | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop inputs at random and scale up the others, in training mode only."""
@@ -39,9 +53,6 @@ class SeededDropout(nn.Module):
             return x
         keep = torch.empty_like(x).bernoulli_(1 - self.p, generator=self.generator)
         return x * keep.div_(1 - self.p)
-
-    def __getstate__(self) -> dict:
-        return {**super().__getstate__(), "generator": None}
 
     def extra_repr(self) -> str:
         """Show the probability."""
