@@ -17,11 +17,9 @@ from torch import Tensor, nn
 
 from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
-from ._params import check_each, per_layer
+from ._params import ALPHA, dressed_layers
 from .losses import LOSSES, Loss
 from .modules import DressedNetwork, find_hidden_layers
-
-_ALPHA = Interval(Real, 0, None, closed="left")
 
 
 class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
@@ -193,7 +191,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
-        "alpha": [_ALPHA, "array-like"],
+        "alpha": [ALPHA, "array-like"],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
@@ -262,9 +260,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         images = self._make_input(self._input_shape)
         body = make_body(self.module, images.out_shape)
         names = self._layer_names(body, images.out_shape)
-        alpha = per_layer(self.alpha, len(names), name="alpha", layers=f"layer of {names}")
-        check_each(alpha, name="alpha", interval=_ALPHA)
-        dressed = [i for i, weight in enumerate(alpha) if weight > 0]
+        dressed, weights = dressed_layers(self.alpha, len(names), layers=f"layer of {names}")
         module = DressedNetwork(
             images,
             body,
@@ -279,7 +275,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
             )
         if np.ndim(self.freeze) == 1:
             module.freeze(self.freeze)
-        return module, [alpha[i] for i in dressed]
+        return module, weights
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
         """Names of the layers that `alpha` weighs."""

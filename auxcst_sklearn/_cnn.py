@@ -14,12 +14,11 @@ from torch import Tensor
 
 from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
-from ._params import check_each, per_layer
+from ._params import ALPHA, check_each, dressed_layers, per_layer
 from .losses import LOSSES, Loss
 from .modules import ACTIVATIONS, AuxCNN
 
 _SIZE = Interval(Integral, 1, None, closed="left")
-_ALPHA = Interval(Real, 0, None, closed="left")
 
 
 class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
@@ -182,7 +181,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         **IMAGE_CONSTRAINTS,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
-        "alpha": [_ALPHA, "array-like"],
+        "alpha": [ALPHA, "array-like"],
         "kernel_size": [_SIZE, "array-like"],
         "pool": [_SIZE, "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
@@ -265,14 +264,11 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         self.image_shape_ = images.out_shape
         layers = self._layers()
         self._check_sizes(layers["pool"])
-        alpha = per_layer(
+        dressed, weights = dressed_layers(
             self.alpha,
             len(layers["channels"]) + len(layers["width"]) - 1,
-            name="alpha",
             layers="convolution block and dense layer but the last",
         )
-        check_each(alpha, name="alpha", interval=_ALPHA)
-        dressed = [i for i, weight in enumerate(alpha) if weight > 0]
         module = AuxCNN(
             images,
             n_outputs,
@@ -284,7 +280,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
             precision=self.precision,
             **layers,
         )
-        return module, [alpha[i] for i in dressed]
+        return module, weights
 
     def _layers(self) -> dict[str, list[int]]:
         """Sizes of all layers, block by block and dense layer by dense layer."""

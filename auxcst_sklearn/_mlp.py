@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseCostSensitiveNet
-from ._params import check_each, per_layer
+from ._params import ALPHA, check_each, dressed_layers, per_layer
 from .losses import LOSSES, Loss
 from .modules import ACTIVATIONS, AuxMLP
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
-_ALPHA = Interval(Real, 0, None, closed="left")
 
 
 class CostSensitiveAuxMLP(BaseCostSensitiveNet):
@@ -139,7 +138,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         **BaseCostSensitiveNet._parameter_constraints,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
-        "alpha": [_ALPHA, "array-like"],
+        "alpha": [ALPHA, "array-like"],
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
@@ -199,11 +198,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=_WIDTH)
-        alpha = per_layer(
-            self.alpha, self.depth - 1, name="alpha", layers="hidden layer but the last"
+        dressed, weights = dressed_layers(
+            self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        check_each(alpha, name="alpha", interval=_ALPHA)
-        dressed = [i for i, weight in enumerate(alpha) if weight > 0]
         module = AuxMLP(
             n_features,
             n_outputs,
@@ -212,4 +209,4 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             activation=self.activation,
             dropout=self.dropout,
         )
-        return module, [alpha[i] for i in dressed]
+        return module, weights

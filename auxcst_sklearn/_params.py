@@ -24,6 +24,8 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 
+ALPHA = Interval(Real, 0, None, closed="left")
+
 CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [StrOptions(set(LOSSES)), Loss],
     "cost_matrix": ["array-like", None],
@@ -90,6 +92,14 @@ def check_each(values: Sequence, *, name: str, interval: Interval) -> None:
     for value in values:
         if not interval.is_satisfied_by(value):
             raise ValueError(f"{name} holds {value!r}; expected each value to be {interval}.")
+
+
+def dressed_layers(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[int], list[float]]:
+    """Indices of the layers that get a head, and the weights of these heads."""
+    weights = per_layer(alpha, n_layers, name="alpha", layers=layers)
+    check_each(weights, name="alpha", interval=ALPHA)
+    dressed = [i for i, weight in enumerate(weights) if weight > 0]
+    return dressed, [weights[i] for i in dressed]
 
 
 def resolve_device(device: str) -> str:

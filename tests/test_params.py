@@ -9,6 +9,7 @@ from auxcst_sklearn._params import (
     OPTIMIZERS,
     check_each,
     check_net_params,
+    dressed_layers,
     optimizer_arguments,
     per_layer,
     resolve_batch_size,
@@ -70,6 +71,14 @@ def test_resolve_device():
     assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
         resolve_device("gpu")
+
+
+def test_dressed_layers_are_those_with_a_weight():
+    assert dressed_layers(0.2, 3, layers="layer") == ([0, 1, 2], [0.2, 0.2, 0.2])
+    assert dressed_layers([0.0, 0.5, 0.1], 3, layers="layer") == ([1, 2], [0.5, 0.1])
+    assert dressed_layers(0, 3, layers="layer") == ([], [])
+    with pytest.raises(ValueError, match="alpha holds -0.1"):
+        dressed_layers([0.1, -0.1], 2, layers="layer")
 
 
 def test_check_net_params():
