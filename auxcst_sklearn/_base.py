@@ -9,15 +9,14 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from torch.utils.data import Subset
 
+from ._batches import Rows
 from ._cost_checks import frame_labels, label_index
 from ._params import (
     CONSTRAINTS,
@@ -32,9 +31,7 @@ from ._training_set import TrainingSet, find_classes, resolve_costs
 from .losses import LayerWiseLoss, get_loss
 
 if TYPE_CHECKING:
-    from torch.utils.data import Dataset
-
-    from ._net import CostNet, Rows
+    from ._net import CostNet
     from .modules import AuxNetwork
 
 
@@ -75,7 +72,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
 
-    def _pretrain(self, rows: Dataset) -> None:
+    def _pretrain(self, rows: Rows) -> None:
         """Train the hidden layers before all is trained together; here not at all."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -215,7 +212,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         rows = self._make_rows(data)
         split = self._split(data.label) if hold_out else None
         if not resume:
-            self._pretrain(rows if split is None else Subset(rows, torch.from_numpy(split[0])))
+            self._pretrain(rows if split is None else rows.part(split[0]))
         self.net_.seed(self._draw_seed())
         # A new net goes with its failed fit; only an earlier one has a state worth copying.
         with self.net_.unchanged_on_error() if resume else nullcontext():
@@ -283,8 +280,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         return net.initialize()
 
     def _make_rows(self, data: TrainingSet) -> Rows:
-        from ._net import Rows
-
         return Rows(
             data.X,
             data.label,

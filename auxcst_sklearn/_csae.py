@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,12 +16,10 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from ._base import BaseCostSensitiveNet
+from ._batches import Batches, Rows
 from ._params import check_each, per_layer
 from .autoencoder import CostSensitiveAutoencoder, SigmoidStack
 from .losses import Loss
-
-if TYPE_CHECKING:
-    from torch.utils.data import Dataset
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 _BETA = Interval(Real, 0, 1, closed="both")
@@ -248,7 +246,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         check_each(values, name=name, interval=interval)
         return values
 
-    def _pretrain(self, rows: Dataset) -> None:
+    def _pretrain(self, rows: Rows) -> None:
         from ._net import seeded
 
         beta = self._per_layer("beta", _BETA)
@@ -265,11 +263,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             )
 
     def _pretrain_layer(
-        self, autoencoder: CostSensitiveAutoencoder, below: int, name: str, rows: Dataset
+        self, autoencoder: CostSensitiveAutoencoder, below: int, name: str, rows: Rows
     ) -> list[dict[str, float]]:
         """Train one auto-encoder on the code of the layers below it, and record its losses."""
-        from ._net import Batches
-
         net = self.net_
         args, kwargs = net.get_params_for_optimizer("optimizer", autoencoder.named_parameters())
         optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from skorch.helper import predefined_split
 from torch import Tensor
-from torch.utils.data import Dataset, Subset
 
+from ._batches import Batches, Rows, densify
 from ._scaling import CostScale, CostStatistics
 from .losses import Target
 from .modules import SeededModule
@@ -40,75 +41,6 @@ def seeded(seed: int) -> Iterator[None]:
     with _seed_lock, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
-
-
-def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of an array, unless torch would refuse its strides or must not write."""
-    shareable = array.flags.writeable and min(array.strides) >= 0
-    return torch.from_numpy(array if shareable else array.copy())
-
-
-def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
-    """Rows as a dense tensor."""
-    return torch.from_numpy(X.toarray()) if sparse.issparse(X) else as_tensor(X)
-
-
-class Rows(Dataset):
-    """Examples (x, c, label, weight) in memory; indexing gives a batch on the device.
-
-    Costs are one row per example, or with `per_class` one row per class, gathered by label a
-    batch at a time. Sparse rows stay sparse until their batch is due.
-    """
-
-    def __init__(
-        self,
-        X: np.ndarray | sparse.csr_matrix,
-        label: np.ndarray,
-        cost: np.ndarray,
-        weight: np.ndarray | None,
-        *,
-        per_class: bool,
-        device: str,
-    ) -> None:
-        self.device = device
-        self.X = X if sparse.issparse(X) else as_tensor(X).to(device)
-        self.label = torch.from_numpy(label).to(device)
-        self.cost = torch.from_numpy(cost.astype(np.float32)).to(device)
-        self.weight = None
-        if weight is not None:
-            self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
-        self.per_class = per_class
-
-    def __len__(self) -> int:
-        return self.X.shape[0]
-
-    def __getitem__(self, index: Tensor) -> tuple[Tensor, Target]:
-        if isinstance(self.X, Tensor):
-            x = self.X[index]
-        else:
-            x = densify(self.X[index.cpu().numpy()]).to(self.device)
-        label = self.label[index]
-        cost = self.cost[label] if self.per_class else self.cost[index]
-        return x, Target(cost, label, None if self.weight is None else self.weight[index])
-
-
-class Batches:
-    """The batches of an epoch: shuffled by a generator, or in order without one."""
-
-    def __init__(self, rows: Dataset, size: int, generator: torch.Generator | None = None) -> None:
-        self.rows, self.size, self.generator = rows, size, generator
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
-        n = len(self.rows)
-        if self.generator is None:
-            order = torch.arange(n)
-        else:
-            order = torch.randperm(n, generator=self.generator)
-        batches = list(order.split(self.size))
-        if n % self.size == 1 and n > 1:  # batch normalisation needs two rows
-            batches[-2:] = [torch.cat(batches[-2:])]
-        for index in batches:
-            yield self.rows[index]
 
 
 class _CallbackStop(Exception):  # noqa: N818
@@ -185,9 +117,9 @@ class CostNet(NeuralNet):
             self.initialize_optimizer()
             for group in self.optimizer_.param_groups:  # schedules look for it
                 group.setdefault("initial_lr", group["lr"])
-        train: Dataset = rows
+        train = rows
         if split is not None:
-            train, valid = (Subset(rows, torch.from_numpy(index)) for index in split)
+            train, valid = (rows.part(index) for index in split)
             self.train_split = predefined_split(valid)
         users = self.callbacks_
         self.callbacks_ = users + self._own_callbacks(epochs, None if split is None else patience)
@@ -197,7 +129,7 @@ class CostNet(NeuralNet):
                 self.fit_loop(train, None, epochs)
             self.notify("on_train_end", X=train, y=None)
         finally:
-            self.callbacks_, self.train_split = users, None
+            self.callbacks_, self.train_split, self._trained = users, None, []
             self._set_training(False)
         # The last step comes after the last loss.
         with torch.no_grad():
@@ -227,7 +159,7 @@ class CostNet(NeuralNet):
             for method in methods
         )
 
-    def get_iterator(self, dataset: Dataset, training: bool = False) -> Batches:
+    def get_iterator(self, dataset: Rows, training: bool = False) -> Batches:
         """Batches of the rows, shuffled for training, large for validation."""
         if training:
             return Batches(dataset, self.batch_size, self.generator)
@@ -242,57 +174,56 @@ class CostNet(NeuralNet):
         self._set_training(training)
         notify_batch = self._listens("on_batch_begin", "on_batch_end")
         self.notify_gradient = self._listens("on_grad_computed")
-        sums = 0
+        self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
+        means, sizes = [], []
         for batch in iterator:
             if notify_batch:
                 self.notify("on_batch_begin", batch=batch, training=training)
             step = step_fn(batch)
-            sums = sums + step["sums"]
+            means.append(step["means"])
+            sizes.append(len(batch[0]))
             if notify_batch:
                 self.notify("on_batch_end", batch=batch, training=training, **step)
-        self._record(prefix, sums.tolist(), len(iterator.rows))
+        means = torch.stack(means).cpu().double().numpy()
+        self._record(prefix, np.average(means, axis=0, weights=sizes).tolist())
 
-    def _record(self, prefix: str, sums: list[float], n: int) -> None:
-        check_finite(sums)
+    def _record(self, prefix: str, means: list[float]) -> None:
+        check_finite(means)
         layers = self.module_.layers
-        losses = {layer: loss / n for layer, loss in zip(layers, sums)}
-        total = self.criterion_.total(torch.tensor(list(losses.values()), dtype=torch.float32))
-        self.history.record(f"{prefix}_loss", total.item())
+        losses = dict(zip(layers, means))
+        weights = self.criterion_.head_weights.tolist()
+        self.history.record(f"{prefix}_loss", sum(map(mul, weights, means)))
         for layer, loss in losses.items():
             self.history.record(f"{prefix}_loss_{layer}", loss)
         if prefix == "valid":
-            cost, weight = sums[len(layers) :]
+            cost, weight = means[len(layers) :]
             self.history.record("valid_cost", self.scale.to_currency(cost / weight))
 
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
         """One step of the optimizer."""
         x, target = batch
-        self.optimizer_.zero_grad()
+        for parameter in self._trained:  # what zero_grad does, without its bookkeeping
+            parameter.grad = None
         outputs = self.module_.forward_heads(x)
-        losses = self.criterion_(outputs, target)
-        loss = self.criterion_.total(losses)
+        loss, losses = self.criterion_(outputs, target)
         loss.backward()
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=parameters, batch=batch, training=True)
         self.optimizer_.step()
-        return {
-            "loss": loss.detach(),
-            "y_pred": outputs[-1].detach(),
-            "sums": losses.detach() * len(x),
-        }
+        return {"loss": loss, "y_pred": outputs[-1], "means": losses}
 
     @torch.no_grad()
     def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
-        """Sums of the heads' losses, and after them of the predictions' costs and the weights."""
+        """Means of the heads' losses, then of the predictions' weighted costs and the weights."""
         x, target = batch
         outputs = self.module_.forward_heads(x)
-        losses = self.criterion_(outputs, target)
+        loss, losses = self.criterion_(outputs, target)
         choice = self.criterion_.loss.estimate(outputs[-1], self.statistics).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
-        sums = torch.cat([losses * len(x), torch.stack([(weight * cost).sum(), weight.sum()])])
-        return {"loss": self.criterion_.total(losses), "y_pred": outputs[-1], "sums": sums}
+        means = torch.cat([losses, torch.stack([(weight * cost).mean(), weight.mean()])])
+        return {"loss": loss, "y_pred": outputs[-1], "means": means}
 
     @torch.no_grad()
     def estimate(
@@ -351,7 +282,9 @@ class CostNet(NeuralNet):
 
 def check_finite(values: float | list[float]) -> None:
     """Stop a training that has diverged."""
-    if not np.isfinite(values).all():
+    with np.errstate(over="ignore"):  # adaptive optimizers square what they are given
+        squares = np.square(np.asarray(values, dtype=np.float32))
+    if not np.isfinite(squares).all():
         raise ValueError(
             "The training loss became infinite or NaN, so the fit was stopped. Lower "
             "learning_rate (by a factor of 10, say), or scale the features of X, for example by "

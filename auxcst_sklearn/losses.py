@@ -188,12 +188,13 @@ class CrossEntropy(Loss):
             raise ValueError(f"smoothing is {self.smoothing!r}; expected a share in [0, 1).")
 
     def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
-        log_p = F.log_softmax(outputs, dim=-1)
-        index = label.expand(outputs.shape[:-1]).unsqueeze(-1)
-        loss = -log_p.gather(-1, index).squeeze(-1)
-        if self.smoothing > 0:
-            loss = (1 - self.smoothing) * loss - self.smoothing * log_p.mean(dim=-1)
-        return loss
+        def loss(outputs: Tensor, label: Tensor) -> Tensor:
+            return F.cross_entropy(outputs, label, reduction="none", label_smoothing=self.smoothing)
+
+        if outputs.dim() == 2:
+            return loss(outputs, label)
+        shape = outputs.shape[:-1]
+        return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
@@ -273,18 +274,33 @@ class LayerWiseLoss(nn.Module):
         weights = torch.tensor([*alpha, 1.0], dtype=torch.float32)
         self.register_buffer("head_weights", weights, persistent=False)
 
-    def forward(self, outputs: Sequence[Tensor], target: Target) -> Tensor:
-        """Mean loss of each head, the output layer last, of shape (n_heads + 1,)."""
+    def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
+        """Weighted sum of the heads' mean losses, and these losses.
+
+        Parameters
+        ----------
+        outputs : sequence of Tensor of shape (n_samples, n_classes)
+            Outputs of the heads, the output layer last.
+        target : Target
+            What the batch is learnt from.
+
+        Returns
+        -------
+        total : Tensor of shape ()
+            What is minimised; the weight of the output layer is 1.
+        losses : Tensor of shape (n_heads + 1,)
+            Mean loss of each head, detached from the graph.
+        """
         cost, label, weight = target
-        if len(outputs) == 1 or self.loss == self.aux_loss:
+        if len(outputs) == 1:  # nothing to stack or to weigh: each would cost a little time
+            losses = self.loss(outputs[0], cost, label)
+        elif self.loss == self.aux_loss:
             losses = self.loss(torch.stack(tuple(outputs)), cost, label)
         else:
             hidden = self.aux_loss(torch.stack(tuple(outputs[:-1])), cost, label)
             losses = torch.cat([hidden, self.loss(outputs[-1], cost, label).unsqueeze(0)])
         if weight is not None:
             losses = losses * weight
-        return losses.mean(dim=-1)
-
-    def total(self, head_losses: Tensor) -> Tensor:
-        """Weighted sum of the mean losses of the heads; the weight of the output is 1."""
-        return head_losses @ self.head_weights
+        means = losses.mean(dim=-1)
+        total = means if len(outputs) == 1 else means @ self.head_weights
+        return total, means.detach().view(-1)

@@ -226,12 +226,21 @@ def test_layer_wise_loss(aux_loss, weight):
     ]
     objective = LayerWiseLoss(OneSided(), aux_loss, alpha=[0.5, 0.1]).double()
 
-    found = objective(heads, Target(cost, label, weight))
+    total, losses = objective(heads, Target(cost, label, weight))
 
-    torch.testing.assert_close(found, torch.stack(expected))
-    torch.testing.assert_close(
-        objective.total(found), 0.5 * expected[0] + 0.1 * expected[1] + expected[2]
-    )
+    torch.testing.assert_close(losses, torch.stack(expected))
+    torch.testing.assert_close(total, 0.5 * expected[0] + 0.1 * expected[1] + expected[2])
+
+
+@pytest.mark.parametrize("loss", EVERY_LOSS, ids=repr)
+def test_layer_wise_loss_of_the_output_alone(loss):
+    outputs, cost, label = map(torch.from_numpy, problem())
+
+    total, losses = LayerWiseLoss(loss, Squared(), alpha=[])([outputs], Target(cost, label))
+
+    expected = loss(outputs, cost, label).mean()
+    torch.testing.assert_close(total, expected)
+    torch.testing.assert_close(losses, expected.view(1))
 
 
 def test_get_loss():
