@@ -42,14 +42,15 @@ def raw_loop(X, label, cost, *, seed, alpha, epochs, size):
     generator = torch.Generator().manual_seed(train_seed)
     X, cost = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(cost.astype(np.float32))
     for _ in range(epochs):
-        for batch in torch.randperm(len(X), generator=generator).split(size):
-            hidden, outputs = X[batch], []
+        order = torch.randperm(len(X), generator=generator)
+        for hidden, c in zip(X[order].split(size), cost[order].split(size)):
+            outputs = []
             for i, layer in enumerate(layers[:-1]):
                 hidden = torch.relu(layer(hidden))
                 if alpha and i < 2:
                     outputs.append(heads[i](hidden))
             outputs.append(layers[-1](hidden))
-            losses = [OneSided()(r, cost[batch], None).mean() for r in outputs]
+            losses = [OneSided()(r, c, None).mean() for r in outputs]
             loss = sum(weight * part for weight, part in zip([alpha, alpha], losses)) + losses[-1]
             optimizer.zero_grad()
             (loss if alpha else losses[-1]).backward()
