@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
-from ._params import ALPHA, dressed_layers
+from ._params import ALPHA, ARITHMETIC, dressed_layers
 from .losses import LOSSES, Loss
 from .modules import DressedNetwork, find_hidden_layers
 
@@ -104,7 +104,14 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
+        training set that fills more than half of its free memory stays in the computer's.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
+        a minute at the start of each fit, which long trainings win back.
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
         int for the same network on every call.
@@ -187,6 +194,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
 
     _parameter_constraints: dict = {
         **BaseCostSensitiveNet._parameter_constraints,
+        **ARITHMETIC,
         **IMAGE_CONSTRAINTS,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
@@ -223,6 +231,8 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         patience: int = 10,
         warm_start: bool = False,
         device: str = "auto",
+        precision: Literal["float32", "bf16"] = "float32",
+        compile: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
         callbacks: list | None = None,
@@ -251,6 +261,8 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         self.patience = patience
         self.warm_start = warm_start
         self.device = device
+        self.precision = precision
+        self.compile = compile
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks

@@ -27,6 +27,7 @@ from ._params import (
 )
 from ._prediction import CostPredictionMixin
 from ._scaling import CostStatistics
+from ._threads import thread_limit
 from ._training_set import TrainingSet, find_classes, resolve_costs
 from .losses import LayerWiseLoss, get_loss
 
@@ -57,8 +58,10 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
 
     _parameter_constraints: dict = CONSTRAINTS
 
-    # Estimators without auxiliary heads have no such parameter.
+    # Not every estimator has these parameters.
     aux_loss = None
+    precision = "float32"
+    compile = False
 
     @abstractmethod
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
@@ -211,19 +214,20 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.net_ = self._make_net(data, statistics)
         rows = self._make_rows(data)
         split = self._split(data.label) if hold_out else None
-        if not resume:
-            self._pretrain(rows if split is None else rows.part(split[0]))
-        self.net_.seed(self._draw_seed())
-        # A new net goes with its failed fit; only an earlier one has a state worth copying.
-        with self.net_.unchanged_on_error() if resume else nullcontext():
-            self.net_.fit_rows(
-                rows,
-                split,
-                epochs=epochs,
-                patience=self.patience,
-                scale=scale,
-                statistics=statistics,
-            )
+        with thread_limit(self.net_.module_, self.net_.batch_size):
+            if not resume:
+                self._pretrain(rows if split is None else rows.part(split[0]))
+            self.net_.seed(self._draw_seed())
+            # A new net goes with its failed fit; only an earlier one has a state worth copying.
+            with self.net_.unchanged_on_error() if resume else nullcontext():
+                self.net_.fit_rows(
+                    rows,
+                    split,
+                    epochs=epochs,
+                    patience=self.patience,
+                    scale=scale,
+                    statistics=statistics,
+                )
         self.hidden_layers_ = list(self.net_.module_.layers[:-1])
         self.history_ = [
             {key: value for key, value in record.items() if key != "batches"}
@@ -263,6 +267,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
         with seeded(self._draw_seed()):
             module, alpha = self._make_module(data.X.shape[1], len(self.classes_))
+        module.bf16 = self.precision == "bf16"
         module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
         arguments = {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
@@ -277,7 +282,9 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             **check_net_params(self.net_params),
         }
         net = CostNet(module.float(), LayerWiseLoss(loss, aux_loss, alpha), **arguments)
-        return net.initialize()
+        net.initialize()
+        net.compile_step = self.compile
+        return net
 
     def _make_rows(self, data: TrainingSet) -> Rows:
         return Rows(

@@ -29,11 +29,27 @@ def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
     return torch.from_numpy(X.toarray()) if sparse.issparse(X) else as_tensor(X)
 
 
+def fits(n_bytes: int, device: str) -> bool:
+    """Whether so much of a training set may lie on a device, beside a network and its batches."""
+    if torch.device(device).type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return n_bytes <= free / 2
+
+
+def to_device(x: Tensor, device: str) -> Tensor:
+    """Copy rows to the device; to a GPU from pinned memory, while it goes on computing."""
+    if torch.device(device).type == "cuda":
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
+
+
 class Rows(Dataset):
     """Examples (x, c, label, weight) in memory; indexing gives some of them on the device.
 
     Costs are one row per example, or with `per_class` one row per class, gathered by label when
-    they are asked for. Sparse rows stay sparse until then.
+    they are asked for. Sparse rows stay sparse until then, and those that do not fit on the
+    device stay where they are.
     """
 
     def __init__(
@@ -47,7 +63,10 @@ class Rows(Dataset):
         device: str,
     ) -> None:
         self.device = device
-        self.X = X if sparse.issparse(X) else as_tensor(X).to(device)
+        self.X = X if sparse.issparse(X) else as_tensor(X)
+        self.on_device = isinstance(self.X, Tensor) and fits(self.X.nbytes, device)
+        if self.on_device:
+            self.X = self.X.to(device)
         self.label = torch.from_numpy(label).to(device)
         self.cost = torch.from_numpy(cost.astype(np.float32)).to(device)
         self.weight = None
@@ -73,10 +92,12 @@ class Rows(Dataset):
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Target]:
         if self.index is not None:
             index = self.index[index]
-        if isinstance(self.X, Tensor):
+        if self.on_device:
             x = self.X[index]
+        elif isinstance(self.X, Tensor):
+            x = to_device(self.X[index], self.device)
         else:
-            x = densify(self.X[index.numpy()]).to(self.device)
+            x = to_device(densify(self.X[index.numpy()]), self.device)
         label = self.label[index]
         cost = self.cost[label] if self.per_class else self.cost[index]
         return x, Target(cost, label, None if self.weight is None else self.weight[index])

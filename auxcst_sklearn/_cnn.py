@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
-from ._params import ALPHA, check_each, dressed_layers, per_layer
+from ._params import ALPHA, ARITHMETIC, check_each, dressed_layers, per_layer
 from .losses import LOSSES, Loss
 from .modules import ACTIVATIONS, AuxCNN
 
@@ -66,9 +66,6 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         Activation of the hidden layers.
     dropout : float, default=0.0
         Probability of dropping a neuron of a dense layer in training.
-    precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -98,7 +95,14 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
+        training set that fills more than half of its free memory stays in the computer's.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
+        a minute at the start of each fit, which long trainings win back.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, augmentation, dropout and the held-out rows. Pass an int
         for the same network on every call.
@@ -178,6 +182,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
 
     _parameter_constraints: dict = {
         **BaseCostSensitiveNet._parameter_constraints,
+        **ARITHMETIC,
         **IMAGE_CONSTRAINTS,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
@@ -189,7 +194,6 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        "precision": [StrOptions({"float32", "bf16"})],
     }
 
     def __init__(
@@ -209,7 +213,6 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         aux_loss: str | Loss | None = None,
         activation: str = "relu",
         dropout: float = 0.0,
-        precision: Literal["float32", "bf16"] = "float32",
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         max_epochs: int = 50,
@@ -222,6 +225,8 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         patience: int = 10,
         warm_start: bool = False,
         device: str = "auto",
+        precision: Literal["float32", "bf16"] = "float32",
+        compile: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
         callbacks: list | None = None,
@@ -241,7 +246,6 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         self.aux_loss = aux_loss
         self.activation = activation
         self.dropout = dropout
-        self.precision = precision
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.max_epochs = max_epochs
@@ -254,6 +258,8 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         self.patience = patience
         self.warm_start = warm_start
         self.device = device
+        self.precision = precision
+        self.compile = compile
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
@@ -277,7 +283,6 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
             batch_norm=self.batch_norm,
             activation=self.activation,
             dropout=self.dropout,
-            precision=self.precision,
             **layers,
         )
         return module, weights

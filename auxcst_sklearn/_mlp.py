@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseCostSensitiveNet
-from ._params import ALPHA, check_each, dressed_layers, per_layer
+from ._params import ALPHA, ARITHMETIC, check_each, dressed_layers, per_layer
 from .losses import LOSSES, Loss
 from .modules import ACTIVATIONS, AuxMLP
 
@@ -72,7 +72,14 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
+        training set that fills more than half of its free memory stays in the computer's.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
+        a minute at the start of each fit, which long trainings win back.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
@@ -136,6 +143,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
 
     _parameter_constraints: dict = {
         **BaseCostSensitiveNet._parameter_constraints,
+        **ARITHMETIC,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
         "alpha": [ALPHA, "array-like"],
@@ -166,6 +174,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         patience: int = 10,
         warm_start: bool = False,
         device: str = "auto",
+        precision: Literal["float32", "bf16"] = "float32",
+        compile: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
         callbacks: list | None = None,
@@ -190,6 +200,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.patience = patience
         self.warm_start = warm_start
         self.device = device
+        self.precision = precision
+        self.compile = compile
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks

@@ -7,7 +7,7 @@ slices, and callbacks hear of batches only if they listen.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from operator import mul
@@ -19,10 +19,11 @@ from scipy import sparse
 from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from skorch.helper import predefined_split
-from torch import Tensor
+from torch import Tensor, nn
 
 from ._batches import Batches, Rows, densify
 from ._scaling import CostScale, CostStatistics
+from ._threads import thread_limit
 from .losses import Target
 from .modules import SeededModule
 
@@ -83,6 +84,12 @@ class CostNet(NeuralNet):
 
     _default_callbacks = []
 
+    compile_step: bool = False
+
+    # What a training sets, and takes away when it ends.
+    _trained: Sequence[nn.Parameter] = ()
+    _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]] | None = None
+
     @property
     def predict_rows(self) -> int:
         """Rows of a batch of which no gradient is needed."""
@@ -121,6 +128,7 @@ class CostNet(NeuralNet):
         if split is not None:
             train, valid = (rows.part(index) for index in split)
             self.train_split = predefined_split(valid)
+        self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         users = self.callbacks_
         self.callbacks_ = users + self._own_callbacks(epochs, None if split is None else patience)
         try:
@@ -129,7 +137,8 @@ class CostNet(NeuralNet):
                 self.fit_loop(train, None, epochs)
             self.notify("on_train_end", X=train, y=None)
         finally:
-            self.callbacks_, self.train_split, self._trained = users, None, []
+            self.callbacks_, self.train_split = users, None
+            self._trained, self._objective = (), None
             self._set_training(False)
         # The last step comes after the last loss.
         with torch.no_grad():
@@ -183,6 +192,7 @@ class CostNet(NeuralNet):
             means.append(step["means"])
             sizes.append(len(batch[0]))
             if notify_batch:
+                step = {name: value.detach() for name, value in step.items()}
                 self.notify("on_batch_end", batch=batch, training=training, **step)
         means = torch.stack(means).cpu().double().numpy()
         self._record(prefix, np.average(means, axis=0, weights=sizes).tolist())
@@ -204,48 +214,59 @@ class CostNet(NeuralNet):
         x, target = batch
         for parameter in self._trained:  # what zero_grad does, without its bookkeeping
             parameter.grad = None
-        outputs = self.module_.forward_heads(x)
-        loss, losses = self.criterion_(outputs, target)
+        loss, losses, output = self._objective(x, target)
         loss.backward()
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=parameters, batch=batch, training=True)
         self.optimizer_.step()
-        return {"loss": loss, "y_pred": outputs[-1], "means": losses}
+        return {"loss": loss, "y_pred": output, "means": losses}
+
+    def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+        """What is minimised, the heads' losses, and the outputs."""
+        outputs = self.module_.forward_heads(x)
+        return *self.criterion_(outputs, target), outputs[-1]
 
     @torch.no_grad()
     def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
         """Means of the heads' losses, then of the predictions' weighted costs and the weights."""
         x, target = batch
-        outputs = self.module_.forward_heads(x)
-        loss, losses = self.criterion_(outputs, target)
-        choice = self.criterion_.loss.estimate(outputs[-1], self.statistics).argmin(dim=1)
+        loss, losses, output = self._evaluate(x, target)
+        choice = self.criterion_.loss.estimate(output, self.statistics).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         means = torch.cat([losses, torch.stack([(weight * cost).mean(), weight.mean()])])
-        return {"loss": loss, "y_pred": outputs[-1], "means": means}
+        return {"loss": loss, "y_pred": output, "means": means}
 
     @torch.no_grad()
     def estimate(
         self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
     ) -> list[np.ndarray]:
         """Estimated costs (n, K) in currency: of the output, or of every head."""
-        criterion, statistics = self.criterion_, self.statistics
-        forward = self.module_.forward_heads if every_head else lambda x: [self.module_(x)]
-        batches = []
-        for start in range(0, X.shape[0], self.predict_rows):
-            x = densify(X[start : start + self.predict_rows]).to(self.device)
-            n = len(x)
-            if n < FEWEST_ROWS:
-                x = torch.cat([x, x[-1:].expand(FEWEST_ROWS - n, *x.shape[1:])])
-            *hidden, output = (r[:n] for r in forward(x))
-            estimates = [criterion.aux_loss.estimate(r, statistics) for r in hidden]
-            estimates.append(criterion.loss.estimate(output, statistics))
-            batches.append([r.cpu().numpy() for r in estimates])
+        size = self.predict_rows
+        with thread_limit(self.module_, min(size, X.shape[0])):
+            batches = [
+                self._estimate_batch(X[start : start + size], every_head)
+                for start in range(0, X.shape[0], size)
+            ]
         return [
             self.scale.to_currency(np.concatenate(head).astype(np.float64))
             for head in zip(*batches)
         ]
+
+    def _estimate_batch(
+        self, X: np.ndarray | sparse.csr_matrix, every_head: bool
+    ) -> list[np.ndarray]:
+        x = densify(X).to(self.device)
+        n = len(x)
+        if n < FEWEST_ROWS:
+            x = torch.cat([x, x[-1:].expand(FEWEST_ROWS - n, *x.shape[1:])])
+        outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
+        *hidden, output = (r[:n] for r in outputs)
+        criterion, statistics = self.criterion_, self.statistics
+        estimates = [criterion.aux_loss.estimate(r, statistics) for r in hidden]
+        estimates.append(criterion.loss.estimate(output, statistics))
+        return [r.cpu().numpy() for r in estimates]
 
     @contextmanager
     def unchanged_on_error(self) -> Iterator[None]:

@@ -46,6 +46,10 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "net_params": [dict, None],
 }
 
+ARITHMETIC: dict[str, list[Any]] = {
+    "precision": [StrOptions({"float32", "bf16"})],
+    "compile": ["boolean"],
+}
 
 RESERVED_NET_PARAMS = {
     "callbacks",

@@ -104,3 +104,27 @@ def test_batches_do_not_depend_on_how_many_are_gathered_at_once(monkeypatch, n_b
         assert torch.equal(target.label, expected.label)
         assert (target.weight is None) == (weight is None)
         assert weight is None or torch.equal(target.weight, expected.weight)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(monkeypatch, kind):
+    expected = list(Batches(make_rows(), 4))
+    monkeypatch.setattr(_batches, "fits", lambda n_bytes, device: False)
+    rows = make_rows(kind(X))
+
+    assert not rows.on_device
+    for (x, target), (expected_x, expected_target) in zip(Batches(rows, 4), expected, strict=True):
+        assert torch.equal(x, expected_x)
+        assert torch.equal(target.cost, expected_target.cost)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_half_of_the_free_memory_of_a_gpu_is_for_the_training_set():
+    free, _ = torch.cuda.mem_get_info()
+
+    assert _batches.fits(free // 4, "cuda")
+    assert not _batches.fits(free, "cuda")
+
+
+def test_the_memory_of_the_computer_fits_what_is_already_there():
+    assert _batches.fits(10**15, "cpu")

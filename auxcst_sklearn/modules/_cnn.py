@@ -63,8 +63,6 @@ class AuxCNN(AuxNetwork):
         A key of `ACTIVATIONS`.
     dropout : float, default=0.0
         Probability of dropping a neuron of a dense layer.
-    precision : {"float32", "bf16"}, default="float32"
-        Number format that the hidden layers compute in; weights and heads are float32.
 
     Examples
     --------
@@ -92,11 +90,9 @@ class AuxCNN(AuxNetwork):
         batch_norm: bool = True,
         activation: str = "relu",
         dropout: float = 0.0,
-        precision: Literal["float32", "bf16"] = "float32",
     ) -> None:
         super().__init__()
         self.images = images
-        self.bf16 = precision == "bf16"
         self.hidden = nn.ModuleDict()
         shapes = [images.out_shape]
         for i, (n_maps, kernel, window) in enumerate(zip(channels, kernel_size, pool), start=1):
@@ -131,11 +127,11 @@ class AuxCNN(AuxNetwork):
     def _outputs(self, x: Tensor, heads: Mapping[str, nn.Module]) -> list[Tensor]:
         x = self.images(x)
         outputs = []
-        for name, layer in self.hidden.items():
-            with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+        with self.hidden_precision(x):
+            for name, layer in self.hidden.items():
                 x = layer(x)
-            if name in heads:
-                outputs.append(heads[name](x))
+                if name in heads:
+                    outputs.append(heads[name](x))
         outputs.append(self.output(x))
         return outputs
 

@@ -91,7 +91,8 @@ class DressedNetwork(SeededModule, AuxNetwork):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
-        return self.output(self.body(self.images(x)))
+        with self.hidden_precision(x):
+            return self.output(self.body(self.images(x)))
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
@@ -105,6 +106,7 @@ class DressedNetwork(SeededModule, AuxNetwork):
 
         seeded = self.training and self.generator is not None
         with (
+            self.hidden_precision(x),
             SeededDraws(self.generator) if seeded else nullcontext(),
             Listener(self.body, hear, only={path for path, _ in heads}),
         ):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 
@@ -47,4 +48,8 @@ class CostHead(nn.Linear):
         """Outputs of the head, (n_samples, n_classes), in the precision of its weights."""
         if self.pool and x.dim() > 2:
             x = x.flatten(2).mean(dim=2, dtype=self.weight.dtype)
-        return super().forward(x.flatten(1).to(self.weight.dtype))
+        x = x.flatten(1).to(self.weight.dtype)
+        if not torch.is_autocast_enabled(x.device.type):
+            return super().forward(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return super().forward(x)

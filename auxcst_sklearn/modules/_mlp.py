@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from torch import Tensor, nn
 
+from ._heads import CostHead
 from ._layers import ACTIVATIONS, SeededDropout
 from ._network import AuxNetwork
 
@@ -57,23 +58,25 @@ class AuxMLP(AuxNetwork):
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
         # The heads are drawn last, so that the rest starts alike with and without them.
-        self.output = nn.Linear(width[-1], n_classes)
+        self.output = CostHead(width[-1:], n_classes)
         self.heads = nn.ModuleDict(
-            {f"hidden{i + 1}": nn.Linear(width[i], n_classes) for i in sorted(dressed)}
+            {f"hidden{i + 1}": CostHead(width[i : i + 1], n_classes) for i in sorted(dressed)}
         )
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
-        for layer in self.hidden.values():
-            x = layer(x)
+        with self.hidden_precision(x):
+            for layer in self.hidden.values():
+                x = layer(x)
         return self.output(x)
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
         outputs = []
-        for name, layer in self.hidden.items():
-            x = layer(x)
-            if name in self.heads:
-                outputs.append(self.heads[name](x))
+        with self.hidden_precision(x):
+            for name, layer in self.hidden.items():
+                x = layer(x)
+                if name in self.heads:
+                    outputs.append(self.heads[name](x))
         outputs.append(self.output(x))
         return outputs

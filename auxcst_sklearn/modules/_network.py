@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +18,7 @@ class AuxNetwork(nn.Module):
 
     output: nn.Linear
     heads: nn.ModuleDict
+    bf16: bool = False
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -29,6 +32,12 @@ class AuxNetwork(nn.Module):
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
         raise TypeError(f"{type(self).__name__} must define forward_heads.")
+
+    def hidden_precision(self, x: Tensor) -> AbstractContextManager:
+        """What the hidden layers compute in: bfloat16 if `bf16`; weights and heads are float32."""
+        if self.bf16:
+            return torch.autocast(x.device.type, torch.bfloat16)
+        return nullcontext()
 
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:

@@ -167,7 +167,8 @@ def test_few_images_are_predicted_like_many(n):
 
 
 def test_bfloat16_is_for_the_hidden_layers_only():
-    net = network(precision="bf16").eval()
+    net = network().eval()
+    net.bf16 = True
     inputs, dtypes = torch.rand(8, 3, 8, 8), []
     for layer in (*net.hidden.values(), *net.heads.values(), net.output):
         layer.register_forward_hook(lambda module, x, y: dtypes.append(y.dtype))

@@ -1,0 +1,90 @@
+import threading
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+import torch
+from joblib import parallel_config
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from skorch.callbacks import Callback
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn._threads import FEWEST_MULTIPLICATIONS, thread_limit
+
+SMALL = nn.Linear(10, 10)
+LARGE = nn.Linear(1000, 1000)
+ROWS = int(FEWEST_MULTIPLICATIONS // 1000**2)
+
+
+class NoteThreads(Callback):
+    """Write down how many threads torch has while it trains: a file for each epoch."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_epoch_begin(self, net, **kwargs):
+        Path(self.folder, uuid4().hex).write_text(str(torch.get_num_threads()))
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def limited(module, n_rows):
+    with thread_limit(module, n_rows):
+        return torch.get_num_threads()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_small_networks_get_one_thread():
+    assert limited(SMALL, 100) == 1
+    assert limited(LARGE, ROWS) == 2
+    assert limited(nn.Conv2d(1, 1, 3), 1) == 2
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(limited(LARGE, ROWS)))
+    thread.start()
+    thread.join()
+
+    assert found == [1]
+    assert limited(LARGE, ROWS) == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tmp_path):
+    X, y = make_classification(64, 20, random_state=0)
+    network = CostSensitiveAuxMLP(
+        1, 4000, batch_size=256, max_epochs=1, callbacks=[NoteThreads(tmp_path)], random_state=0
+    )
+    search = GridSearchCV(network, {"learning_rate": [1e-3, 1e-2]}, cv=2, refit=False)
+
+    with parallel_config(backend, n_jobs=2):
+        search.fit(X, y)
+
+    threads = [int(path.read_text()) for path in tmp_path.iterdir()]
+    assert len(threads) == 4
+    assert set(threads) == {1}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_training_leaves_the_number_of_threads_alone():
+    X, y = make_classification(random_state=0)
+
+    estimator = CostSensitiveAuxMLP(max_epochs=1, random_state=0).fit(X, y)
+    estimator.predict(X)
+    with pytest.raises(ValueError, match="infinite or NaN"):
+        estimator.fit(X * np.float32(1e37), y)
+
+    assert torch.get_num_threads() == 2
