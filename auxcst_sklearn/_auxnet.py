@@ -19,7 +19,7 @@ from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
 from ._params import ALPHA, ARITHMETIC, dressed_layers
 from .losses import LOSSES, Loss
-from .modules import DressedNetwork, find_hidden_layers
+from .modules import AuxNetwork, DressedNetwork, find_hidden_layers
 
 
 class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
@@ -70,9 +70,11 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         What is done to the training images, anew in every epoch: mirror left and right, shift by
         up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
         that gives one of the same shape. See :mod:`auxcst_sklearn.transforms`.
-    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
-            default="one_sided"
-        What the output learns; see :mod:`auxcst_sklearn.losses`.
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
+        of the classes by their probabilities; for costs per sample it trains a second network of
+        the same shape, which takes as long again. "one_sided" is that of the paper.
     aux_loss : str or Loss, default=None
         What the auxiliary heads learn; None for the same as `loss`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
@@ -87,7 +89,10 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
     learning_rate : float, default=1e-3
-        Step size of the optimizer.
+        Step size of the optimizer; with a schedule the largest.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
+        along cosines, or not at all. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
@@ -136,7 +141,8 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         currency.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, and the dressed copy of `module`,
-        without its output layer, ``net_.module_.body``.
+        without its output layer, ``net_.module_.body``; with costs per sample and the loss
+        "bayes_risk" there are two, ``net_.module_.classes.body`` and ``net_.module_.costs.body``.
     n_features_in_ : int
         Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -217,13 +223,14 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         image_shape: Sequence[int] | None = None,
         channels_last: bool = False,
         augmentation: str | Callable[[Tensor], Tensor] | None = None,
-        loss: str | Loss = "one_sided",
+        loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 1e-3,
+        schedule: Literal["one_cycle", "constant"] = "one_cycle",
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = False,
@@ -254,6 +261,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.optimizer = optimizer
         self.early_stopping = early_stopping
@@ -306,18 +314,22 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
             )
         return found[:-1]
 
-    def _net_arguments(self, module: DressedNetwork) -> dict[str, Any]:
+    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(module)
         if self.pretrained_lr_factor != 1:
             rate = float(self.learning_rate * self.pretrained_lr_factor)
-            arguments["optimizer__param_groups"] = [("body.*", {"lr": rate})]
+            arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import Unfreezer  # skorch takes its time: on first use
 
-            parameters = module.body.named_parameters(prefix="body")
-            trained = [name for name, parameter in parameters if parameter.requires_grad]
-            module.body.requires_grad_(False)
-            unfreezer = Unfreezer(trained, at=int(self.freeze) + 1)
+            frozen = {
+                name: parameter
+                for name, parameter in module.named_parameters()
+                if "body" in name.split(".") and parameter.requires_grad
+            }
+            for parameter in frozen.values():
+                parameter.requires_grad_(False)
+            unfreezer = Unfreezer(list(frozen), at=int(self.freeze) + 1)
             arguments["callbacks"] = [*(self.callbacks or []), unfreezer]
         return arguments
 

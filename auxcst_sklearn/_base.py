@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ._batches import Rows
+from ._batches import Rows, Task
 from ._cost_checks import frame_labels, label_index
 from ._params import (
     CONSTRAINTS,
@@ -29,11 +29,11 @@ from ._prediction import CostPredictionMixin
 from ._scaling import CostStatistics
 from ._threads import thread_limit
 from ._training_set import TrainingSet, find_classes, resolve_costs
-from .losses import LayerWiseLoss, get_loss
+from .losses import LayerWiseLoss, Loss, get_loss
+from .modules import AuxNetwork, TwinNetwork
 
 if TYPE_CHECKING:
     from ._net import CostNet
-    from .modules import AuxNetwork
 
 
 @contextmanager
@@ -62,6 +62,9 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     aux_loss = None
     precision = "float32"
     compile = False
+
+    # Whether the loss may ask for a second network, which learns costs that differ in a class.
+    _may_twin = True
 
     @abstractmethod
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
@@ -132,6 +135,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                 self.classes,
                 resume,
                 epochs=self.max_epochs,
+                schedule=self.schedule,
                 hold_out=self.early_stopping,
             )
 
@@ -186,7 +190,17 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                     "classes must be passed at the first call to partial_fit: all labels that "
                     "can ever occur, in classes= here or in the constructor."
                 )
-            return self._fit(X, y, cost, sample_weight, named, resume, epochs=1, hold_out=False)
+            return self._fit(
+                X,
+                y,
+                cost,
+                sample_weight,
+                named,
+                resume,
+                epochs=1,
+                schedule="constant",
+                hold_out=False,
+            )
 
     def _fit(
         self,
@@ -197,8 +211,29 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         classes: ArrayLike | None,
         resume: bool,
         epochs: int,
+        schedule: str,
         hold_out: bool,
     ) -> BaseCostSensitiveNet:
+        task = self._begin(X, y, cost, sample_weight, classes, resume, hold_out)
+        with (
+            thread_limit(self.net_.module_, self.net_.batch_size),
+            # A new net goes with its failed fit; only an earlier one has a state worth copying.
+            self.net_.unchanged_on_error() if resume else nullcontext(),
+        ):
+            self.net_.fit_task(task, epochs=epochs, patience=self.patience, schedule=schedule)
+        return self._finish()
+
+    def _begin(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        cost: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        classes: ArrayLike | None,
+        resume: bool,
+        hold_out: bool,
+    ) -> Task:
+        """Do all that precedes the training of the whole network."""
         if resume:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
         else:
@@ -213,21 +248,15 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         else:
             self.net_ = self._make_net(data, statistics)
         rows = self._make_rows(data)
-        split = self._split(data.label) if hold_out else None
-        with thread_limit(self.net_.module_, self.net_.batch_size):
-            if not resume:
-                self._pretrain(rows if split is None else rows.part(split[0]))
-            self.net_.seed(self._draw_seed())
-            # A new net goes with its failed fit; only an earlier one has a state worth copying.
-            with self.net_.unchanged_on_error() if resume else nullcontext():
-                self.net_.fit_rows(
-                    rows,
-                    split,
-                    epochs=epochs,
-                    patience=self.patience,
-                    scale=scale,
-                    statistics=statistics,
-                )
+        task = Task(rows, self._split(data.label) if hold_out else None, scale, statistics)
+        if not resume:
+            with thread_limit(self.net_.module_, self.net_.batch_size):
+                self._pretrain(task.train)
+        self.net_.seed(self._draw_seed())
+        return task
+
+    def _finish(self) -> BaseCostSensitiveNet:
+        """Tell what came of the training."""
         self.hidden_layers_ = list(self.net_.module_.layers[:-1])
         self.history_ = [
             {key: value for key, value in record.items() if key != "batches"}
@@ -265,9 +294,11 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         device = resolve_device(self.device)
         loss = get_loss(self.loss)
         aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
+        if self._may_twin and not data.per_class:
+            loss = loss.specialize(data.cost, data.label, data.weight)
         with seeded(self._draw_seed()):
-            module, alpha = self._make_module(data.X.shape[1], len(self.classes_))
-        module.bf16 = self.precision == "bf16"
+            module, alpha = self._make_network(data.X.shape[1], len(self.classes_), loss)
+        module.set_precision(self.precision == "bf16")
         module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
         arguments = {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
@@ -285,6 +316,18 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         net.initialize()
         net.compile_step = self.compile
         return net
+
+    def _make_network(
+        self, n_features: int, n_classes: int, loss: Loss
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Build the network, with a second one beside it if the loss asks for it."""
+        module, alpha = self._make_module(n_features, n_classes)
+        n_cost_outputs = loss.n_cost_outputs(n_classes)
+        if n_cost_outputs == 0:
+            return module, alpha
+        costs, _ = self._make_module(n_features, n_cost_outputs)
+        costs.heads.clear()
+        return TwinNetwork(module, costs), alpha
 
     def _make_rows(self, data: TrainingSet) -> Rows:
         return Rows(

@@ -12,6 +12,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ._scaling import CostScale, CostStatistics
 from .losses import Target
 
 # Batches are cut from this many bytes of examples at a time: few enough to stay in the cache.
@@ -103,6 +104,20 @@ class Rows(Dataset):
         return x, Target(cost, label, None if self.weight is None else self.weight[index])
 
 
+class Task:
+    """What a network is trained on: rows, some of them perhaps held out, and their costs' unit."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        split: tuple[np.ndarray, np.ndarray] | None,
+        scale: CostScale,
+        statistics: CostStatistics,
+    ) -> None:
+        self.train, self.valid = (rows, None) if split is None else map(rows.part, split)
+        self.scale, self.statistics = scale, statistics
+
+
 class Batches:
     """The batches of an epoch: shuffled by a generator, or in order without one.
 
@@ -127,6 +142,9 @@ class Batches:
             views = (repeat(None) if field is None else field.split(parts) for field in target)
             for x_part, *target_part in zip(x.split(parts), *views):
                 yield x_part, Target(*target_part)
+
+    def __len__(self) -> int:
+        return len(self._sizes(len(self.rows)))
 
     def _sizes(self, n: int) -> list[int]:
         whole, rest = divmod(n, self.size)

@@ -57,9 +57,11 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         What is done to the training images, anew in every epoch: mirror left and right, shift by
         up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
         that gives one of the same shape. See :mod:`auxcst_sklearn.transforms`.
-    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
-            default="one_sided"
-        What the output learns; see :mod:`auxcst_sklearn.losses`.
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
+        of the classes by their probabilities; for costs per sample it trains a second network of
+        the same shape, which takes as long again. "one_sided" is that of the paper.
     aux_loss : str or Loss, default=None
         What the auxiliary heads learn; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
@@ -77,8 +79,11 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
-    learning_rate : float, default=1e-3
-        Step size of the optimizer.
+    learning_rate : float, default=3e-3
+        Step size of the optimizer; with a schedule the largest.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
+        along cosines, or not at all. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
@@ -209,7 +214,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         image_shape: Sequence[int] | None = None,
         channels_last: bool = False,
         augmentation: str | Callable[[Tensor], Tensor] | None = None,
-        loss: str | Loss = "one_sided",
+        loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "relu",
         dropout: float = 0.0,
@@ -217,7 +222,8 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         classes: ArrayLike | None = None,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
+        schedule: Literal["one_cycle", "constant"] = "one_cycle",
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = False,
@@ -251,6 +257,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.optimizer = optimizer
         self.early_stopping = early_stopping

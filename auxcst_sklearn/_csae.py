@@ -76,6 +76,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
     learning_rate : float, default=1e-3
         Step size of the optimizer after pretraining.
+    schedule : {"one_cycle", "constant"}, default="constant"
+        How that step size changes over `max_epochs`: not at all, or up for a tenth of them and
+        down to zero along cosines. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
@@ -191,6 +194,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 1e-3,
+        schedule: Literal["one_cycle", "constant"] = "constant",
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = False,
@@ -216,6 +220,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.optimizer = optimizer
         self.early_stopping = early_stopping
@@ -227,6 +232,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         self.verbose = verbose
         self.callbacks = callbacks
         self.net_params = net_params
+
+    _may_twin = False  # what would be pretrained?
 
     def _prepare(self, X: Any, *, reset: bool) -> Any:
         """Learn the range of the inputs; the network scales them, where rows are dense anyway."""

@@ -34,14 +34,16 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     alpha : float or array-like of shape (depth - 1,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
-    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
-            default="one_sided"
-        What the output learns; see :mod:`auxcst_sklearn.losses`.
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
+        of the classes by their probabilities; for costs per sample it trains a second network of
+        the same shape, which takes as long again. "one_sided" is that of the paper.
     aux_loss : str or Loss, default=None
         What the auxiliary heads learn; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
         Activation of the hidden layers.
-    dropout : float, default=0.0
+    dropout : float, default=0.3
         Probability of dropping a hidden neuron in training.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
@@ -54,8 +56,11 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
-    learning_rate : float, default=1e-3
-        Step size of the optimizer.
+    learning_rate : float, default=3e-3
+        Step size of the optimizer; with a schedule the largest.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
+        along cosines, or not at all. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
@@ -158,15 +163,16 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         width: int | Sequence[int] = 256,
         alpha: float | Sequence[float] = 0.2,
         *,
-        loss: str | Loss = "one_sided",
+        loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "relu",
-        dropout: float = 0.0,
+        dropout: float = 0.3,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
+        schedule: Literal["one_cycle", "constant"] = "one_cycle",
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = False,
@@ -193,6 +199,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.optimizer = optimizer
         self.early_stopping = early_stopping

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from scipy import sparse
 from skorch import NeuralNet
-from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
+from skorch.callbacks import Callback, EarlyStopping, EpochTimer, LRScheduler, PrintLog
 from skorch.helper import predefined_split
 from torch import Tensor, nn
 
-from ._batches import Batches, Rows, densify
-from ._scaling import CostScale, CostStatistics
+from ._batches import Batches, Rows, Task, densify
+from ._schedule import one_cycle
 from ._threads import thread_limit
 from .losses import Target
 from .modules import SeededModule
@@ -88,6 +88,7 @@ class CostNet(NeuralNet):
 
     # What a training sets, and takes away when it ends.
     _trained: Sequence[nn.Parameter] = ()
+    _rates: Iterator[float] | None = None
     _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]] | None = None
 
     @property
@@ -103,34 +104,27 @@ class CostNet(NeuralNet):
             if isinstance(module, SeededModule):
                 module.generator = on_device
 
-    def fit_rows(
-        self,
-        rows: Rows,
-        split: tuple[np.ndarray, np.ndarray] | None,
-        *,
-        epochs: int,
-        patience: int,
-        scale: CostScale,
-        statistics: CostStatistics,
-    ) -> None:
-        """Train for some epochs.
+    def fit_task(self, task: Task, *, epochs: int, patience: int, schedule: str) -> None:
+        """Train for some epochs, at a rate that is constant or one that follows a schedule.
 
-        With a `split` into training and held-out rows, stop when the held-out cost no longer
-        falls, and keep the weights of the epoch where it was smallest.
+        With held-out rows, stop when their cost no longer falls, and keep the weights of the
+        epoch where it was smallest.
         """
-        self.scale, self.statistics = scale, statistics
+        check_schedule(schedule, self.callbacks_)
+        self.scale, self.statistics = task.scale, task.statistics
         if self.optimizer_ is None:  # a pickled net comes without it
             self.initialize_callbacks()
             self.initialize_optimizer()
-            for group in self.optimizer_.param_groups:  # schedules look for it
-                group.setdefault("initial_lr", group["lr"])
-        train = rows
-        if split is not None:
-            train, valid = (rows.part(index) for index in split)
-            self.train_split = predefined_split(valid)
+        for group in self.optimizer_.param_groups:  # schedules look for it
+            group.setdefault("initial_lr", group["lr"])
+        train = task.train
+        if task.valid is not None:
+            self.train_split = predefined_split(task.valid)
+        if schedule == "one_cycle":
+            self._rates = one_cycle(epochs * len(self.get_iterator(train, training=True)))
         self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         users = self.callbacks_
-        self.callbacks_ = users + self._own_callbacks(epochs, None if split is None else patience)
+        self.callbacks_ = users + self._own_callbacks(epochs, None if task.valid is None else patience)
         try:
             self.notify("on_train_begin", X=train, y=None)
             with suppress(_CallbackStop), torch.enable_grad():
@@ -138,12 +132,17 @@ class CostNet(NeuralNet):
             self.notify("on_train_end", X=train, y=None)
         finally:
             self.callbacks_, self.train_split = users, None
-            self._trained, self._objective = (), None
+            if self._rates is not None:
+                self._set_rate(1.0)
+            self._trained, self._objective, self._rates = (), None, None
             self._set_training(False)
-        # The last step comes after the last loss.
-        with torch.no_grad():
-            x, _ = rows[torch.arange(min(len(rows), self.batch_size))]
-            check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
+        self.check_outputs(train)
+
+    @torch.no_grad()
+    def check_outputs(self, rows: Rows) -> None:
+        """Stop a training that diverged in its last step, which comes after the last loss."""
+        x, _ = rows[torch.arange(min(len(rows), self.batch_size))]
+        check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
 
     def _own_callbacks(self, epochs: int, patience: int | None) -> list[tuple[str, Callback]]:
         own = [("timer", EpochTimer())]
@@ -195,9 +194,10 @@ class CostNet(NeuralNet):
                 step = {name: value.detach() for name, value in step.items()}
                 self.notify("on_batch_end", batch=batch, training=training, **step)
         means = torch.stack(means).cpu().double().numpy()
-        self._record(prefix, np.average(means, axis=0, weights=sizes).tolist())
+        self.record(prefix, np.average(means, axis=0, weights=sizes).tolist())
 
-    def _record(self, prefix: str, means: list[float]) -> None:
+    def record(self, prefix: str, means: list[float]) -> None:
+        """Note the mean loss of every head, and of held-out rows what their predictions cost."""
         check_finite(means)
         layers = self.module_.layers
         losses = dict(zip(layers, means))
@@ -209,9 +209,15 @@ class CostNet(NeuralNet):
             cost, weight = means[len(layers) :]
             self.history.record("valid_cost", self.scale.to_currency(cost / weight))
 
+    def _set_rate(self, share: float) -> None:
+        for group in self.optimizer_.param_groups:
+            group["lr"] = group["initial_lr"] * share
+
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
         """One step of the optimizer."""
         x, target = batch
+        if self._rates is not None:
+            self._set_rate(next(self._rates))
         for parameter in self._trained:  # what zero_grad does, without its bookkeeping
             parameter.grad = None
         loss, losses, output = self._objective(x, target)
@@ -232,11 +238,15 @@ class CostNet(NeuralNet):
         """Means of the heads' losses, then of the predictions' weighted costs and the weights."""
         x, target = batch
         loss, losses, output = self._evaluate(x, target)
+        means = torch.cat([losses, self.decision_cost(output, target)])
+        return {"loss": loss, "y_pred": output, "means": means}
+
+    def decision_cost(self, output: Tensor, target: Target) -> Tensor:
+        """Means of the predictions' weighted costs, and of the weights."""
         choice = self.criterion_.loss.estimate(output, self.statistics).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
-        means = torch.cat([losses, torch.stack([(weight * cost).mean(), weight.mean()])])
-        return {"loss": loss, "y_pred": output, "means": means}
+        return torch.stack([(weight * cost).mean(), weight.mean()])
 
     @torch.no_grad()
     def estimate(
@@ -299,6 +309,15 @@ class CostNet(NeuralNet):
             "generator": None,
         }
         return super(CostNet, slim).__getstate__()
+
+
+def check_schedule(schedule: str, callbacks: list[tuple[str, Callback]]) -> None:
+    """Refuse two schedules at once."""
+    if schedule != "constant" and any(isinstance(c, LRScheduler) for _, c in callbacks):
+        raise ValueError(
+            f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "
+            "rate as well; expected one of them. Set schedule='constant' to use the callback."
+        )
 
 
 def check_finite(values: float | list[float]) -> None:

@@ -33,6 +33,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "schedule": [StrOptions({"constant", "one_cycle"})],
     "weight_decay": [Interval(Real, 0, None, closed="left")],
     "optimizer": [StrOptions(set(OPTIMIZERS)), type],
     "early_stopping": ["boolean"],

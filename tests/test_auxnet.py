@@ -123,7 +123,15 @@ def test_a_module_is_trained_as_by_hand(problem):
     module = mlp()
     expected = raw_loop(module, X, MATRIX[y], seed=0, alpha=0.4, epochs=3, size=8)
 
-    estimator = net(module, alpha=0.4, max_epochs=3, batch_size=8, cost_matrix=MATRIX).fit(X, y)
+    estimator = net(
+        module,
+        alpha=0.4,
+        max_epochs=3,
+        batch_size=8,
+        cost_matrix=MATRIX,
+        loss="one_sided",
+        schedule="constant",
+    ).fit(X, y)
 
     np.testing.assert_allclose(weights(estimator), expected, atol=1e-5)
 

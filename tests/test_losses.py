@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from auxcst_sklearn._scaling import CostStatistics
 from auxcst_sklearn.losses import (
     LOSSES,
+    BayesRisk,
     CrossEntropy,
     LayerWiseLoss,
     OneSided,
@@ -61,6 +62,7 @@ INDEPENDENT = {
     Softmin(tau=0.3): lambda r, c, label: softmin(r, c, label, tau=0.3),
     Squared(): squared,
     CrossEntropy(): cross_entropy,
+    BayesRisk(): lambda r, c, label: cross_entropy(r, c, label, smoothing=0.05),
     CrossEntropy(smoothing=0.2): lambda r, c, label: cross_entropy(r, c, label, smoothing=0.2),
 }
 

@@ -21,6 +21,10 @@ def data():
     )
 
 
+# Without what the loop by hand does not do.
+PLAIN = {"loss": "one_sided", "dropout": 0.0, "learning_rate": 1e-3, "schedule": "constant"}
+
+
 def small(**parameters):
     defaults = {"depth": 3, "width": 8, "max_epochs": 3, "random_state": 0, "device": "cpu"}
     return CostSensitiveAuxMLP(**{**defaults, **parameters})
@@ -74,7 +78,7 @@ def test_alpha_zero_is_the_network_without_heads_bit_for_bit(data):
     X, y = data
     layers, _ = raw_loop(X, y, MATRIX[y], seed=0, alpha=0, epochs=3, size=9)
 
-    estimator = small(alpha=0, batch_size=9, cost_matrix=MATRIX).fit(X, y)
+    estimator = small(alpha=0, batch_size=9, cost_matrix=MATRIX, **PLAIN).fit(X, y)
 
     assert estimator.hidden_layers_ == []
     for found, expected in zip(weights(linear_layers(estimator)), weights(layers), strict=True):
@@ -85,7 +89,7 @@ def test_heads_are_trained_as_by_hand(data):
     X, y = data
     layers, heads = raw_loop(X, y, MATRIX[y], seed=0, alpha=0.4, epochs=3, size=9)
 
-    estimator = small(alpha=0.4, batch_size=9, cost_matrix=MATRIX).fit(X, y)
+    estimator = small(alpha=0.4, batch_size=9, cost_matrix=MATRIX, **PLAIN).fit(X, y)
 
     trained = [*linear_layers(estimator), *estimator.net_.module_.heads.values()]
     for found, expected in zip(weights(trained), weights(layers + heads), strict=True):

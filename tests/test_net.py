@@ -7,6 +7,7 @@ from skorch.callbacks import Callback, GradientNormClipping, LRScheduler
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._batches import Batches
 from auxcst_sklearn._net import check_finite, seeded
+from auxcst_sklearn._schedule import one_cycle
 
 
 @pytest.fixture
@@ -113,12 +114,39 @@ def test_skorch_callbacks_work(data):
     schedule = LRScheduler("StepLR", step_size=1, gamma=0.1)
     clipping = GradientNormClipping(1e-8)
 
-    estimator = small(callbacks=[schedule, ("clip", clipping)]).fit(*data)
+    estimator = small(
+        callbacks=[schedule, ("clip", clipping)], schedule="constant", learning_rate=1e-3
+    ).fit(*data)
 
     assert estimator.net_.optimizer_.param_groups[0]["lr"] == pytest.approx(1e-6)
     assert [record["event_lr"] for record in estimator.history_] == pytest.approx(
         [1e-3, 1e-4, 1e-5]
     )
+
+
+def test_two_schedules_are_an_error(data):
+    callbacks = [LRScheduler("StepLR", step_size=1)]
+
+    with pytest.raises(ValueError, match="LRScheduler, but schedule='one_cycle'.*'constant'"):
+        small(callbacks=callbacks).fit(*data)
+
+
+def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(data):
+    rates = []
+
+    class Keep(Callback):
+        def on_batch_end(self, net, training, **kwargs):
+            rates.append(net.optimizer_.param_groups[0]["lr"])
+
+    estimator = small(learning_rate=0.02, max_epochs=4, batch_size=20, callbacks=[Keep()]).fit(
+        *data
+    )
+
+    assert rates == pytest.approx([0.02 * share for share in one_cycle(40)])
+    assert np.argmax(rates) == 3
+    rates.clear()
+    estimator.partial_fit(*data)
+    assert rates == pytest.approx([0.02] * 10)
 
 
 def test_net_params_reach_skorch(data):
@@ -134,20 +162,20 @@ def test_net_params_reach_skorch(data):
 def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
     X, y = data
     cost = np.random.RandomState(0).uniform(size=(200, 3))
-    estimator = small(
-        early_stopping=True, patience=3, max_epochs=60, learning_rate=0.05, validation_fraction=0.3
-    ).fit(X, y, cost=cost)
+    parameters = {
+        "early_stopping": True,
+        "learning_rate": 0.05,
+        "schedule": "constant",
+        "validation_fraction": 0.3,
+        "loss": "one_sided",
+        "dropout": 0.0,
+    }
+    estimator = small(patience=3, max_epochs=60, **parameters).fit(X, y, cost=cost)
 
     costs = [record["valid_cost"] for record in estimator.history_]
     best = int(np.argmin(costs))
     assert best < len(costs) - 1 == best + 3 < 59
-    shorter = small(
-        early_stopping=True,
-        patience=60,
-        max_epochs=best + 1,
-        learning_rate=0.05,
-        validation_fraction=0.3,
-    ).fit(X, y, cost=cost)
+    shorter = small(patience=60, max_epochs=best + 1, **parameters).fit(X, y, cost=cost)
     np.testing.assert_array_equal(estimator.predict_cost(X), shorter.predict_cost(X))
 
 

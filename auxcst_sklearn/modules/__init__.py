@@ -8,7 +8,9 @@ from ._images import ImageInput
 from ._layers import ACTIVATIONS, SeededDropout, SeededModule
 from ._mlp import AuxMLP
 from ._network import AuxNetwork
+from ._stacked import StackedMLP, stack, unstack
 from ._tracing import find_hidden_layers
+from ._twin import TwinNetwork
 
 __all__ = [
     "ACTIVATIONS",
@@ -21,5 +23,9 @@ __all__ = [
     "ImageInput",
     "SeededDropout",
     "SeededModule",
+    "StackedMLP",
+    "TwinNetwork",
     "find_hidden_layers",
+    "stack",
+    "unstack",
 ]

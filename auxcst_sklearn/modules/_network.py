@@ -33,6 +33,10 @@ class AuxNetwork(nn.Module):
         """Outputs of every head, in the order of `layers`."""
         raise TypeError(f"{type(self).__name__} must define forward_heads.")
 
+    def set_precision(self, bf16: bool) -> None:
+        """Set whether the hidden layers compute in bfloat16."""
+        self.bf16 = bf16
+
     def hidden_precision(self, x: Tensor) -> AbstractContextManager:
         """What the hidden layers compute in: bfloat16 if `bf16`; weights and heads are float32."""
         if self.bf16:

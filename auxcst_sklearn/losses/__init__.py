@@ -1,0 +1,72 @@
+"""The losses of a head: K outputs per example against the K costs of its predictions.
+
+A loss knows three things: what one head's outputs lose against the costs, how outputs become
+estimated costs, and where the outputs should start. Inside the network costs are of order one
+(see ``_scaling.CostScale``); the formulas hold in any unit.
+"""
+
+from __future__ import annotations
+
+from ._bayes_risk import BayesRisk
+from ._classification import CrossEntropy
+from ._layer_wise import LayerWiseLoss
+from ._loss import Loss, Target
+from ._regression import OneSided, SmoothOneSided, Softmin, Squared
+
+__all__ = [
+    "LOSSES",
+    "BayesRisk",
+    "CrossEntropy",
+    "LayerWiseLoss",
+    "Loss",
+    "OneSided",
+    "SmoothOneSided",
+    "Softmin",
+    "Squared",
+    "Target",
+    "get_loss",
+]
+
+LOSSES: dict[str, Loss] = {
+    "one_sided": OneSided(),
+    "smooth_one_sided": SmoothOneSided(),
+    "softmin": Softmin(),
+    "squared": Squared(),
+    "cross_entropy": CrossEntropy(),
+    "bayes_risk": BayesRisk(),
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Look a loss up by its name; an instance is handed through.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        One of ``"one_sided"``, ``"smooth_one_sided"``, ``"softmin"``, ``"squared"``,
+        ``"cross_entropy"``, ``"bayes_risk"``, or an instance such as ``Softmin(tau=0.5)``.
+
+    Returns
+    -------
+    Loss
+        The loss object.
+
+    Raises
+    ------
+    ValueError
+        If there is no loss of that name.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.losses import get_loss
+    >>> get_loss("softmin")
+    Softmin(tau=1.0)
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(
+            f"loss is {loss!r}; expected one of {', '.join(map(repr, LOSSES))}, or an instance "
+            "of auxcst_sklearn.losses.Loss."
+        )
+    return LOSSES[loss]

@@ -1,0 +1,119 @@
+"""The expected cost of every prediction, also where costs differ from example to example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._scaling import CostStatistics
+from ._classification import CrossEntropy
+from ._loss import Loss
+
+# Factors on the mean costs lie within exp(-6) and exp(6).
+LARGEST_LOG_FACTOR = 6.0
+
+# Numbers that the costs of all classes may take at once, a few megabytes.
+LARGEST_TABLE = 2**20
+
+
+@dataclass(frozen=True)
+class BayesRisk(CrossEntropy):
+    """Class probabilities times the costs of each class, which may depend on the example.
+
+    The probabilities are those of :class:`CrossEntropy`, with smoothed labels. Where every example
+    of a class costs the same, so are the estimates. Costs that differ within a class are learnt
+    by a second network of the same shape: it gives, for true class k and prediction j, a factor
+    on their mean M_kj, so that the estimates are ::
+
+        r_j(x) = sum_k P(k | x) M_kj exp(h_kj(x)),    h = 6 tanh((a_j + b_k) / 6)
+
+    with 2 K outputs a and b, which start at zero. They are trained on the costs of the true class
+    y, taken above the smallest of each example, by the Poisson deviance, whose minimum is the
+    conditional mean: the mean over j of ``M_yj exp(h_yj) - c_j h_yj``. Auxiliary heads belong to
+    the first network, and learn the classes.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.05
+        Share of every training label that is spread evenly over all classes; see
+        :class:`CrossEntropy`.
+
+    Raises
+    ------
+    ValueError
+        If `smoothing` is not in [0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from auxcst_sklearn import CostSensitiveAuxMLP
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(300, 1))
+    >>> y = rng.integers(2, size=300)                    # X says nothing of the class
+    >>> cost = np.zeros((300, 2))
+    >>> cost[y == 1, 0] = 10 * X[y == 1, 0]              # but what a missed 1 costs
+    >>> cost[y == 0, 1] = 5
+    >>> model = CostSensitiveAuxMLP(1, 32, loss="bayes_risk", random_state=0)
+    >>> model.fit(X, y, cost).predict([[0.1], [0.9]])
+    array([0, 1])
+    """
+
+    smoothing: float = 0.05
+
+    def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
+        """Give the loss for costs per example: this one, if they only repeat those of classes."""
+        lowest = cost.min(axis=1, keepdims=True)
+        above = CostStatistics.of(cost - lowest, label, weight).class_mean
+        if np.allclose(cost - lowest, above[label], rtol=1e-6, atol=1e-9):
+            return self
+        level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight).class_mean
+        return ExampleRisk(self.smoothing, torch.as_tensor(above), torch.as_tensor(level[:, 0]))
+
+
+@dataclass(frozen=True)
+class ExampleRisk(Loss):
+    """`BayesRisk` of costs that differ within a class; outputs are [logits, a, b], 3 K in all."""
+
+    smoothing: float
+    above: Tensor = field(compare=False)
+    level: Tensor = field(compare=False)
+
+    def n_cost_outputs(self, n_classes: int) -> int:
+        """Outputs of the second network."""
+        return 2 * n_classes
+
+    def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
+        logits, a, b = outputs.chunk(3, dim=-1)
+        index = label.expand(b.shape[:-1]).unsqueeze(-1)
+        h = _bounded(a + b.gather(-1, index))
+        mean = self._table("above", outputs)[label]
+        excess = cost - cost.amin(dim=-1, keepdim=True)
+        deviance = (mean * h.exp() - excess * h).mean(dim=-1)
+        return CrossEntropy(self.smoothing)(logits, cost, label) + deviance
+
+    def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+        """Expected cost of each prediction under the probabilities and costs of the classes."""
+        n_rows = max(1, LARGEST_TABLE // self.above.numel())
+        return torch.cat([self._risk(part) for part in outputs.split(n_rows)])
+
+    def _risk(self, outputs: Tensor) -> Tensor:
+        logits, a, b = outputs.chunk(3, dim=-1)
+        p = CrossEntropy(self.smoothing).probabilities(logits)
+        factors = _bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
+        cost = self._table("above", outputs) * factors + self._table("level", outputs).unsqueeze(-1)
+        return (p.unsqueeze(-2) @ cost).squeeze(-2)
+
+    def start_bias(self, statistics: CostStatistics) -> Tensor:
+        """Start at the logarithms of the class shares."""
+        return CrossEntropy(self.smoothing).start_bias(statistics)
+
+    def _table(self, name: str, like: Tensor) -> Tensor:
+        return getattr(self, name).to(like)
+
+
+def _bounded(h: Tensor) -> Tensor:
+    return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)

@@ -1,0 +1,66 @@
+"""Cross-entropy, and the Bayes decision on its probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from .._scaling import CostStatistics
+from ._loss import Loss
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Loss):
+    """Cross-entropy on the labels, and the Bayes decision: class probabilities times mean costs.
+
+    The outputs are logits. The estimated costs are ``P @ M`` with P the class probabilities and M
+    the mean training cost vector of each class, so the smallest estimate is the decision of
+    least risk.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.0
+        Share of every training label that is spread evenly over all classes. It keeps the
+        network from certainty; the estimated probabilities have it taken out again, exactly,
+        so that they stay probabilities of the labels.
+
+    Raises
+    ------
+    ValueError
+        If `smoothing` is not in [0, 1).
+    """
+
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smoothing < 1:
+            raise ValueError(f"smoothing is {self.smoothing!r}; expected a share in [0, 1).")
+
+    def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
+        def loss(outputs: Tensor, label: Tensor) -> Tensor:
+            return F.cross_entropy(outputs, label, reduction="none", label_smoothing=self.smoothing)
+
+        if outputs.dim() == 2:
+            return loss(outputs, label)
+        shape = outputs.shape[:-1]
+        return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
+
+    def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+        """Expected cost of each prediction under the class probabilities."""
+        class_mean = torch.as_tensor(statistics.class_mean, dtype=outputs.dtype)
+        return self.probabilities(outputs) @ class_mean.to(outputs.device)
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Class probabilities, with the smoothing of the labels taken out again."""
+        p = F.softmax(outputs, dim=-1)
+        if self.smoothing > 0:
+            p = F.relu(p - self.smoothing / p.shape[-1])
+            p = p / p.sum(dim=-1, keepdim=True)
+        return p
+
+    def start_bias(self, statistics: CostStatistics) -> Tensor:
+        """Start at the logarithms of the class shares."""
+        return torch.as_tensor(statistics.prior).log()

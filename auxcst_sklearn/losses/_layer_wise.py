@@ -1,0 +1,62 @@
+"""The training objective over all heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ._loss import Loss, Target
+
+
+class LayerWiseLoss(nn.Module):
+    """The training objective: sum over hidden layers of alpha_i L_i, plus the loss of the output.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the output layer.
+    aux_loss : Loss
+        Loss of the auxiliary heads.
+    alpha : sequence of float, of length n_heads
+        Weight of each auxiliary head.
+    """
+
+    def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
+        super().__init__()
+        self.loss = loss
+        self.aux_loss = aux_loss
+        weights = torch.tensor([*alpha, 1.0], dtype=torch.float32)
+        self.register_buffer("head_weights", weights, persistent=False)
+
+    def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
+        """Weighted sum of the heads' mean losses, and these losses.
+
+        Parameters
+        ----------
+        outputs : sequence of Tensor of shape (n_samples, n_classes)
+            Outputs of the heads, the output layer last.
+        target : Target
+            What the batch is learnt from.
+
+        Returns
+        -------
+        total : Tensor of shape ()
+            What is minimised; the weight of the output layer is 1.
+        losses : Tensor of shape (n_heads + 1,)
+            Mean loss of each head, detached from the graph.
+        """
+        cost, label, weight = target
+        if len(outputs) == 1:  # nothing to stack or to weigh: each would cost a little time
+            losses = self.loss(outputs[0], cost, label)
+        elif self.loss == self.aux_loss:
+            losses = self.loss(torch.stack(tuple(outputs)), cost, label)
+        else:
+            hidden = self.aux_loss(torch.stack(tuple(outputs[:-1])), cost, label)
+            losses = torch.cat([hidden, self.loss(outputs[-1], cost, label).unsqueeze(0)])
+        if weight is not None:
+            losses = losses * weight
+        means = losses.mean(dim=-1)
+        total = means if len(outputs) == 1 else means @ self.head_weights
+        return total, means.detach().view(-1)

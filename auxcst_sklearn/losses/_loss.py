@@ -1,0 +1,85 @@
+"""What a loss is, and what it is computed from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._scaling import CostStatistics
+
+
+class Target(NamedTuple):
+    """What a batch of examples is learnt from."""
+
+    cost: Tensor
+    label: Tensor
+    weight: Tensor | None = None
+
+
+class Loss(ABC):
+    """What a head learns. Subclass it for a loss of your own and pass an instance as ``loss=``."""
+
+    @abstractmethod
+    def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
+        """Loss of every example.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_samples, n_classes)
+            Outputs of one head, or of several heads stacked in front.
+        cost : Tensor of shape (n_samples, n_classes)
+            Cost vectors.
+        label : Tensor of shape (n_samples,), integer
+            Index of the true class.
+
+        Returns
+        -------
+        Tensor of shape (..., n_samples)
+            Losses, not yet averaged.
+        """
+
+    def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+        """Turn outputs (..., n_classes) into estimated costs of the same shape."""
+        return outputs
+
+    def start_bias(self, statistics: CostStatistics) -> Tensor:
+        """Start a head at the mean cost vector, the best guess before anything is learnt."""
+        return torch.as_tensor(statistics.mean)
+
+    def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
+        """Give the loss for a training set whose costs are per example; here the same.
+
+        Parameters
+        ----------
+        cost : ndarray of shape (n_samples, n_classes)
+            Cost vectors, in units.
+        label : ndarray of shape (n_samples,), integer
+            Index of the true class.
+        weight : ndarray of shape (n_samples,) or None
+            Sample weights.
+
+        Returns
+        -------
+        Loss
+            What is trained.
+        """
+        return self
+
+    def n_cost_outputs(self, n_classes: int) -> int:
+        """Outputs of a second network, which follow those of the first; 0 for none.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        int
+            Number of outputs.
+        """
+        return 0

@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
+from auxcst_sklearn.losses import BayesRisk, CrossEntropy, Target
+from auxcst_sklearn.losses._bayes_risk import ExampleRisk
+from auxcst_sklearn.metrics import mean_cost
+
+MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
+N_CLASSES = 3
+
+
+@pytest.fixture
+def problem():
+    """Costs that depend on more than the class, with row minima that are not zero."""
+    random = np.random.RandomState(0)
+    label = np.r_[0, 1, 2, random.randint(N_CLASSES, size=17)]
+    cost = MATRIX[label] * random.uniform(0.5, 2, size=(20, 3)) + random.normal(size=(20, 1))
+    return cost, label, random.uniform(0.5, 2, size=20)
+
+
+def numpy_tables(cost, label, weight):
+    lowest = cost.min(axis=1)
+    return [
+        np.array([np.average(values[label == k], axis=0, weights=weight[label == k])
+                  for k in range(N_CLASSES)])
+        for values in (cost - lowest[:, None], lowest)
+    ]  # fmt: skip
+
+
+def softmax(values):
+    powers = np.exp(values - values.max())
+    return powers / powers.sum()
+
+
+def factors(a, b):
+    return np.exp(6 * np.tanh((a[None, :] + b[:, None]) / 6))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_costs_that_only_repeat_those_of_classes_need_no_second_network(problem, weighted):
+    _, label, weight = problem
+    weight = weight if weighted else None
+
+    assert BayesRisk().specialize(MATRIX[label], label, weight) == BayesRisk()
+    fee = np.linspace(0, 9, 20)[:, None]  # what every prediction costs changes no decision
+    assert BayesRisk().specialize(MATRIX[label] + fee, label, weight) == BayesRisk()
+    assert isinstance(BayesRisk().specialize(MATRIX[label] * (1 + fee), label, weight), ExampleRisk)
+
+
+def test_loss_agrees_with_an_independent_computation(problem):
+    cost, label, weight = problem
+    loss = BayesRisk(smoothing=0.1).specialize(cost, label, weight)
+    outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
+    above, _ = numpy_tables(cost, label, weight)
+
+    expected = []
+    for z, c, y in zip(outputs, cost, label):
+        logits, a, b = np.split(z, 3)
+        smooth = 0.9 * np.eye(N_CLASSES)[y] + 0.1 / N_CLASSES
+        factor = factors(a, b)[y]
+        deviance = above[y] * factor - (c - c.min()) * np.log(factor)
+        expected.append(-smooth @ np.log(softmax(logits)) + deviance.mean())
+
+    found = loss(*map(torch.from_numpy, (outputs, cost, label)))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_gradient(problem):
+    cost, label, _ = problem
+    loss = BayesRisk().specialize(cost, label, None)
+    outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    assert torch.autograd.gradcheck(
+        lambda z: loss(z, torch.from_numpy(cost), torch.from_numpy(label)),
+        outputs.requires_grad_(True),
+    )
+
+
+def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
+    cost, label, weight = problem
+    loss = BayesRisk(smoothing=0.1).specialize(cost, label, weight)
+    outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
+    above, level = numpy_tables(cost, label, weight)
+
+    expected = []
+    for z in outputs:
+        logits, a, b = np.split(z, 3)
+        p = np.maximum(softmax(logits) - 0.1 / N_CLASSES, 0)
+        expected.append(p / p.sum() @ (level[:, None] + above * factors(a, b)))
+
+    for size in (2**20, 40):
+        monkeypatch.setattr("auxcst_sklearn.losses._bayes_risk.LARGEST_TABLE", size)
+        found = loss.estimate(torch.from_numpy(outputs), None)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_a_second_network_at_zero_changes_neither_costs_nor_gradient_of_class_costs(problem):
+    _, label, _ = problem
+    cost = torch.from_numpy(MATRIX[label])
+    above = torch.from_numpy(MATRIX)
+    loss = ExampleRisk(0.05, above, torch.zeros(3, dtype=torch.float64))
+    logits = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    outputs = torch.cat([logits, torch.zeros(20, 6)], dim=1).requires_grad_(True)
+
+    loss(outputs, cost, torch.from_numpy(label)).sum().backward()
+
+    np.testing.assert_allclose(outputs.grad[:, 3:], 0, atol=1e-15)
+    p = CrossEntropy(0.05).probabilities(logits)
+    np.testing.assert_allclose(loss.estimate(outputs.detach(), None), p @ above)
+
+
+def individual_costs(n=600, seed=0):
+    """Classes that overlap, and prices that depend on a feature, not on the class."""
+    X, y = make_classification(
+        n, 8, n_informative=5, n_classes=3, class_sep=0.7, flip_y=0.3, random_state=seed
+    )
+    price = np.exp(np.c_[X[:, 0], -X[:, 0], X[:, 1]])
+    price[np.arange(n), y] = 0
+    return X.astype(np.float32), y, price
+
+
+def test_costs_that_depend_on_the_example_are_learnt():
+    X, y, cost = individual_costs()
+    train, test = slice(400), slice(400, None)
+
+    def paid(loss):
+        model = CostSensitiveAuxMLP(2, 64, loss=loss, random_state=0)
+        model.fit(X[train], y[train], cost[train])
+        return mean_cost(y[test], model.predict(X[test]), cost=cost[test])
+
+    assert paid("bayes_risk") < 0.5 * paid("cross_entropy")
+
+
+def test_the_network_of_the_classes_is_that_of_class_costs(problem):
+    X, y, cost = individual_costs(60)
+    parameters = {"depth": 2, "width": 8, "max_epochs": 1, "random_state": 0}
+
+    example = CostSensitiveAuxMLP(**parameters).fit(X, y, cost)
+    repeated = CostSensitiveAuxMLP(**parameters).fit(X, y, MATRIX[y])
+
+    assert example.hidden_layers_ == repeated.hidden_layers_
+    assert len(example.net_.module_.classes.hidden) == len(repeated.net_.module_.hidden) == 2
+    assert [r.shape for r in example.staged_predict_cost(X)] == [(60, 3), (60, 3)]
+    n_first, n_both = (
+        sum(p.numel() for p in model.net_.module_.parameters()) for model in (repeated, example)
+    )
+    assert n_both == n_first + (8 * 8 + 8) + (8 * 8 + 8) + (6 * 8 + 6)
+
+
+def test_pretrained_networks_take_costs_per_sample_by_their_class_means():
+    X, y, cost = individual_costs(60)
+
+    model = CSAEPretrainedMLP(
+        1, 8, loss="bayes_risk", pretrain_epochs=1, max_epochs=2, random_state=0
+    ).fit(X, y, cost)
+
+    assert model.predict_cost(X).shape == (60, 3)
+
+
+def test_several_heads_at_once(problem):
+    cost, label, _ = problem
+    loss = BayesRisk().specialize(cost, label, None)
+    outputs = torch.randn(2, 20, 9, dtype=torch.float64)
+    target = Target(torch.from_numpy(cost), torch.from_numpy(label))
+
+    found = loss(outputs, target.cost, target.label)
+
+    for head, expected in zip(outputs, found, strict=True):
+        torch.testing.assert_close(loss(head, target.cost, target.label), expected)
