@@ -89,6 +89,8 @@ def train(network: type, task: Task, seed: int, n_epochs: int, **parameters: Any
         max_epochs=n_epochs,
         batch_size=batch_size,
         callbacks=[schedule],
+        schedule="constant",
+        learning_rate=1e-3,
         device="cpu",
         random_state=seed,
         **parameters,

@@ -51,7 +51,7 @@ def test_decision_function_of_two_classes(binary):
 
 def test_stages_are_the_heads_from_first_to_output(data):
     X, y = data
-    estimator = small(depth=3, cost_matrix=MATRIX).fit(X, y)
+    estimator = small(depth=3, loss="one_sided", cost_matrix=MATRIX).fit(X, y)
     module = estimator.net_.module_
     scale = estimator.net_.scale
 

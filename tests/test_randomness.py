@@ -217,7 +217,7 @@ def test_a_copy_learns_as_from_a_new_optimizer(problem, mlp):
     [
         {},
         {"early_stopping": True},
-        {"callbacks": [LRScheduler(StepLR, step_size=1)]},
+        {"callbacks": [LRScheduler(StepLR, step_size=1)], "schedule": "constant"},
     ],
     ids=["plain", "early stopping", "learning rate schedule"],
 )
@@ -236,6 +236,8 @@ def test_a_pickle_is_hardly_larger_than_the_weights(mlp, parameters):
 def test_a_copy_goes_on_with_its_learning_rate_schedule(problem, mlp):
     X, y, cost = problem
     schedule = LRScheduler(StepLR, step_size=1, gamma=0.1)
-    network = mlp(callbacks=[schedule]).fit(X, y, cost=cost)
+    network = mlp(callbacks=[schedule], learning_rate=1e-3, schedule="constant").fit(
+        X, y, cost=cost
+    )
     copy = deepcopy(network).partial_fit(X, y, cost=cost)
     assert len(copy.history_) == 4
