@@ -74,6 +74,9 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         """Transform validated inputs, by what is learnt of them where `reset`; here not at all."""
         return X
 
+    def _learn_inputs(self, X: Any) -> None:
+        """Take from the training examples what the network is to know of inputs; here nothing."""
+
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
@@ -246,6 +249,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         if resume:
             statistics = self.net_.statistics + statistics
         else:
+            self._learn_inputs(data.X)
             self.net_ = self._make_net(data, statistics)
         rows = self._make_rows(data)
         task = Task(rows, self._split(data.label) if hold_out else None, scale, statistics)

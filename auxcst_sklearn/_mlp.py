@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseCostSensitiveNet
+from ._input_scale import input_scale
 from ._params import ALPHA, ARITHMETIC, check_each, dressed_layers, per_layer
 from .losses import LOSSES, Loss
-from .modules import ACTIVATIONS, AuxMLP
+from .modules import ACTIVATIONS, AuxMLP, Standardize
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
@@ -45,6 +46,11 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Activation of the hidden layers.
     dropout : float, default=0.3
         Probability of dropping a hidden neuron in training.
+    standardize : bool or "auto", default="auto"
+        Whether the network centres and scales its inputs first, by what they are in training.
+        "auto" leaves features of order one, and sparse ones, as they are; it gives others a common
+        scale if they seem to have a common unit, as pixels do, and else each its own, as True
+        does.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -108,6 +114,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``.
+    input_center_, input_scale_ : ndarray of shape (n_features,) or None
+        What inputs are centred at and divided by, if they are.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -155,6 +163,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
+        "standardize": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -167,6 +176,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         aux_loss: str | Loss | None = None,
         activation: str = "relu",
         dropout: float = 0.3,
+        standardize: bool | Literal["auto"] = "auto",
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         max_epochs: int = 50,
@@ -194,6 +204,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.aux_loss = aux_loss
         self.activation = activation
         self.dropout = dropout
+        self.standardize = standardize
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.max_epochs = max_epochs
@@ -214,6 +225,10 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.callbacks = callbacks
         self.net_params = net_params
 
+    def _learn_inputs(self, X: Any) -> None:
+        found = input_scale(X, self.standardize)
+        self.input_center_, self.input_scale_ = (None, None) if found is None else found
+
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=_WIDTH)
@@ -227,5 +242,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             dressed=dressed,
             activation=self.activation,
             dropout=self.dropout,
+            inputs=None
+            if self.input_scale_ is None
+            else Standardize(self.input_center_, self.input_scale_),
         )
         return module, weights

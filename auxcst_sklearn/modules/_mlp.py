@@ -28,6 +28,8 @@ class AuxMLP(AuxNetwork):
         A key of `ACTIVATIONS`.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron.
+    inputs : nn.Module, default=None
+        What is done to the inputs first; None for nothing.
 
     Examples
     --------
@@ -49,8 +51,10 @@ class AuxMLP(AuxNetwork):
         dressed: Collection[int],
         activation: str = "relu",
         dropout: float = 0.0,
+        inputs: nn.Module | None = None,
     ) -> None:
         super().__init__()
+        self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
             layer = [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
@@ -65,6 +69,7 @@ class AuxMLP(AuxNetwork):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
+        x = self.inputs(x)
         with self.hidden_precision(x):
             for layer in self.hidden.values():
                 x = layer(x)
@@ -72,7 +77,7 @@ class AuxMLP(AuxNetwork):
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
-        outputs = []
+        x, outputs = self.inputs(x), []
         with self.hidden_precision(x):
             for name, layer in self.hidden.items():
                 x = layer(x)
