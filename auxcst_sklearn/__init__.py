@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ._cnn import CostSensitiveAuxCNN
     from ._csae import CSAEPretrainedMLP
     from ._mlp import CostSensitiveAuxMLP
+    from ._mlp_cv import CostSensitiveAuxMLPCV
+    from ._path import alpha_path
 
 __version__ = version("auxcst_sklearn")
 
@@ -21,7 +23,9 @@ _HOME = {
     "CSAEPretrainedMLP": "_csae",
     "CostSensitiveAuxCNN": "_cnn",
     "CostSensitiveAuxMLP": "_mlp",
+    "CostSensitiveAuxMLPCV": "_mlp_cv",
     "CostSensitiveAuxNet": "_auxnet",
+    "alpha_path": "_path",
 }
 
 __all__ = [
@@ -29,8 +33,10 @@ __all__ = [
     "CSAEPretrainedMLP",
     "CostSensitiveAuxCNN",
     "CostSensitiveAuxMLP",
+    "CostSensitiveAuxMLPCV",
     "CostSensitiveAuxNet",
     "__version__",
+    "alpha_path",
 ]
 
 

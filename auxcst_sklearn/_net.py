@@ -124,7 +124,9 @@ class CostNet(NeuralNet):
             self._rates = one_cycle(epochs * len(self.get_iterator(train, training=True)))
         self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         users = self.callbacks_
-        self.callbacks_ = users + self._own_callbacks(epochs, None if task.valid is None else patience)
+        self.callbacks_ = users + self._own_callbacks(
+            epochs, None if task.valid is None else patience
+        )
         try:
             self.notify("on_train_begin", X=train, y=None)
             with suppress(_CallbackStop), torch.enable_grad():
@@ -270,7 +272,7 @@ class CostNet(NeuralNet):
         x = densify(X).to(self.device)
         n = len(x)
         if n < FEWEST_ROWS:
-            x = torch.cat([x, x[-1:].expand(FEWEST_ROWS - n, *x.shape[1:])])
+            x = x[torch.arange(FEWEST_ROWS).clamp_(max=n - 1)]
         outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
         *hidden, output = (r[:n] for r in outputs)
         criterion, statistics = self.criterion_, self.statistics

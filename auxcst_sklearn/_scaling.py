@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class CostStatistics:
         """Mean cost vector of all examples (K,)."""
         return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
 
-    @property
+    @cached_property
     def class_mean(self) -> NDArray:
         """Mean cost vector of each class (K, K); where none is known, the overall mean."""
         return np.where(np.isnan(self.rows), self.mean, self.rows)

@@ -5,6 +5,7 @@ from ._cnn import AuxCNN
 from ._dressed import DressedNetwork
 from ._heads import CostHead
 from ._images import ImageInput
+from ._inputs import Standardize
 from ._layers import ACTIVATIONS, SeededDropout, SeededModule
 from ._mlp import AuxMLP
 from ._network import AuxNetwork
@@ -23,6 +24,7 @@ __all__ = [
     "ImageInput",
     "SeededDropout",
     "SeededModule",
+    "Standardize",
     "StackedMLP",
     "TwinNetwork",
     "find_hidden_layers",

@@ -1,0 +1,181 @@
+"""Networks of one architecture side by side, as one network on batched matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor, nn
+
+from ._layers import SeededDropout, draw_dropout
+from ._mlp import AuxMLP
+from ._network import AuxNetwork
+from ._twin import TwinNetwork
+
+
+class StackedLinear(nn.Module):
+    """Linear layers of M networks; those that are None are zero, and stay so without a gradient.
+
+    Parameters
+    ----------
+    layers : sequence of (nn.Linear or None)
+        The layers, of one shape.
+    """
+
+    def __init__(self, layers: Sequence[nn.Linear | None]) -> None:
+        super().__init__()
+        present = next(layer for layer in layers if layer is not None)
+        n, like = len(layers), present.weight
+        self.weight = nn.Parameter(like.new_zeros(n, *like.shape))
+        self.bias = nn.Parameter(like.new_zeros(n, len(like), 1))
+        for i, layer in enumerate(layers):
+            if layer is not None:
+                self.weight.data[i] = layer.weight.data
+                self.bias.data[i, :, 0] = layer.bias.data
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features).
+
+        In memory samples come last, because batched products with few columns are slow.
+        """
+        return torch.baddbmm(self.bias, self.weight, x.mT).mT
+
+    @torch.no_grad()
+    def copy_to(self, layer: nn.Linear, i: int) -> None:
+        """Set the weights of one network's layer."""
+        layer.weight.copy_(self.weight[i])
+        layer.bias.copy_(self.bias[i, :, 0])
+
+
+def spread(x: Tensor, n_networks: int) -> Tensor:
+    """Give each network what its seed has; for one seed without a copy."""
+    n_seeds = len(x)
+    return x.expand(n_networks // n_seeds, *x.shape).flatten(0, 1)
+
+
+class Spread(nn.Module):
+    """Inputs (n_seeds, n_samples, n_features) for each of several networks.
+
+    Parameters
+    ----------
+    n_networks : int
+        How many networks there are; the seeds take turns.
+    """
+
+    def __init__(self, n_networks: int) -> None:
+        super().__init__()
+        self.n_networks = n_networks
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Inputs (n_networks, n_samples, n_features)."""
+        return spread(x, self.n_networks)
+
+
+class SharedDropout(nn.Module):
+    """Dropout that networks of one seed share: each drops what it would drop alone.
+
+    Parameters
+    ----------
+    p : float
+        Probability of dropping an input.
+    generators : sequence of torch.Generator
+        One for each seed; the seeds take turns among the networks.
+    """
+
+    def __init__(self, p: float, generators: Sequence[Generator]) -> None:
+        super().__init__()
+        self.p, self.generators = p, generators
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop inputs at random and scale up the others, in training mode only."""
+        if not self.training:
+            return x
+        keep = [draw_dropout(x.shape[1:], self.p, x, generator) for generator in self.generators]
+        keep = torch.stack(keep).mT.contiguous()  # in memory as x is
+        return x * spread(keep, len(x)).mT
+
+
+class StackedMLP(AuxMLP):
+    """Networks that differ in their weights, and perhaps in which layers have a head.
+
+    The first dimension of inputs are the seeds, that of outputs the networks.
+
+    Parameters
+    ----------
+    networks : sequence of AuxMLP
+        The networks; those of one seed are `n_seeds` apart.
+    n_seeds : int
+        In how many seeds they differ.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import AuxMLP, StackedMLP
+    >>> networks = [AuxMLP(4, 3, width=[8, 8], dressed=dressed) for dressed in ([0], [])]
+    >>> stacked = StackedMLP(networks, n_seeds=1)
+    >>> [tuple(r.shape) for r in stacked.forward_heads(torch.zeros(1, 5, 4))]
+    [(2, 5, 3), (2, 5, 3)]
+    """
+
+    def __init__(self, networks: Sequence[AuxMLP], n_seeds: int) -> None:
+        AuxNetwork.__init__(self)
+        self.inputs = networks[0].inputs
+        self.inputs = nn.Sequential(networks[0].inputs, Spread(len(networks)))
+        self.hidden = nn.ModuleDict()
+        for name, block in networks[0].hidden.items():
+            linear, *rest = block
+            dropouts = [network.hidden[name][-1] for network in networks[:n_seeds]]
+            self.hidden[name] = nn.Sequential(
+                StackedLinear([network.hidden[name][0] for network in networks]),
+                *(
+                    SharedDropout(layer.p, [dropout.generator for dropout in dropouts])
+                    if isinstance(layer, SeededDropout)
+                    else layer
+                    for layer in rest
+                ),
+            )
+        self.output = StackedLinear([network.output for network in networks])
+        self.heads = nn.ModuleDict()
+        for name in self.hidden:
+            heads = [dict(network.heads.items()).get(name) for network in networks]
+            if any(head is not None for head in heads):
+                self.heads[name] = StackedLinear(heads)
+
+
+def stack(networks: Sequence[AuxNetwork], n_seeds: int) -> AuxNetwork:
+    """Copies of networks of one architecture as one network.
+
+    Parameters
+    ----------
+    networks : sequence of AuxMLP, or of TwinNetwork of such
+        The networks; those of one seed are `n_seeds` apart.
+    n_seeds : int
+        In how many seeds they differ.
+
+    Returns
+    -------
+    StackedMLP or TwinNetwork of such
+        A network with the seeds as first dimension of its inputs, and the networks of its outputs.
+    """
+    if isinstance(networks[0], TwinNetwork):
+        parts = ("classes", "costs")
+        stacks = [stack([getattr(n, part) for n in networks], n_seeds) for part in parts]
+        return TwinNetwork(*stacks)
+    return StackedMLP(networks, n_seeds)
+
+
+def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
+    """Copy the weights of a stack back into the networks that it was made of.
+
+    Parameters
+    ----------
+    stacked : StackedMLP or TwinNetwork of such
+        What `stack` gave.
+    networks : sequence of AuxNetwork
+        The same networks, in the same order.
+    """
+    for i, network in enumerate(networks):
+        layers = dict(network.named_modules())
+        for name, layer in stacked.named_modules():
+            if isinstance(layer, StackedLinear) and name in layers:
+                layer.copy_to(layers[name], i)

@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import torch
+
+from auxcst_sklearn.modules import (
+    AuxMLP,
+    SeededModule,
+    StackedMLP,
+    Standardize,
+    TwinNetwork,
+    stack,
+    unstack,
+)
+
+DRESSED = ([], [0], [1], [0, 1])
+
+
+def make_networks(**params):
+    torch.manual_seed(0)
+    return [
+        AuxMLP(5, 3, width=[7, 6, 4], dressed=dressed, activation="tanh", **params).double()
+        for dressed in DRESSED
+    ]
+
+
+def give_generator(network, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for module in network.modules():
+        if isinstance(module, SeededModule):
+            module.generator = generator
+
+
+def assert_same_outputs(stacked, networks, x):
+    outputs = dict(zip(stacked.layers, stacked.forward_heads(x)))
+    for i, network in enumerate(networks):
+        for name, expected in zip(network.layers, network.forward_heads(x[i % len(x)])):
+            np.testing.assert_allclose(outputs[name][i].detach(), expected.detach(), rtol=1e-12)
+
+
+def test_each_network_gives_what_it_gives_alone():
+    networks = make_networks()
+    stacked = stack(networks, n_seeds=1)
+
+    assert isinstance(stacked, StackedMLP)
+    assert stacked.layers == ("hidden1", "hidden2", "output")
+    assert_same_outputs(stacked, networks, torch.randn(1, 9, 5).double())
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2])
+def test_dropout_of_a_seed_is_shared_and_as_alone(n_seeds):
+    networks = make_networks(dropout=0.5)
+    for i, network in enumerate(networks):
+        give_generator(network, i % n_seeds)
+    stacked = stack(networks, n_seeds)
+    x = torch.randn(n_seeds, 9, 5).double()
+    outputs = stacked.forward_heads(x)[-1]
+
+    for i, network in enumerate(networks):
+        give_generator(network, i % n_seeds)
+        np.testing.assert_allclose(
+            outputs[i].detach(), network(x[i % n_seeds]).detach(), rtol=1e-12
+        )
+
+    stacked.eval()
+    for network in networks:
+        network.eval()
+    assert_same_outputs(stacked, networks, x)
+
+
+def test_inputs_are_scaled():
+    networks = make_networks(inputs=Standardize(range(5), [0.5] * 5))
+
+    x = torch.randn(1, 9, 5).double()
+    assert_same_outputs(stack(networks, n_seeds=1), networks, x)
+    assert_same_outputs(stack(networks, n_seeds=2), networks, torch.cat([x, x + 1]))
+
+
+def test_twin_networks():
+    networks = [
+        TwinNetwork(network, AuxMLP(5, 6, width=[4], dressed=[]).double())
+        for network in make_networks()
+    ]
+    x = torch.randn(1, 9, 5).double()
+
+    assert_same_outputs(stack(networks, n_seeds=1), networks, x)
+
+
+def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
+    networks = make_networks()
+    stacked = stack(networks, n_seeds=1)
+    x = torch.randn(1, 9, 5).double()
+    weight = torch.tensor([[name in n.layers for n in networks] for name in stacked.layers])
+
+    losses = torch.stack(stacked.forward_heads(x)).square().sum(dim=(2, 3))
+    (losses * weight).sum().backward()
+
+    for i, network in enumerate(networks):
+        sum(r.square().sum() for r in network.forward_heads(x[0])).backward()
+        for name, parameter in network.named_parameters():
+            gradient = stacked.get_parameter(name).grad[i].reshape(parameter.shape)
+            np.testing.assert_allclose(gradient, parameter.grad, rtol=1e-10)
+    assert not stacked.heads["hidden1"].weight.grad[0].any()
+
+
+def test_weights_go_back_to_their_networks():
+    networks = make_networks()
+    stacked = stack(networks, n_seeds=1)
+    with torch.no_grad():
+        for parameter in stacked.parameters():
+            parameter.normal_()
+
+    unstack(stacked, networks)
+
+    assert_same_outputs(stacked, networks, torch.randn(1, 9, 5).double())
+
+
+def test_the_networks_themselves_stay_as_they_are():
+    networks = make_networks()
+    before = [p.clone() for network in networks for p in network.parameters()]
+    stacked = stack(networks, n_seeds=1)
+    with torch.no_grad():
+        for parameter in stacked.parameters():
+            parameter.normal_()
+
+    after = [p for network in networks for p in network.parameters()]
+    assert all(map(torch.equal, before, after))

@@ -1,0 +1,144 @@
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
+from auxcst_sklearn.metrics import cost_scorer, mean_cost
+
+ALPHAS = [0, 0.4, 2.0]
+COST_MATRIX = [[0, 1, 5], [2, 0, 1], [1, 3, 0]]
+NETWORK = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0, "device": "cpu"}
+
+
+@pytest.fixture
+def mlp_cv():
+    return partial(CostSensitiveAuxMLPCV, alphas=ALPHAS, cv=3, **NETWORK)
+
+
+def separate_costs(X, y, folds, weight, costs, **data):
+    """Mean costs of left-out rows (n_alphas, n_folds), by separate fits."""
+    path = np.empty((len(ALPHAS), len(folds)))
+    for i, alpha in enumerate(ALPHAS):
+        for j, (train, test) in enumerate(folds):
+            model = CostSensitiveAuxMLP(alpha=alpha, **costs, **NETWORK)
+            model.fit(X[train], y[train], **{name: v[train] for name, v in data.items()})
+            tested = {name: v[test] for name, v in data.items() if name == "cost"}
+            y_pred = model.predict(X[test])
+            path[i, j] = mean_cost(y[test], y_pred, sample_weight=weight[test], **costs, **tested)
+    return path
+
+
+def test_alpha_has_the_least_cross_validated_cost(mlp_cv, problem):
+    X, y, weight = problem.X, problem.y, np.random.RandomState(0).uniform(size=60)
+    model = mlp_cv(cost_matrix=COST_MATRIX).fit(X, y, sample_weight=weight)
+
+    folds = list(StratifiedKFold(3).split(X, y))
+    expected = separate_costs(
+        X, y, folds, weight, {"cost_matrix": COST_MATRIX}, sample_weight=weight
+    )
+    assert_allclose(model.mean_cost_path_, expected, rtol=1e-5)
+    mean = np.average(expected, axis=1, weights=[weight[test].sum() for _, test in folds])
+    assert model.alpha_ == ALPHAS[mean.argmin()]
+    assert model.alphas_.tolist() == ALPHAS
+
+
+def test_costs_per_sample(mlp_cv, problem):
+    model = mlp_cv().fit(*problem)
+
+    folds = list(StratifiedKFold(3).split(problem.X, problem.y))
+    expected = separate_costs(problem.X, problem.y, folds, np.ones(60), {}, cost=problem.cost)
+    assert_allclose(model.mean_cost_path_, expected, rtol=1e-5)
+
+
+def test_the_network_is_that_of_the_chosen_alpha(mlp_cv, problem):
+    model = mlp_cv().fit(*problem)
+
+    network = CostSensitiveAuxMLP(alpha=model.alpha_, **NETWORK).fit(*problem)
+    assert_allclose(model.predict_cost(problem.X), network.predict_cost(problem.X))
+    assert model.hidden_layers_ == network.hidden_layers_
+    assert model.score(problem.X, problem.y, cost=problem.cost) == network.score(
+        problem.X, problem.y, cost=problem.cost
+    )
+
+
+def test_of_equal_costs_the_smaller_alpha_is_chosen(mlp_cv, problem):
+    X = np.zeros_like(problem.X)  # every network predicts the same class
+    model = mlp_cv(alphas=[3.0, 0.5, 0.5, 1.0]).fit(X, problem.y, np.tile([1, 0, 2], (60, 1)))
+
+    assert model.alphas_.tolist() == [0.5, 1, 3]
+    assert_allclose(model.mean_cost_path_, np.zeros((3, 3)))
+    assert model.alpha_ == 0.5
+
+
+def test_a_class_may_be_missing_in_a_fold(mlp_cv, problem):
+    y = np.where(np.arange(60) < 2, "rare", np.where(problem.y > 0, "b", "a"))
+    cost = pd.DataFrame(problem.cost, columns=["rare", "a", "b"])
+    folds = [(np.arange(20, 60), np.arange(20)), (np.arange(30), np.arange(30, 60))]
+    model = mlp_cv(cv=folds).fit(problem.X, y, cost)
+
+    assert model.classes_.tolist() == ["a", "b", "rare"]
+    assert model.mean_cost_path_.shape == (3, 2)
+
+
+def test_zero_weights_do_not_shift_the_folds(mlp_cv, problem):
+    weight = (np.arange(60) >= 12).astype(float)
+    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    model = mlp_cv(cv=folds, cost_matrix=COST_MATRIX).fit(problem.X, problem.y, None, weight)
+
+    expected = separate_costs(
+        *(problem.X, problem.y, folds, weight, {"cost_matrix": COST_MATRIX}), sample_weight=weight
+    )
+    assert_allclose(model.mean_cost_path_, expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="zero for all rows that a fold leaves out"):
+        model.fit(problem.X, problem.y, sample_weight=np.arange(60) >= 20)
+    assert_allclose(model.mean_cost_path_, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("alphas", "message"),
+    [([], "at least one"), ([[0.1], [0.2]], "one dimension"), ([0.1, -1], r"alphas holds -1")],
+)
+def test_unfit_alphas(alphas, message, mlp_cv, problem):
+    with pytest.raises(ValueError, match=message):
+        mlp_cv(alphas=alphas).fit(problem.X, problem.y)
+
+
+def test_there_is_no_partial_fit(mlp_cv):
+    assert not hasattr(mlp_cv(), "partial_fit")
+    with pytest.raises(AttributeError, match="continue with CostSensitiveAuxMLP"):
+        mlp_cv().partial_fit  # noqa: B018
+
+
+def test_in_a_search_with_costs_per_sample(mlp_cv, problem, routing):
+    search = GridSearchCV(
+        mlp_cv(cv=2), {"width": [4, 8]}, scoring=cost_scorer, cv=ShuffleSplit(1, random_state=0)
+    ).fit(problem.X, problem.y, cost=problem.cost)
+
+    assert search.best_estimator_.alpha_ in ALPHAS
+    assert np.isfinite(search.best_score_)
+
+
+def test_clone_and_pickle(mlp_cv, problem):
+    model = mlp_cv().fit(*problem)
+
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_allclose(loaded.predict_cost(problem.X), model.predict_cost(problem.X))
+    again = clone(loaded).fit(*problem)
+    assert_allclose(again.mean_cost_path_, model.mean_cost_path_)
+
+
+def test_parameters_are_those_of_the_network():
+    parameters = set(CostSensitiveAuxMLPCV().get_params())
+
+    network = set(CostSensitiveAuxMLP().get_params())
+    assert parameters == network - {"alpha", "warm_start"} | {"alphas", "cv"}
+    for name in parameters - {"alphas", "cv"}:
+        assert (
+            CostSensitiveAuxMLPCV().get_params()[name] == CostSensitiveAuxMLP().get_params()[name]
+        )
