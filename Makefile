@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
-.PHONY: help demo test test-oldest bench-digits bench-cost bench-speed lint format docs clean
+.PHONY: help demo test test-oldest bench-digits bench-cost bench-speed bench-path lint format docs clean
 
 help:
 	@echo "make demo    tune a cost-sensitive network on digits: table and plot in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
-	@echo "make bench-cost, bench-speed, bench-digits  measure costs and times anew"
+	@echo "make bench-cost, bench-speed, bench-path, bench-digits  measure costs and times anew"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -48,6 +48,9 @@ bench-cost: $(VENV)/installed-bench
 
 bench-speed: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/bench_speed.py
+
+bench-path: $(VENV)/installed-bench
+	$(BIN)/python benchmarks/bench_path.py
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
