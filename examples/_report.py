@@ -58,12 +58,15 @@ def summarize(
 
 
 def differences(
-    rows: Sequence[dict[str, Any]], column: str, reference: Any
+    rows: Sequence[dict[str, Any]],
+    column: str,
+    reference: Any,
+    by: Sequence[str] = ("dataset", "depth"),
 ) -> list[dict[str, Any]]:
-    """What each run costs more than the reference's with the same data set, depth and seed."""
+    """What each run costs more than the reference's with the same seed, data set and depth."""
 
     def task(row: dict[str, Any]) -> tuple:
-        return row["dataset"], row["depth"], row["seed"]
+        return tuple(row[name] for name in (*by, "seed"))
 
     base = {task(row): row["test_cost"] for row in rows if row[column] == reference}
     return [
@@ -105,7 +108,7 @@ def plot_costs(
     name: str, rows: Sequence[dict[str, Any]], options: argparse.Namespace, *, x: str, hue: str
 ) -> None:
     """Draw mean test costs with standard errors, a panel per data set."""
-    figure, axes = subplots(options.datasets)
+    figure, axes = subplots(list(dict.fromkeys(row["dataset"] for row in rows)))
     for dataset, ax in axes.items():
         display = CostCurveDisplay.from_results(
             rows, x, "test_cost", hue, where={"dataset": dataset}, ax=ax, legend=False

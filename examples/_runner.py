@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -41,6 +41,9 @@ FETCH = {"mnist": fetch_mnist, "cifar10": fetch_cifar10, "cifar100": fetch_cifar
 IMBALANCED = "-imb"
 DATASETS = [name + variant for name in FETCH for variant in ("", IMBALANCED)]
 VALIDATION_FRACTION = 0.2
+
+# The networks of the paper have neither dropout nor a schedule; CSAEPretrainedMLP has not either.
+PLAIN = {"dropout": 0.0, "schedule": "constant", "learning_rate": 1e-3, "standardize": False}
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,14 @@ class Configuration:
 
     @property
     def file_name(self) -> str:
-        identity = json.dumps({"version": __version__, **asdict(self)}, sort_keys=True)
-        digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-        return f"{self.dataset}_{self.method}_depth{self.depth}_seed{self.seed}_{digest}.json"
+        name = f"{self.dataset}_{self.method}_depth{self.depth}_seed{self.seed}"
+        return f"{name}_{digest(self)}.json"
+
+
+def digest(configuration: Any) -> str:
+    """Tell configurations, and versions of the package, apart in 16 characters."""
+    identity = json.dumps({"version": __version__, **asdict(configuration)}, sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 # ------------------------------------------------------------------- one run
@@ -174,6 +182,7 @@ def make_estimator(
     }
     if configuration.method == "csae":
         return CSAEPretrainedMLP(**parameters)
+    parameters |= PLAIN
     if isinstance(configuration.alpha, tuple):
         return GridSearchCV(
             CostSensitiveAuxMLP(**parameters),
@@ -219,9 +228,17 @@ def run(
 
 
 def run_all(
-    configurations: Sequence[Configuration], options: argparse.Namespace
+    configurations: Sequence[Any],
+    options: argparse.Namespace,
+    *,
+    load: Callable[[str, Path | None], Any] = load,
+    run: Callable[[Any, Any, str], tuple[Any, dict[str, Any]]] = run,
 ) -> list[dict[str, Any]]:
-    """Run what has not been run, in parallel, and give the results of all configurations."""
+    """Run what has not been run, in parallel, and give the results of all configurations.
+
+    `load` takes the name of a data set and the folder, `run` a configuration, what was loaded and
+    the device; a configuration has a `dataset` and a `file_name`.
+    """
     folder = options.out / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     known = {path.name for path in folder.glob("*.json")}
@@ -239,7 +256,7 @@ def run_all(
     return [json.loads((folder / c.file_name).read_text()) for c in configurations]
 
 
-def _data_name(configuration: Configuration) -> str:
+def _data_name(configuration: Any) -> str:
     return configuration.dataset.removesuffix(IMBALANCED)
 
 
@@ -257,15 +274,22 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def make_parser(description: str) -> argparse.ArgumentParser:
+    """The options that all experiments on fully connected networks have."""
+    parser = make_common_parser(description)
+    add = parser.add_argument
+    add("--datasets", nargs="+", choices=DATASETS, default=DATASETS, metavar="NAME")
+    add("--train-size", type=int, help="training examples, before thinning out; None for all")
+    add("--width", type=int, default=1024, help="neurons of each hidden layer")
+    return parser
+
+
+def make_common_parser(description: str) -> argparse.ArgumentParser:
     """The options that all experiments have."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = parser.add_argument
     add("--data-home", type=Path, help="folder of the data sets, None for scikit-learn's")
-    add("--datasets", nargs="+", choices=DATASETS, default=DATASETS, metavar="NAME")
-    add("--train-size", type=int, help="training examples, before thinning out; None for all")
-    add("--width", type=int, default=1024, help="neurons of each hidden layer")
     add("--epochs", type=int, default=20, help="passes over the training set, at most")
     add("--loss", choices=list(LOSSES), default="one_sided")
     add("--seeds", nargs="+", type=int, default=[0, 1, 2])
