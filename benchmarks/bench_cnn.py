@@ -85,6 +85,8 @@ def train(network: type, task: Task, seed: int, n_epochs: int, **parameters: Any
     )
     if network is CostSensitiveAuxCNN:
         parameters["augmentation"] = "flip_shift"
+    else:
+        parameters |= {"dropout": 0.0, "standardize": False}  # as the CNN
     model = network(
         max_epochs=n_epochs,
         batch_size=batch_size,
