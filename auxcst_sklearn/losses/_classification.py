@@ -11,10 +11,13 @@ from torch.nn import functional as F  # noqa: N812
 from .._scaling import CostStatistics
 from ._loss import Loss
 
+# Up to which torch is faster at columns than at rows of as many numbers.
+FEW_CLASSES = 32
+
 
 def _softmax(outputs: Tensor) -> Tensor:
-    """Softmax of every row; of rows of few numbers, torch is faster at that of columns."""
-    if outputs.dim() < 2 or outputs.shape[-1] > 64:
+    """Softmax of every row."""
+    if outputs.dim() < 2 or outputs.shape[-1] > FEW_CLASSES:
         return F.softmax(outputs, dim=-1)
     return F.softmax(outputs.mT.contiguous(), dim=-2).mT
 
@@ -53,6 +56,8 @@ class CrossEntropy(Loss):
         if outputs.dim() == 2:
             return loss(outputs, label)
         shape = outputs.shape[:-1]
+        if outputs.dim() == 3 and outputs.shape[-1] <= FEW_CLASSES:
+            return loss(outputs.mT, label.expand(shape))
         return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
