@@ -122,3 +122,14 @@ def test_score_of_a_part_that_lacks_a_class(data):
     found = estimator.score(X[part], y[part])
 
     assert found == pytest.approx(-MATRIX[y[part], estimator.predict(X[part])].mean())
+
+
+@pytest.mark.parametrize("loss", ["bayes_risk", "cross_entropy", "one_sided"])
+def test_estimates_of_a_row_do_not_depend_on_its_place(data, loss):
+    X, y = data
+    estimator = small(loss=loss, cost_matrix=MATRIX).fit(X, y)
+    order = np.random.RandomState(0).permutation(37)
+
+    found = estimator.predict_cost(X[:37][order])
+
+    np.testing.assert_array_equal(found, estimator.predict_cost(X[:37])[order])
