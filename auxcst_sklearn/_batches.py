@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import repeat
 
@@ -102,6 +102,11 @@ class Rows(Dataset):
         label = self.label[index]
         cost = self.cost[label] if self.per_class else self.cost[index]
         return x, Target(cost, label, None if self.weight is None else self.weight[index])
+
+
+def epoch_means(means: Sequence[Tensor], sizes: Sequence[int]) -> np.ndarray:
+    """Means over all rows, from those of the batches."""
+    return np.average(torch.stack(list(means)).cpu().double().numpy(), axis=0, weights=sizes)
 
 
 class Task:

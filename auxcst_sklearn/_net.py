@@ -21,7 +21,7 @@ from skorch.callbacks import Callback, EarlyStopping, EpochTimer, LRScheduler, P
 from skorch.helper import predefined_split
 from torch import Tensor, nn
 
-from ._batches import Batches, Rows, Task, densify
+from ._batches import Batches, Rows, Task, densify, epoch_means
 from ._schedule import one_cycle
 from ._threads import thread_limit
 from .losses import Target
@@ -195,8 +195,7 @@ class CostNet(NeuralNet):
             if notify_batch:
                 step = {name: value.detach() for name, value in step.items()}
                 self.notify("on_batch_end", batch=batch, training=training, **step)
-        means = torch.stack(means).cpu().double().numpy()
-        self.record(prefix, np.average(means, axis=0, weights=sizes).tolist())
+        self.record(prefix, epoch_means(means, sizes).tolist())
 
     def record(self, prefix: str, means: list[float]) -> None:
         """Note the mean loss of every head, and of held-out rows what their predictions cost."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ._base import BaseCostSensitiveNet
-from ._batches import Rows, Task
+from ._batches import Rows, Task, epoch_means
 from ._schedule import one_cycle
 from ._threads import thread_limit
 from .losses import Loss, Target
@@ -164,7 +164,7 @@ class JointTraining:
             self.optimizer.step()
             means.append(losses.detach())
             sizes.append(x.shape[1])
-        return _average(means, sizes)
+        return epoch_means(means, sizes)
 
     @torch.no_grad()
     def _validate(self) -> np.ndarray:
@@ -180,7 +180,7 @@ class JointTraining:
             ]
             means.append(torch.cat([self._losses(outputs, target), torch.stack(costs, dim=1)]))
             sizes.append(x.shape[1])
-        return _average(means, sizes)
+        return epoch_means(means, sizes)
 
     def _batches(self, part: str) -> Iterator[tuple[tuple[Tensor, Target], ...]]:
         """The batch of every seed, side by side."""
@@ -210,7 +210,3 @@ def _join(batches: Sequence[tuple[Tensor, Target]]) -> tuple[Tensor, Target]:
     xs, targets = zip(*batches)
     joined = (None if field[0] is None else torch.cat(field) for field in zip(*targets))
     return torch.stack(xs), Target(*joined)
-
-
-def _average(means: list[Tensor], sizes: list[int]) -> np.ndarray:
-    return np.average(torch.stack(means).cpu().double().numpy(), axis=0, weights=sizes)

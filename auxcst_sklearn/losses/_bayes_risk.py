@@ -71,14 +71,14 @@ class BayesRisk(CrossEntropy):
         if np.allclose(cost - lowest, above[label], rtol=1e-6, atol=1e-9):
             return self
         level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight).class_mean
-        return ExampleRisk(self.smoothing, torch.as_tensor(above), torch.as_tensor(level[:, 0]))
+        return ExampleRisk(self, torch.as_tensor(above), torch.as_tensor(level[:, 0]))
 
 
 @dataclass(frozen=True)
 class ExampleRisk(Loss):
     """`BayesRisk` of costs that differ within a class; outputs are [logits, a, b], 3 K in all."""
 
-    smoothing: float
+    classes: CrossEntropy
     above: Tensor = field(compare=False)
     level: Tensor = field(compare=False)
 
@@ -90,10 +90,10 @@ class ExampleRisk(Loss):
         logits, a, b = outputs.chunk(3, dim=-1)
         index = label.expand(b.shape[:-1]).unsqueeze(-1)
         h = _bounded(a + b.gather(-1, index))
-        mean = self._table("above", outputs)[label]
+        mean = self.above.to(outputs)[label]
         excess = cost - cost.amin(dim=-1, keepdim=True)
         deviance = (mean * h.exp() - excess * h).mean(dim=-1)
-        return CrossEntropy(self.smoothing)(logits, cost, label) + deviance
+        return self.classes(logits, cost, label) + deviance
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the probabilities and costs of the classes."""
@@ -102,17 +102,14 @@ class ExampleRisk(Loss):
 
     def _risk(self, outputs: Tensor) -> Tensor:
         logits, a, b = outputs.chunk(3, dim=-1)
-        p = CrossEntropy(self.smoothing).probabilities(logits)
+        p = self.classes.probabilities(logits)
         factors = _bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
-        cost = self._table("above", outputs) * factors + self._table("level", outputs).unsqueeze(-1)
+        cost = self.above.to(outputs) * factors + self.level.to(outputs).unsqueeze(-1)
         return (p.unsqueeze(-2) @ cost).squeeze(-2)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Start at the logarithms of the class shares."""
-        return CrossEntropy(self.smoothing).start_bias(statistics)
-
-    def _table(self, name: str, like: Tensor) -> Tensor:
-        return getattr(self, name).to(like)
+        return self.classes.start_bias(statistics)
 
 
 def _bounded(h: Tensor) -> Tensor:

@@ -101,7 +101,7 @@ def test_a_second_network_at_zero_changes_neither_costs_nor_gradient_of_class_co
     _, label, _ = problem
     cost = torch.from_numpy(MATRIX[label])
     above = torch.from_numpy(MATRIX)
-    loss = ExampleRisk(0.05, above, torch.zeros(3, dtype=torch.float64))
+    loss = ExampleRisk(BayesRisk(), above, torch.zeros(3, dtype=torch.float64))
     logits = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     outputs = torch.cat([logits, torch.zeros(20, 6)], dim=1).requires_grad_(True)
 
