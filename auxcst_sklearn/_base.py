@@ -226,6 +226,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.net_.fit_task(task, epochs=epochs, patience=self.patience, schedule=schedule)
         return self._finish()
 
+    @thread_limit()
     def _begin(
         self,
         X: ArrayLike,

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import current_process
 
 import torch
-from threadpoolctl import ThreadpoolController
 from torch import nn
 
 # Multiply-adds of a forward pass below which a second thread costs more than it brings.
 FEWEST_MULTIPLICATIONS = 2e7
 
 
-def thread_limit(module: nn.Module, n_rows: int) -> AbstractContextManager:
-    """Limit to one thread what others do beside it, and what is too small for two.
+@contextmanager
+def thread_limit(module: nn.Module | None = None, n_rows: int = 0) -> Iterator[None]:
+    """Limit to one thread what others do beside it, and a network too small for two.
 
     The workers of joblib's threading and multiprocessing backends each see all cores, unlike
-    those of loky. The limit holds for the calling thread only, as OpenMP keeps it.
+    those of loky. A forked one would also wait for ever for the threads of its parent.
     """
-    if torch.get_num_threads() == 1 or not (_is_worker() or _is_small(module, n_rows)):
-        return nullcontext()
-    return _openmp().limit(limits=1)
+    before = torch.get_num_threads()
+    small = module is not None and _is_small(module, n_rows)
+    if before == 1 or not (small or _is_worker()):
+        yield
+        return
+    # Not by threadpoolctl: torch's own MKL no longer heeds OpenMP once somebody has set a
+    # number of threads. In both libraries the limit is the calling thread's own.
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _is_worker() -> bool:
@@ -35,8 +44,3 @@ def _is_small(module: nn.Module, n_rows: int) -> bool:
     convolutions = any(parameter.dim() > 2 for parameter in parameters)  # used many times a row
     n_parameters = sum(parameter.numel() for parameter in parameters)
     return not convolutions and n_parameters * n_rows < FEWEST_MULTIPLICATIONS
-
-
-@cache
-def _openmp() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="openmp")

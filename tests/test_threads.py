@@ -1,3 +1,4 @@
+import re
 import threading
 from pathlib import Path
 from uuid import uuid4
@@ -33,6 +34,7 @@ class NoteThreads(Callback):
 def two_threads():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
+    torch.ones(1000, 1000) @ torch.ones(1000, 1000)  # a fork finds the pool of threads in use
     yield
     torch.set_num_threads(before)
 
@@ -48,6 +50,14 @@ def test_small_networks_get_one_thread():
     assert limited(LARGE, ROWS) == 2
     assert limited(nn.Conv2d(1, 1, 3), 1) == 2
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="torch is built without MKL")
+def test_the_limit_holds_for_mkl():
+    with thread_limit(SMALL, 100):
+        assert re.search(r"mkl_get_max_threads\(\) : 1\b", torch.__config__.parallel_info())
+    assert re.search(r"mkl_get_max_threads\(\) : 2\b", torch.__config__.parallel_info())
 
 
 @pytest.mark.usefixtures("two_threads")
