@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
-from ._params import ALPHA, ARITHMETIC, dressed_layers
+from ._params import ALPHA, ARITHMETIC, CALIBRATION, dressed_layers
 from .losses import LOSSES, Loss
 from .modules import AuxNetwork, DressedNetwork, find_hidden_layers
 
@@ -105,6 +105,13 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         Share of the training set that is held out by early stopping.
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
+    calibration_fraction : float, default=0.0
+        Share of the training set that a second network of the same kind does not see. Its errors
+        on these rows tell how much less certain the class probabilities have to be (a
+        temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
+        twice as long. 0 leaves them as they are. With early stopping
+        the rows that are held out for it serve instead, at no price. Losses without class
+        probabilities have no temperature.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
@@ -139,6 +146,8 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         early stopping the same of the held-out rows as "valid_loss..." and their mean cost,
         "valid_cost". Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
+    temperature_ : float
+        What the logits of the class probabilities are divided by, at least 1.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, and the dressed copy of `module`,
         without its output layer, ``net_.module_.body``; with costs per sample and the loss
@@ -201,6 +210,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     _parameter_constraints: dict = {
         **BaseCostSensitiveNet._parameter_constraints,
         **ARITHMETIC,
+        **CALIBRATION,
         **IMAGE_CONSTRAINTS,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
@@ -236,6 +246,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 10,
+        calibration_fraction: float = 0.0,
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -267,6 +278,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibration_fraction = calibration_fraction
         self.warm_start = warm_start
         self.device = device
         self.precision = precision

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ._batches import Rows, Task
+from ._batches import Rows, Second, Task
 from ._cost_checks import frame_labels, label_index
 from ._params import (
     CONSTRAINTS,
@@ -27,6 +27,7 @@ from ._params import (
 )
 from ._prediction import CostPredictionMixin
 from ._scaling import CostStatistics
+from ._temperature import learn_temperature
 from ._threads import thread_limit
 from ._training_set import TrainingSet, find_classes, resolve_costs
 from .losses import LayerWiseLoss, Loss, get_loss
@@ -60,6 +61,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
 
     # Not every estimator has these parameters.
     aux_loss = None
+    calibration_fraction = 0.0
     precision = "float32"
     compile = False
 
@@ -130,17 +132,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         with unchanged_on_error(self):
             self._validate_params()
             resume = self.warm_start and hasattr(self, "net_")
-            return self._fit(
-                X,
-                y,
-                cost,
-                sample_weight,
-                self.classes,
-                resume,
-                epochs=self.max_epochs,
-                schedule=self.schedule,
-                hold_out=self.early_stopping,
-            )
+            return self._fit(X, y, cost, sample_weight, self.classes, resume)
 
     def partial_fit(
         self,
@@ -193,17 +185,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                     "classes must be passed at the first call to partial_fit: all labels that "
                     "can ever occur, in classes= here or in the constructor."
                 )
-            return self._fit(
-                X,
-                y,
-                cost,
-                sample_weight,
-                named,
-                resume,
-                epochs=1,
-                schedule="constant",
-                hold_out=False,
-            )
+            return self._fit(X, y, cost, sample_weight, named, resume, partial=True)
 
     def _fit(
         self,
@@ -213,18 +195,23 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
         classes: ArrayLike | None,
         resume: bool,
-        epochs: int,
-        schedule: str,
-        hold_out: bool,
+        partial: bool = False,
     ) -> BaseCostSensitiveNet:
-        task = self._begin(X, y, cost, sample_weight, classes, resume, hold_out)
+        task = self._begin(X, y, cost, sample_weight, classes, resume, partial)
+        plan = {
+            "epochs": 1 if partial else self.max_epochs,
+            "patience": self.patience,
+            "schedule": "constant" if partial else self.schedule,
+        }
         with (
             thread_limit(self.net_.module_, self.net_.batch_size),
             # A new net goes with its failed fit; only an earlier one has a state worth copying.
             self.net_.unchanged_on_error() if resume else nullcontext(),
         ):
-            self.net_.fit_task(task, epochs=epochs, patience=self.patience, schedule=schedule)
-        return self._finish()
+            if task.second is not None:
+                task.second.net.fit_task(task.second.task, **plan)
+            self.net_.fit_task(task, **plan)
+        return self._finish(task)
 
     @thread_limit()
     def _begin(
@@ -235,7 +222,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
         classes: ArrayLike | None,
         resume: bool,
-        hold_out: bool,
+        partial: bool = False,
     ) -> Task:
         """Do all that precedes the training of the whole network."""
         if resume:  # a failed call must not have drawn from the generator
@@ -251,17 +238,42 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             statistics = self.net_.statistics + statistics
         else:
             self._learn_inputs(data.X)
-            self.net_ = self._make_net(data, statistics)
+            self.net_ = self._make_net(data, statistics, len(data.label))
         rows = self._make_rows(data)
-        task = Task(rows, self._split(data.label) if hold_out else None, scale, statistics)
+        split = None
+        if self.early_stopping and not partial:
+            split = self._split(data.label, self.validation_fraction)
+        task = Task(rows, split, scale, statistics)
         if not resume:
             with thread_limit(self.net_.module_, self.net_.batch_size):
                 self._pretrain(task.train)
         self.net_.seed(self._draw_seed())
+        if not (resume or partial or split) and self._calibrates():
+            task.second = self._make_second(data, rows, task)
         return task
 
-    def _finish(self) -> BaseCostSensitiveNet:
+    def _calibrates(self) -> bool:
+        """Whether a temperature is to be learnt."""
+        return self.calibration_fraction > 0 and self.net_.criterion_.loss.has_probabilities
+
+    def _make_second(self, data: TrainingSet, rows: Rows, task: Task) -> Second:
+        """Build a network that never sees some of the rows, which then tell its temperature."""
+        train, held_out = self._split(data.label, self.calibration_fraction)
+        net = self._make_net(data, task.statistics, len(train))
+        if net.callbacks:  # what they learn of one training is not for the other
+            net.callbacks = clone(net.callbacks, safe=False)
+            net.initialize_callbacks()
+        net.seed(self._draw_seed())
+        part = Task(rows.part(train), None, task.scale, task.statistics)
+        return Second(net, part, rows.part(held_out))
+
+    def _finish(self, task: Task) -> BaseCostSensitiveNet:
         """Tell what came of the training."""
+        if task.second is not None:
+            self.net_.temperature = learn_temperature(task.second.net, task.second.held_out)
+        elif task.valid is not None and self._calibrates():
+            self.net_.temperature = learn_temperature(self.net_, task.valid)
+        self.temperature_ = self.net_.temperature
         self.hidden_layers_ = list(self.net_.module_.layers[:-1])
         self.history_ = [
             {key: value for key, value in record.items() if key != "batches"}
@@ -293,7 +305,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
 
-    def _make_net(self, data: TrainingSet, statistics: CostStatistics) -> CostNet:
+    def _make_net(self, data: TrainingSet, statistics: CostStatistics, n_rows: int) -> CostNet:
         from ._net import CostNet, seeded  # skorch takes its time: on first use
 
         device = resolve_device(self.device)
@@ -309,7 +321,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
-            "batch_size": resolve_batch_size(self.batch_size, len(data.label)),
+            "batch_size": resolve_batch_size(self.batch_size, n_rows),
             "callbacks": None if self.callbacks is None else list(self.callbacks),
             "device": device,
             "train_split": None,
@@ -344,14 +356,16 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             device=self.net_.device,
         )
 
-    def _split(self, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _split(self, label: np.ndarray, fraction: float) -> tuple[np.ndarray, np.ndarray]:
         """Indices of training and held-out rows, stratified where every class is large enough."""
         n = len(label)
-        n_valid = max(1, round(self.validation_fraction * n))
+        n_valid = max(1, round(fraction * n))
         if n_valid >= n:
+            name = "validation_fraction" if self.early_stopping else "calibration_fraction"
+            remedy = "early_stopping=False" if self.early_stopping else "calibration_fraction=0"
             raise ValueError(
-                f"validation_fraction={self.validation_fraction} holds out {n_valid} of {n} rows "
-                "and leaves none to train on. Lower it, or set early_stopping=False."
+                f"{name}={fraction} holds out {n_valid} of {n} rows and leaves none to train on. "
+                f"Lower it, or set {remedy}."
             )
         count = np.unique(label, return_counts=True)[1]
         possible = count.min() > 1 and len(count) <= min(n_valid, n - n_valid)

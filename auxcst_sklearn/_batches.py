@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,9 @@ from torch.utils.data import Dataset
 
 from ._scaling import CostScale, CostStatistics
 from .losses import Target
+
+if TYPE_CHECKING:
+    from ._net import CostNet
 
 # Batches are cut from this many bytes of examples at a time: few enough to stay in the cache.
 GATHER_BYTES = 2**20
@@ -83,7 +87,7 @@ class Rows(Dataset):
         return part
 
     @property
-    def nbytes(self) -> int:
+    def row_nbytes(self) -> int:
         """Size of one example, when dense."""
         return self.X.dtype.itemsize * int(np.prod(self.X.shape[1:]))
 
@@ -112,6 +116,8 @@ def epoch_means(means: Sequence[Tensor], sizes: Sequence[int]) -> np.ndarray:
 class Task:
     """What a network is trained on: rows, some of them perhaps held out, and their costs' unit."""
 
+    second: Second | None = None
+
     def __init__(
         self,
         rows: Rows,
@@ -121,6 +127,14 @@ class Task:
     ) -> None:
         self.train, self.valid = (rows, None) if split is None else map(rows.part, split)
         self.scale, self.statistics = scale, statistics
+
+
+class Second(NamedTuple):
+    """A network that is trained beside another, on a part of its rows, and the rest of them."""
+
+    net: CostNet
+    task: Task
+    held_out: Rows
 
 
 class Batches:
@@ -140,7 +154,7 @@ class Batches:
         else:
             order = torch.randperm(n, generator=self.generator)
         sizes = self._sizes(n)
-        n_at_once = max(1, GATHER_BYTES // (self.size * self.rows.nbytes))
+        n_at_once = max(1, GATHER_BYTES // (self.size * self.rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
             x, target = self.rows[index]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ._base import BaseCostSensitiveNet
 from ._images import IMAGE_CONSTRAINTS, ImageInputMixin
-from ._params import ALPHA, ARITHMETIC, check_each, dressed_layers, per_layer
+from ._params import ALPHA, ARITHMETIC, CALIBRATION, check_each, dressed_layers, per_layer
 from .losses import LOSSES, Loss
 from .modules import ACTIVATIONS, AuxCNN
 
@@ -96,6 +96,13 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         Share of the training set that is held out by early stopping.
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
+    calibration_fraction : float, default=0.0
+        Share of the training set that a second network of the same kind does not see. Its errors
+        on these rows tell how much less certain the class probabilities have to be (a
+        temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
+        twice as long. 0 leaves them as they are. With early stopping
+        the rows that are held out for it serve instead, at no price. Losses without class
+        probabilities have no temperature.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
@@ -131,6 +138,8 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
         the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
+    temperature_ : float
+        What the logits of the class probabilities are divided by, at least 1.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``.
     n_features_in_ : int
@@ -188,6 +197,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
     _parameter_constraints: dict = {
         **BaseCostSensitiveNet._parameter_constraints,
         **ARITHMETIC,
+        **CALIBRATION,
         **IMAGE_CONSTRAINTS,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
@@ -229,6 +239,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 10,
+        calibration_fraction: float = 0.0,
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -263,6 +274,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibration_fraction = calibration_fraction
         self.warm_start = warm_start
         self.device = device
         self.precision = precision

@@ -85,6 +85,7 @@ class CostNet(NeuralNet):
     _default_callbacks = []
 
     compile_step: bool = False
+    temperature: float = 1.0
 
     # What a training sets, and takes away when it ends.
     _trained: Sequence[nn.Parameter] = ()
@@ -244,10 +245,17 @@ class CostNet(NeuralNet):
 
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
         """Means of the predictions' weighted costs, and of the weights."""
-        choice = self.criterion_.loss.estimate(output, self.statistics).argmin(dim=1)
+        choice = self.estimated_cost(output, self.temperature).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])
+
+    def estimated_cost(self, output: Tensor, temperature: float) -> Tensor:
+        """What the output layer says of the costs, if it is less sure of the classes."""
+        loss = self.criterion_.loss
+        if temperature != 1:
+            output = loss.soften(output, temperature)
+        return loss.estimate(output, self.statistics)
 
     @torch.no_grad()
     def estimate(
@@ -274,9 +282,8 @@ class CostNet(NeuralNet):
             x = x[torch.arange(FEWEST_ROWS).clamp_(max=n - 1)]
         outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
         *hidden, output = (r[:n] for r in outputs)
-        criterion, statistics = self.criterion_, self.statistics
-        estimates = [criterion.aux_loss.estimate(r, statistics) for r in hidden]
-        estimates.append(criterion.loss.estimate(output, statistics))
+        estimates = [self.criterion_.aux_loss.estimate(r, self.statistics) for r in hidden]
+        estimates.append(self.estimated_cost(output, self.temperature))
         return [r.cpu().numpy() for r in estimates]
 
     @contextmanager

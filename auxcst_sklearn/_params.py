@@ -52,6 +52,8 @@ ARITHMETIC: dict[str, list[Any]] = {
     "compile": ["boolean"],
 }
 
+CALIBRATION: dict[str, list[Any]] = {"calibration_fraction": [Interval(Real, 0, 1, closed="left")]}
+
 RESERVED_NET_PARAMS = {
     "callbacks",
     "criterion",

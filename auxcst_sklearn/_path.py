@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
+from ._batches import Task
 from ._mlp import CostSensitiveAuxMLP
 from ._params import OPTIMIZERS
 from ._together import JointTraining, naming
+
+if TYPE_CHECKING:
+    from ._net import CostNet
 
 
 def alpha_path(
@@ -126,21 +131,28 @@ def _fit_together(
     cost: Any,
     sample_weight: Any,
 ) -> None:
-    tasks = []
+    tasks, second_nets = [], []
     for model in models:
         with naming(model.alpha):
             model._validate_params()
-            task = model._begin(
-                X,
-                y,
-                cost,
-                sample_weight,
-                model.classes,
-                resume=False,
-                hold_out=model.early_stopping,
-            )
+            task = model._begin(X, y, cost, sample_weight, model.classes, resume=False)
+        if task.second is not None:
+            second_nets.append(task.second.net)
         if len(tasks) < n_seeds:  # those of other alphas are the same
             tasks.append(task)
+    if second_nets:
+        _run_second(models, second_nets, [task.second.task for task in tasks])
     JointTraining(models, tasks).run()
-    for model in models:
-        model._finish()
+    for i, model in enumerate(models):
+        task = copy(tasks[i % n_seeds])
+        if second_nets:
+            task.second = task.second._replace(net=second_nets[i])
+        model._finish(task)
+
+
+def _run_second(models: list[CostSensitiveAuxMLP], nets: list[CostNet], tasks: list[Task]) -> None:
+    """Train the networks that tell the temperatures."""
+    second = [copy(model) for model in models]
+    for model, net in zip(second, nets):
+        model.net_ = net
+    JointTraining(second, tasks).run()

@@ -50,6 +50,9 @@ OURS: dict[str, Estimator] = {
     "default, alpha 0.2": lambda task: CostSensitiveAuxMLP(
         alpha=0.2, random_state=task.random_state
     ),
+    "default, no temperature": lambda task: CostSensitiveAuxMLP(
+        calibration_fraction=0, random_state=task.random_state
+    ),
 }
 LOSSES: dict[str, str] = {
     "Bayes risk": "bayes_risk",
@@ -82,7 +85,11 @@ def of_loss(loss: str, alpha: float, task: Task) -> CostSensitiveAuxMLP:
 def blind(task: Task, **changed: Any) -> CostSensitiveAuxMLP:
     """The default network, trained as it is by default, but on the labels alone."""
     return CostSensitiveAuxMLP(
-        loss=LogProbability(), alpha=0, random_state=task.random_state, **changed
+        loss=LogProbability(),
+        alpha=0,
+        calibration_fraction=0,
+        random_state=task.random_state,
+        **changed,
     )
 
 

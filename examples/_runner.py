@@ -43,7 +43,13 @@ DATASETS = [name + variant for name in FETCH for variant in ("", IMBALANCED)]
 VALIDATION_FRACTION = 0.2
 
 # The networks of the paper have neither dropout nor a schedule; CSAEPretrainedMLP has not either.
-PLAIN = {"dropout": 0.0, "schedule": "constant", "learning_rate": 1e-3, "standardize": False}
+PLAIN = {
+    "dropout": 0.0,
+    "schedule": "constant",
+    "learning_rate": 1e-3,
+    "standardize": False,
+    "calibration_fraction": 0.0,
+}
 
 
 @dataclass(frozen=True)

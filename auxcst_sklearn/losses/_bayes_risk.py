@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -78,6 +79,8 @@ class BayesRisk(CrossEntropy):
 class ExampleRisk(Loss):
     """`BayesRisk` of costs that differ within a class; outputs are [logits, a, b], 3 K in all."""
 
+    has_probabilities: ClassVar[bool] = True
+
     classes: CrossEntropy
     above: Tensor = field(compare=False)
     level: Tensor = field(compare=False)
@@ -99,6 +102,11 @@ class ExampleRisk(Loss):
         """Expected cost of each prediction under the probabilities and costs of the classes."""
         n_rows = max(1, LARGEST_TABLE // self.above.numel())
         return torch.cat([self._risk(part) for part in outputs.split(n_rows)])
+
+    def soften(self, outputs: Tensor, temperature: float) -> Tensor:
+        """Logits, divided by the temperature, and the factors as they are."""
+        logits, *factors = outputs.chunk(3, dim=-1)
+        return torch.cat([self.classes.soften(logits, temperature), *factors], dim=-1)
 
     def _risk(self, outputs: Tensor) -> Tensor:
         logits, a, b = outputs.chunk(3, dim=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -36,6 +37,8 @@ class CrossEntropy(Loss):
         If `smoothing` is not in [0, 1).
     """
 
+    has_probabilities: ClassVar[bool] = True
+
     smoothing: float = 0.0
 
     def __post_init__(self) -> None:
@@ -57,6 +60,10 @@ class CrossEntropy(Loss):
         """Expected cost of each prediction under the class probabilities."""
         class_mean = torch.as_tensor(statistics.class_mean, dtype=outputs.dtype)
         return self.probabilities(outputs) @ class_mean.to(outputs.device)
+
+    def soften(self, outputs: Tensor, temperature: float) -> Tensor:
+        """Logits, divided by the temperature."""
+        return outputs / temperature
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels taken out again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from numpy.typing import NDArray
@@ -21,7 +21,15 @@ class Target(NamedTuple):
 
 
 class Loss(ABC):
-    """What a head learns. Subclass it for a loss of your own and pass an instance as ``loss=``."""
+    """What a head learns. Subclass it for a loss of your own and pass an instance as ``loss=``.
+
+    Attributes
+    ----------
+    has_probabilities : bool
+        Whether the estimates come from class probabilities, which a temperature may soften.
+    """
+
+    has_probabilities: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
@@ -45,6 +53,28 @@ class Loss(ABC):
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Turn outputs (..., n_classes) into estimated costs of the same shape."""
         return outputs
+
+    def soften(self, outputs: Tensor, temperature: float) -> Tensor:
+        """Outputs of class probabilities that are less certain.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_outputs)
+            Outputs of the network.
+        temperature : float
+            What logits are divided by.
+
+        Returns
+        -------
+        Tensor of the shape of `outputs`
+            What `estimate` takes in their place.
+
+        Raises
+        ------
+        NotImplementedError
+            If the loss has no probabilities.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no class probabilities to soften.")
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Start a head at the mean cost vector, the best guess before anything is learnt."""
