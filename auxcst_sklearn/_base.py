@@ -187,6 +187,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                 )
             return self._fit(X, y, cost, sample_weight, named, resume, partial=True)
 
+    @thread_limit()
     def _fit(
         self,
         X: ArrayLike,
@@ -204,16 +205,15 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             "schedule": "constant" if partial else self.schedule,
         }
         with (
-            thread_limit(self.net_.module_, self.net_.batch_size),
+            self.net_.thread_limit(),
             # A new net goes with its failed fit; only an earlier one has a state worth copying.
             self.net_.unchanged_on_error() if resume else nullcontext(),
         ):
             if task.second is not None:
                 task.second.net.fit_task(task.second.task, **plan)
             self.net_.fit_task(task, **plan)
-        return self._finish(task)
+            return self._finish(task)
 
-    @thread_limit()
     def _begin(
         self,
         X: ArrayLike,
@@ -245,7 +245,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             split = self._split(data.label, self.validation_fraction)
         task = Task(rows, split, scale, statistics)
         if not resume:
-            with thread_limit(self.net_.module_, self.net_.batch_size):
+            with self.net_.thread_limit():
                 self._pretrain(task.train)
         self.net_.seed(self._draw_seed())
         if not (resume or partial or split) and self._calibrates():

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
+from functools import cached_property
 from operator import mul
 from typing import Any
 
@@ -20,10 +21,11 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, LRScheduler, PrintLog
 from skorch.helper import predefined_split
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from ._batches import Batches, Rows, Task, densify, epoch_means
 from ._schedule import one_cycle
-from ._threads import thread_limit
+from ._threads import multiplications_per_row, thread_limit
 from .losses import Target
 from .modules import SeededModule
 
@@ -91,6 +93,15 @@ class CostNet(NeuralNet):
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
     _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]] | None = None
+
+    @cached_property
+    def multiplications_per_row(self) -> float:
+        """Multiply-adds of a forward pass of one row."""
+        return multiplications_per_row(self.module_)
+
+    def thread_limit(self) -> AbstractContextManager:
+        """Limit the threads of a training."""
+        return thread_limit(self.batch_size * self.multiplications_per_row)
 
     @property
     def predict_rows(self) -> int:
@@ -263,7 +274,7 @@ class CostNet(NeuralNet):
     ) -> list[np.ndarray]:
         """Estimated costs (n, K) in currency: of the output, or of every head."""
         size = self.predict_rows
-        with thread_limit(self.module_, min(size, X.shape[0])):
+        with thread_limit(min(size, X.shape[0]) * self.multiplications_per_row):
             batches = [
                 self._estimate_batch(X[start : start + size], every_head)
                 for start in range(0, X.shape[0], size)
@@ -279,7 +290,7 @@ class CostNet(NeuralNet):
         x = densify(X).to(self.device)
         n = len(x)
         if n < FEWEST_ROWS:
-            x = x[torch.arange(FEWEST_ROWS).clamp_(max=n - 1)]
+            x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, FEWEST_ROWS - n))
         outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
         *hidden, output = (r[:n] for r in outputs)
         estimates = [self.criterion_.aux_loss.estimate(r, self.statistics) for r in hidden]

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from ._batches import Task
 from ._mlp import CostSensitiveAuxMLP
 from ._params import OPTIMIZERS
+from ._threads import thread_limit
 from ._together import JointTraining, naming
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def _is_stackable(estimator: BaseEstimator) -> bool:
     )
 
 
+@thread_limit()
 def _fit_together(
     models: list[CostSensitiveAuxMLP],
     n_seeds: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +16,14 @@ FEWEST_MULTIPLICATIONS = 2e7
 
 
 @contextmanager
-def thread_limit(module: nn.Module | None = None, n_rows: int = 0) -> Iterator[None]:
-    """Limit to one thread what others do beside it, and a network too small for two.
+def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
+    """Limit to one thread what others do beside it, and a pass that is too small for two.
 
     The workers of joblib's threading and multiprocessing backends each see all cores, unlike
     those of loky. A forked one would also wait for ever for the threads of its parent.
     """
     before = torch.get_num_threads()
-    small = module is not None and _is_small(module, n_rows)
-    if before == 1 or not (small or _is_worker()):
+    if before == 1 or not (multiplications < FEWEST_MULTIPLICATIONS or _is_worker()):
         yield
         return
     # Not by threadpoolctl: torch's own MKL no longer heeds OpenMP once somebody has set a
@@ -35,12 +35,13 @@ def thread_limit(module: nn.Module | None = None, n_rows: int = 0) -> Iterator[N
         torch.set_num_threads(before)
 
 
+def multiplications_per_row(module: nn.Module) -> float:
+    """Multiply-adds of a forward pass; of convolutions, which use each weight often, no end."""
+    parameters = list(module.parameters())
+    if any(parameter.dim() > 2 for parameter in parameters):
+        return math.inf
+    return float(sum(parameter.numel() for parameter in parameters))
+
+
 def _is_worker() -> bool:
     return threading.current_thread() is not threading.main_thread() or current_process().daemon
-
-
-def _is_small(module: nn.Module, n_rows: int) -> bool:
-    parameters = list(module.parameters())
-    convolutions = any(parameter.dim() > 2 for parameter in parameters)  # used many times a row
-    n_parameters = sum(parameter.numel() for parameter in parameters)
-    return not convolutions and n_parameters * n_rows < FEWEST_MULTIPLICATIONS

@@ -96,7 +96,7 @@ class JointTraining:
         model, net = self.models[0], self.nets[0]
         silent = None if model.verbose else True  # None: a bar on a terminal only
         with (
-            thread_limit(net.module_, net.batch_size * len(self.nets)),
+            thread_limit(net.multiplications_per_row * net.batch_size * len(self.nets)),
             tqdm(total=model.max_epochs, unit="epoch", leave=False, disable=silent) as bar,
         ):
             best = None
@@ -110,6 +110,10 @@ class JointTraining:
                     break
             if best is not None:
                 best.restore()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Give every net its own weights."""
         unstack(self.network, [net.module_ for net in self.nets])
         for i, (model, net) in enumerate(zip(self.models, self.nets)):
             net.module_.eval()

@@ -5,7 +5,8 @@ else the machine does meets all of them. A ratio is taken within each turn; medi
 are over the turns. On a machine that is not quiet only the ratios of CPU time count.
 
 The loop by hand ("raw", `_raw_loop.py`) trains the same network on the same batches with the same
-fused optimizer. "ours" has all defaults but sizes. Methods named "-plain" have no auxiliary heads;
+fused optimizer. "ours" has all defaults but sizes, and learns no temperature; "-calibrated" learns
+it, by another network on four fifths of the rows. Methods named "-plain" have no auxiliary heads;
 those named by a loss ("one-sided", "ce" for cross-entropy) neither dropout nor a schedule. Peers
 are compared with "raw-ce-plain", which is their network. Data are drawn at random: speed does not
 depend on what they mean.
@@ -44,6 +45,7 @@ from _speed_worker import Worker  # noqa: E402
 
 PAIRS = ("ours", "raw", "ours-one-sided", "raw-one-sided", "ours-ce-plain", "raw-ce-plain")
 PLAIN = ("ours-plain", "raw-plain", "ours-one-sided-plain", "raw-one-sided-plain")
+CALIBRATED = ("ours-calibrated", "raw-calibrated")
 SMALL = {"rows": 2000, "shape": (20,), "width": 32}
 MEDIUM = {"rows": 20_000, "shape": (100,), "width": 256}
 ONE_AND_MANY = (1, 20_000)
@@ -53,7 +55,7 @@ CASES = {
         **SMALL,
         n_classes=10,
         epochs=30,
-        methods=(*PAIRS, *PLAIN, "skorch", "mlp", "boosting", "allpairs-logistic"),
+        methods=(*PAIRS, *PLAIN, *CALIBRATED, "skorch", "mlp", "boosting", "allpairs-logistic"),
         predict_rows=ONE_AND_MANY,
         all_threads=True,
     ),
@@ -72,7 +74,7 @@ CASES = {
         **MEDIUM,
         n_classes=10,
         epochs=2,
-        methods=(*PAIRS, *PLAIN, "skorch", "mlp", "allpairs-logistic"),
+        methods=(*PAIRS, *PLAIN, *CALIBRATED, "skorch", "mlp", "allpairs-logistic"),
         predict_rows=ONE_AND_MANY,
         all_threads=True,
     ),

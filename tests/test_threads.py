@@ -8,12 +8,16 @@ import pytest
 import torch
 from joblib import parallel_config
 from sklearn.datasets import make_classification
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from skorch.callbacks import Callback
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._threads import FEWEST_MULTIPLICATIONS, thread_limit
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
+from auxcst_sklearn._threads import (
+    FEWEST_MULTIPLICATIONS,
+    multiplications_per_row,
+    thread_limit,
+)
 
 SMALL = nn.Linear(10, 10)
 LARGE = nn.Linear(1000, 1000)
@@ -40,7 +44,7 @@ def two_threads():
 
 
 def limited(module, n_rows):
-    with thread_limit(module, n_rows):
+    with thread_limit(n_rows * multiplications_per_row(module)):
         return torch.get_num_threads()
 
 
@@ -55,7 +59,7 @@ def test_small_networks_get_one_thread():
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="torch is built without MKL")
 def test_the_limit_holds_for_mkl():
-    with thread_limit(SMALL, 100):
+    with thread_limit(100 * multiplications_per_row(SMALL)):
         assert re.search(r"mkl_get_max_threads\(\) : 1\b", torch.__config__.parallel_info())
     assert re.search(r"mkl_get_max_threads\(\) : 2\b", torch.__config__.parallel_info())
 
@@ -84,8 +88,18 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
         search.fit(X, y)
 
     threads = [int(path.read_text()) for path in tmp_path.iterdir()]
-    assert len(threads) == 4
+    assert len(threads) == 8  # two networks in each fit
     assert set(threads) == {1}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_networks_trained_together_in_a_forked_worker():
+    X, y = make_classification(100, 20, random_state=0)
+    network = CostSensitiveAuxMLPCV((0, 0.5), 3, 1000, cv=2, max_epochs=1, random_state=0)
+    with parallel_config("multiprocessing", n_jobs=2):
+        found = cross_val_score(network, X, y, cv=2)
+
+    np.testing.assert_array_equal(found, cross_val_score(network, X, y, cv=2))
 
 
 @pytest.mark.usefixtures("two_threads")
