@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -27,7 +27,7 @@ from ._params import (
 )
 from ._prediction import CostPredictionMixin
 from ._scaling import CostStatistics
-from ._temperature import learn_temperature
+from ._temperature import FEWEST_ROWS, learn_temperature
 from ._threads import thread_limit
 from ._training_set import TrainingSet, find_classes, resolve_costs
 from .losses import LayerWiseLoss, Loss, get_loss
@@ -210,6 +210,8 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.net_.unchanged_on_error() if resume else nullcontext(),
         ):
             if task.second is not None:
+                if self.verbose:
+                    print("A network that does not see all rows, for the temperature:")
                 task.second.net.fit_task(task.second.task, **plan)
             self.net_.fit_task(task, **plan)
             return self._finish(task)
@@ -248,20 +250,21 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             with self.net_.thread_limit():
                 self._pretrain(task.train)
         self.net_.seed(self._draw_seed())
-        if not (resume or partial or split) and self._calibrates():
+        if not (resume or partial or split) and self._calibrates(len(data.label)):
             task.second = self._make_second(data, rows, task)
         return task
 
-    def _calibrates(self) -> bool:
-        """Whether a temperature is to be learnt."""
-        return self.calibration_fraction > 0 and self.net_.criterion_.loss.has_probabilities
+    def _calibrates(self, n_rows: int) -> bool:
+        """Whether a temperature is to be learnt; of so few rows none is."""
+        loss = self.net_.criterion_.loss
+        return self.calibration_fraction > 0 and loss.has_probabilities and n_rows >= FEWEST_ROWS
 
     def _make_second(self, data: TrainingSet, rows: Rows, task: Task) -> Second:
         """Build a network that never sees some of the rows, which then tell its temperature."""
         train, held_out = self._split(data.label, self.calibration_fraction)
         net = self._make_net(data, task.statistics, len(train))
-        if net.callbacks:  # what they learn of one training is not for the other
-            net.callbacks = clone(net.callbacks, safe=False)
+        if net.callbacks:  # what they hear of one training is not for the other
+            net.callbacks = deepcopy(net.callbacks)
             net.initialize_callbacks()
         net.seed(self._draw_seed())
         part = Task(rows.part(train), None, task.scale, task.statistics)
@@ -271,7 +274,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         """Tell what came of the training."""
         if task.second is not None:
             self.net_.temperature = learn_temperature(task.second.net, task.second.held_out)
-        elif task.valid is not None and self._calibrates():
+        elif task.valid is not None and self._calibrates(len(task.train) + len(task.valid)):
             self.net_.temperature = learn_temperature(self.net_, task.valid)
         self.temperature_ = self.net_.temperature
         self.hidden_layers_ = list(self.net_.module_.layers[:-1])

@@ -100,9 +100,9 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         Share of the training set that a second network of the same kind does not see. Its errors
         on these rows tell how much less certain the class probabilities have to be (a
         temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
-        twice as long. 0 leaves them as they are. With early stopping
-        the rows that are held out for it serve instead, at no price. Losses without class
-        probabilities have no temperature.
+        twice as long. 0 leaves them as they are. With early stopping the rows that are held out
+        for it serve instead, at no price. Losses without class probabilities, and fewer than ten
+        rows, have no temperature.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
@@ -122,6 +122,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         Whether to print a line per epoch, and on a terminal a bar with the time left.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+        Copies are called in the training of the network that tells the temperature.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
 

@@ -19,6 +19,9 @@ N_TRIED = 24
 # So many rows of the mean squared error speak for a temperature of 1.
 PRIOR_ROWS = 10
 
+# A training set of fewer rows says nothing against it.
+FEWEST_ROWS = 10
+
 
 @torch.no_grad()
 def learn_temperature(net: CostNet, rows: Rows) -> float:

@@ -123,7 +123,7 @@ def test_unchanged_on_error():
 
 def split_of(estimator, label):
     estimator._random_state = np.random.RandomState(0)
-    return estimator._split(np.asarray(label))
+    return estimator._split(np.asarray(label), estimator.validation_fraction)
 
 
 def test_split_is_stratified():

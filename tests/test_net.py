@@ -138,9 +138,13 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
         def on_batch_end(self, net, training, **kwargs):
             rates.append(net.optimizer_.param_groups[0]["lr"])
 
-    estimator = small(learning_rate=0.02, max_epochs=4, batch_size=20, callbacks=[Keep()]).fit(
-        *data
-    )
+    estimator = small(
+        learning_rate=0.02,
+        max_epochs=4,
+        batch_size=20,
+        calibration_fraction=0,
+        callbacks=[Keep()],
+    ).fit(*data)
 
     assert rates == pytest.approx([0.02 * share for share in one_cycle(40)])
     assert np.argmax(rates) == 3
@@ -209,11 +213,19 @@ def test_after_training_the_net_holds_no_data(data):
 
 
 def test_verbose_prints_a_line_per_epoch(data, capsys):
-    small(verbose=1).fit(*data)
+    small(verbose=1, calibration_fraction=0).fit(*data)
 
     lines = capsys.readouterr().out.splitlines()
     assert "train_loss_hidden1" in lines[0]
     assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
+
+
+def test_verbose_names_the_network_that_tells_the_temperature(data, capsys):
+    small(verbose=1).fit(*data)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "A network that does not see all rows, for the temperature:"
+    assert [line.split()[0] for line in lines].count("1") == 2
 
 
 def test_silent_by_default(data, capsys):
