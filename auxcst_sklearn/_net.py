@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ._batches import Batches, Rows, Task, densify, epoch_means
-from ._schedule import one_cycle
+from ._schedule import one_cycle, set_rate
 from ._threads import multiplications_per_row, thread_limit
 from .losses import Target
 from .modules import SeededModule
@@ -147,7 +147,7 @@ class CostNet(NeuralNet):
         finally:
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
-                self._set_rate(1.0)
+                set_rate(self.optimizer_, 1.0)
             self._trained, self._objective, self._rates = (), None, None
             self._set_training(False)
         self.check_outputs(train)
@@ -222,15 +222,11 @@ class CostNet(NeuralNet):
             cost, weight = means[len(layers) :]
             self.history.record("valid_cost", self.scale.to_currency(cost / weight))
 
-    def _set_rate(self, share: float) -> None:
-        for group in self.optimizer_.param_groups:
-            group["lr"] = group["initial_lr"] * share
-
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
         """One step of the optimizer."""
         x, target = batch
         if self._rates is not None:
-            self._set_rate(next(self._rates))
+            set_rate(self.optimizer_, next(self._rates))
         for parameter in self._trained:  # what zero_grad does, without its bookkeeping
             parameter.grad = None
         loss, losses, output = self._objective(x, target)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import cos, pi
 
+from torch.optim import Optimizer
+
 WARM_UP = 0.1
 FIRST = 1 / 25
 LAST = FIRST / 1e4
@@ -22,6 +24,12 @@ def one_cycle(n_steps: int) -> Iterator[float]:
             yield _between(FIRST, 1.0, step / peak if peak > 0 else 1.0)
         else:
             yield _between(1.0, LAST, (step - peak) / (end - peak))
+
+
+def set_rate(optimizer: Optimizer, share: float) -> None:
+    """Set the rate of the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["initial_lr"] * share
 
 
 def _between(start: float, end: float, share: float) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ._base import BaseCostSensitiveNet
 from ._batches import Rows, Task, epoch_means
-from ._schedule import one_cycle
+from ._schedule import one_cycle, set_rate
 from ._threads import thread_limit
 from .losses import Loss, Target
 from .modules import AuxNetwork, stack, unstack
@@ -157,9 +157,7 @@ class JointTraining:
         means, sizes = [], []
         for batches in self._batches("train"):
             if rates is not None:
-                share = next(rates)
-                for group in self.optimizer.param_groups:
-                    group["lr"] = group["initial_lr"] * share
+                set_rate(self.optimizer, next(rates))
             for parameter in self.parameters:
                 parameter.grad = None
             x, target = _join(batches)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
@@ -174,9 +172,7 @@ def print_targets(targets: list[dict[str, Any]]) -> None:
 
 def describe_machine() -> dict[str, Any]:
     """Provenance, with the processor's name and what else it was doing."""
-    described = provenance()
-    with suppress(PackageNotFoundError):
-        described["versions"]["costsensitive"] = version("costsensitive")
+    described = provenance("costsensitive")
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         fields = (line.partition(":") for line in cpuinfo.read_text().splitlines())

@@ -25,9 +25,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +93,6 @@ def save(content: dict[str, Any], out: Path) -> None:
     (out / "cost.rst").write_text(render(results, content["left_out"]))
 
 
-def about_this_run() -> dict[str, Any]:
-    about = provenance()
-    with suppress(PackageNotFoundError):
-        about["versions"]["costsensitive"] = version("costsensitive")
-    return about
-
-
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
@@ -134,7 +125,7 @@ def main() -> None:
             data_home=options.data_home,
             n_jobs=options.n_jobs,
         )
-        content = about_this_run() | {
+        content = provenance("costsensitive") | {
             "settings": [setting.name for setting in settings],
             "methods": methods,
             "left_out": list(left_out(settings, methods)),

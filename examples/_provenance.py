@@ -6,18 +6,23 @@ import os
 import platform
 import shlex
 import sys
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 PACKAGES = ("auxcst_sklearn", "torch", "skorch", "scikit-learn", "numpy", "scipy")
 
 
-def provenance() -> dict[str, Any]:
-    """Command, versions and kind of machine."""
+def provenance(*optional: str) -> dict[str, Any]:
+    """Command, versions and kind of machine; `optional` packages are named if installed."""
     command = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    versions = {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}}
+    for package in optional:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     return {
         "command": "python " + " ".join(map(shlex.quote, command)),
-        "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
+        "versions": versions,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
     }
