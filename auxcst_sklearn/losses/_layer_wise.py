@@ -48,7 +48,10 @@ class LayerWiseLoss(nn.Module):
             Mean loss of each head, detached from the graph.
         """
         cost, label, weight = target
-        if len(outputs) == 1:  # nothing to stack or to weigh: each would cost a little time
+        if len(outputs) == 1 and weight is None:  # nothing to stack or to weigh, which takes time
+            total = self.loss.mean(outputs[0], cost, label)
+            return total, total.detach().view(-1)
+        if len(outputs) == 1:
             losses = self.loss(outputs[0], cost, label)
         elif self.loss == self.aux_loss:
             losses = self.loss(torch.stack(tuple(outputs)), cost, label)

@@ -50,6 +50,25 @@ class Loss(ABC):
             Losses, not yet averaged.
         """
 
+    def mean(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
+        """Mean loss of one head, for losses that compute it faster than example by example.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (n_samples, n_classes)
+            Outputs of the head.
+        cost : Tensor of shape (n_samples, n_classes)
+            Cost vectors.
+        label : Tensor of shape (n_samples,), integer
+            Index of the true class.
+
+        Returns
+        -------
+        Tensor of shape ()
+            Mean of the losses.
+        """
+        return self(outputs, cost, label).mean()
+
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Turn outputs (..., n_classes) into estimated costs of the same shape."""
         return outputs
