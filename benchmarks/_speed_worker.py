@@ -69,7 +69,8 @@ class Worker:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # which the new process inherits
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other, name, case), daemon=True)
+        # Not a daemon: our estimators would take it for a worker of a pool, and use one thread.
+        self.process = context.Process(target=serve, args=(other, name, case))
         self.process.start()
         other.close()
 
