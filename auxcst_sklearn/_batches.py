@@ -113,6 +113,11 @@ def epoch_means(means: Sequence[Tensor], sizes: Sequence[int]) -> np.ndarray:
     return np.average(torch.stack(list(means)).cpu().double().numpy(), axis=0, weights=sizes)
 
 
+def join_targets(targets: Sequence[Target]) -> Target:
+    """One target of several batches, one below the other."""
+    return Target(*(None if field[0] is None else torch.cat(field) for field in zip(*targets)))
+
+
 class Task:
     """What a network is trained on: rows, some of them perhaps held out, and their costs' unit."""
 

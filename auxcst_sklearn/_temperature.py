@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy.optimize import brute
 
-from ._batches import Rows
+from ._batches import Rows, join_targets
 
 if TYPE_CHECKING:
     from ._net import CostNet
@@ -31,11 +31,9 @@ def learn_temperature(net: CostNet, rows: Rows) -> float:
     likelihood: it spends the temperature on classes whose confusion costs nothing. And never
     below 1: some rare and dear mistake that the rows happen to lack would seem impossible.
     """
-    batches = [(net.module_(x), target) for x, target in net.get_iterator(rows)]
-    output = torch.cat([output for output, _ in batches]).float()
-    cost, _, weight = (
-        None if field[0] is None else torch.cat(field) for field in zip(*(t for _, t in batches))
-    )
+    outputs, targets = zip(*((net.module_(x), target) for x, target in net.get_iterator(rows)))
+    output = torch.cat(outputs).float()
+    cost, _, weight = join_targets(targets)
     weight = torch.ones_like(cost[:, 0]) if weight is None else weight
     prior = PRIOR_ROWS * (weight @ _squares(cost)) / len(cost)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ._base import BaseCostSensitiveNet
-from ._batches import Rows, Task, epoch_means
+from ._batches import Rows, Task, epoch_means, join_targets
 from ._schedule import one_cycle, set_rate
 from ._threads import thread_limit
 from .losses import Loss, Target
@@ -210,5 +210,4 @@ class JointTraining:
 def _join(batches: Sequence[tuple[Tensor, Target]]) -> tuple[Tensor, Target]:
     """Inputs (n_seeds, n_samples, ...), and the targets of the seeds one below the other."""
     xs, targets = zip(*batches)
-    joined = (None if field[0] is None else torch.cat(field) for field in zip(*targets))
-    return torch.stack(xs), Target(*joined)
+    return torch.stack(xs), join_targets(targets)
