@@ -167,5 +167,7 @@ def predict(
     network.eval()
     outputs = network(X)
     if loss == "cross_entropy":
-        outputs = (outputs / temperature).softmax(dim=1) @ cost_matrix
+        if temperature != 1:
+            outputs = outputs / temperature
+        outputs = outputs.softmax(dim=1) @ cost_matrix
     return outputs.argmin(dim=1)
