@@ -208,6 +208,20 @@ def test_cross_entropy_estimates_are_expected_costs(smoothing):
     np.testing.assert_allclose(estimate.numpy(), p @ class_mean, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_classes", [2, 15, 16, 40])
+def test_probabilities_are_those_of_an_independent_computation(n_classes):
+    rng = np.random.default_rng(0)
+    outputs = rng.normal(0, 20, (9, n_classes)) + 1e4
+    p = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    inverted = np.maximum(p - 0.1 / n_classes, 0)
+    inverted /= inverted.sum(axis=1, keepdims=True)
+
+    for smoothing, expected in ((0.0, p), (0.1, inverted)):
+        found = CrossEntropy(smoothing).probabilities(torch.from_numpy(outputs))
+        np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+
+
 def test_start_biases():
     stats, cost, label = statistics()
 

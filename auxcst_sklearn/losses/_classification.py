@@ -12,8 +12,8 @@ from torch.nn import functional as F  # noqa: N812
 from .._scaling import CostStatistics
 from ._loss import Loss
 
-# Up to which torch's cross-entropy is faster over columns than over rows of as many numbers.
-FEW_CLASSES = 32
+# Rows of fewer numbers than a vector register holds are what torch's softmax is slow at.
+FEW_CLASSES = 16
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,28 @@ class CrossEntropy(Loss):
         if outputs.dim() == 2:
             return loss(outputs, label)
         shape = outputs.shape[:-1]
-        if outputs.dim() == 3 and outputs.shape[-1] <= FEW_CLASSES:
+        if outputs.dim() == 3 and outputs.shape[-1] < FEW_CLASSES:
             return loss(outputs.mT, label.expand(shape))
         return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
 
-    def mean(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
-        """Mean loss of one head, in one operation."""
+    def mean(
+        self, outputs: Tensor, cost: Tensor, label: Tensor, weight: Tensor | None = None
+    ) -> Tensor:
+        """Mean loss of each head, a product of its log-probabilities and the smoothed labels."""
         if type(self).__call__ is not CrossEntropy.__call__:  # a loss of the user's own
-            return super().mean(outputs, cost, label)
-        return F.cross_entropy(outputs, label, label_smoothing=self.smoothing)
+            return super().mean(outputs, cost, label, weight)
+        if outputs.dim() == 2 and weight is None and self.smoothing == 0:
+            return F.cross_entropy(outputs, label)
+        n, n_classes = outputs.shape[-2:]
+        share = outputs.new_full((n_classes, n), self.smoothing / n_classes / n)
+        share.scatter_(0, label.unsqueeze(0), (1 - self.smoothing + self.smoothing / n_classes) / n)
+        if weight is not None:
+            share *= weight
+        if n_classes < FEW_CLASSES:
+            log_p = F.log_softmax(outputs.mT, dim=-2)
+        else:
+            log_p, share = F.log_softmax(outputs, dim=-1), share.t()
+        return -(log_p.flatten(-2) @ share.flatten())
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
@@ -73,7 +86,11 @@ class CrossEntropy(Loss):
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels taken out again."""
-        p = F.softmax(outputs, dim=-1)  # over columns it is quicker, but rounds by their position
+        if outputs.shape[-1] < FEW_CLASSES:  # not over columns, which rounds by their position
+            p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp()
+            p = p / p.sum(dim=-1, keepdim=True)
+        else:
+            p = F.softmax(outputs, dim=-1)
         if self.smoothing > 0:
             p = F.relu(p - self.smoothing / p.shape[-1])
             p = p / p.sum(dim=-1, keepdim=True)

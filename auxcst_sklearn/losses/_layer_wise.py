@@ -47,19 +47,12 @@ class LayerWiseLoss(nn.Module):
         losses : Tensor of shape (n_heads + 1,)
             Mean loss of each head, detached from the graph.
         """
-        cost, label, weight = target
-        if len(outputs) == 1 and weight is None:  # nothing to stack or to weigh, which takes time
-            total = self.loss.mean(outputs[0], cost, label)
+        if len(outputs) == 1:  # nothing to stack or to weigh, which takes time
+            total = self.loss.mean(outputs[0], *target)
             return total, total.detach().view(-1)
-        if len(outputs) == 1:
-            losses = self.loss(outputs[0], cost, label)
-        elif self.loss == self.aux_loss:
-            losses = self.loss(torch.stack(tuple(outputs)), cost, label)
+        if self.loss == self.aux_loss:
+            means = self.loss.mean(torch.stack(tuple(outputs)), *target)
         else:
-            hidden = self.aux_loss(torch.stack(tuple(outputs[:-1])), cost, label)
-            losses = torch.cat([hidden, self.loss(outputs[-1], cost, label).unsqueeze(0)])
-        if weight is not None:
-            losses = losses * weight
-        means = losses.mean(dim=-1)
-        total = means if len(outputs) == 1 else means @ self.head_weights
-        return total, means.detach().view(-1)
+            hidden = self.aux_loss.mean(torch.stack(tuple(outputs[:-1])), *target)
+            means = torch.cat([hidden, self.loss.mean(outputs[-1], *target).view(1)])
+        return means @ self.head_weights, means.detach()

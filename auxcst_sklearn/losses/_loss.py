@@ -50,24 +50,29 @@ class Loss(ABC):
             Losses, not yet averaged.
         """
 
-    def mean(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
-        """Mean loss of one head, for losses that compute it faster than example by example.
+    def mean(
+        self, outputs: Tensor, cost: Tensor, label: Tensor, weight: Tensor | None = None
+    ) -> Tensor:
+        """Mean loss of each head, for losses that compute it faster than example by example.
 
         Parameters
         ----------
-        outputs : Tensor of shape (n_samples, n_classes)
-            Outputs of the head.
+        outputs : Tensor of shape (..., n_samples, n_classes)
+            Outputs of one head, or of several heads stacked in front.
         cost : Tensor of shape (n_samples, n_classes)
             Cost vectors.
         label : Tensor of shape (n_samples,), integer
             Index of the true class.
+        weight : Tensor of shape (n_samples,), default=None
+            Weights of the examples, with a mean of 1 over the training set.
 
         Returns
         -------
-        Tensor of shape ()
-            Mean of the losses.
+        Tensor of shape (...)
+            Means of the losses times the weights.
         """
-        return self(outputs, cost, label).mean()
+        losses = self(outputs, cost, label)
+        return (losses if weight is None else losses * weight).mean(dim=-1)
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Turn outputs (..., n_classes) into estimated costs of the same shape."""

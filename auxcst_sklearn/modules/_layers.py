@@ -43,8 +43,9 @@ def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -
     words = torch.empty(-(-n // 8), dtype=torch.int64, device=like.device)
     words.random_(-(2**63), None, generator=generator)
     drop = min(max(round(256 * p), 1), 255)
-    keep = words.view(torch.uint8)[:n].view(*shape) >= drop
-    return keep.to(like.dtype).mul_(256 / (256 - drop))
+    # 1 from `drop` on, else 0. To compare them, and to convert bools, takes torch 4 times as long.
+    keep = words.view(torch.uint8)[:n].clamp_(drop - 1, drop).sub_(drop - 1)
+    return keep.view(*shape).to(like.dtype).mul_(256 / (256 - drop))
 
 
 class SeededDropout(SeededModule):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from auxcst_sklearn.modules import ACTIVATIONS, AuxMLP, SeededDropout
+from auxcst_sklearn.modules._layers import draw_dropout
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -24,6 +25,19 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     assert (y == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
     assert y[y > 0].unique().tolist() == pytest.approx([1 / 0.75])
     assert torch.equal(dropout.eval()(x), x)
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.3, 0.5, 1 - 1e-9])
+def test_dropout_is_decided_by_a_byte_for_each_input(p):
+    x = torch.ones(7, 9)
+    words = torch.empty(8, dtype=torch.int64)
+    words.random_(-(2**63), None, generator=torch.Generator().manual_seed(4))
+    drop = min(max(round(256 * p), 1), 255)
+    keep = words.numpy().view("uint8")[:63].reshape(7, 9) >= drop
+
+    drawn = draw_dropout(x.shape, p, x, torch.Generator().manual_seed(4))
+
+    assert drawn.tolist() == (keep * (256 / (256 - drop))).astype("float32").tolist()
 
 
 def test_dropout_draws_from_its_own_generator():
