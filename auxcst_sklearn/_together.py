@@ -201,6 +201,8 @@ class JointTraining:
     def _mean_losses(self, loss: Loss, outputs: list[Tensor], target: Target) -> Tensor:
         cost, label, weight = target
         r = torch.stack(outputs)  # seeds take turns, so that targets of all repeat themselves
+        if len(self.tasks) == 1:
+            return loss.mean(r.flatten(0, 1), *target).view(r.shape[:2])
         losses = loss(r.view(-1, len(label), r.shape[-1]), cost, label)
         if weight is not None:
             losses = losses * weight
