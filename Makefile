@@ -1,4 +1,4 @@
-# Every target makes its own virtual environment in .venv first.
+# Every target makes a virtual environment first, in .venv, unless it is there.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -60,4 +60,4 @@ docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build *.egg-info
+	rm -rf $(VENV) $(VENV)-oldest build dist docs/_build *.egg-info

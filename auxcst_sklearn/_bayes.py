@@ -23,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ._cost_checks import label_index
+from ._prediction import decision_values
 from ._training_set import find_classes, resolve_costs
 from .metrics import mean_cost
 
@@ -286,8 +287,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             For two classes one column: the expected cost of ``classes_[0]`` minus that of
             ``classes_[1]``, positive where the second is predicted.
         """
-        cost = self.predict_cost(X)
-        return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
+        return decision_values(self.predict_cost(X))
 
     def score(
         self,

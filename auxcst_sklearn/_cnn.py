@@ -102,7 +102,8 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
         temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
         twice as long. 0 leaves them as they are. With early stopping the rows that are held out
         for it serve instead, at no price. Losses without class probabilities, and fewer than ten
-        rows, have no temperature.
+        rows, have no temperature. A training that goes on (`warm_start`) keeps the temperature of
+        the first, and one by `partial_fit` alone has none.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.

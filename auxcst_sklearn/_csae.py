@@ -58,9 +58,10 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     pretrain_learning_rate : float, default=1e-2
         Step size of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
         are those of the training.
-    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy"} or Loss, \
-            default="one_sided"
-        What the output learns after pretraining; see :mod:`auxcst_sklearn.losses`.
+    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy", \
+            "bayes_risk"} or Loss, default="one_sided"
+        What the output learns after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk"
+        takes the class means of per-sample costs.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron in training; pretraining drops none.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None

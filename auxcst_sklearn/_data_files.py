@@ -26,7 +26,7 @@ Raw = tuple[NDArray[np.uint8], NDArray[np.int64], int]
 
 
 @contextmanager
-def naming(path: Path | str) -> Iterator[None]:
+def naming_file(path: Path | str) -> Iterator[None]:
     """Name the file in any error of its content: decoders raise a dozen types, none names it."""
     try:
         yield
@@ -48,14 +48,14 @@ def opened_archive(
 ) -> Iterator[tuple[list[PurePosixPath], Callable[[PurePosixPath], bytes]]]:
     """Yield the names of the files in a tar archive of any compression, and what reads one."""
     with ExitStack() as stack:
-        with naming(path):
+        with naming_file(path):
             tar = stack.enter_context(tarfile.open(path))
             members = tar.getmembers()
             _check_end(path, tar, members)
         files = {PurePosixPath(member.name): member for member in members if member.isfile()}
 
         def read(name: PurePosixPath) -> bytes:
-            with naming(path):
+            with naming_file(path):
                 return tar.extractfile(files[name]).read()
 
         yield list(files), read
@@ -95,7 +95,7 @@ def read_mnist(home: Path, parts: Parts) -> Raw | None:
     for part, image_path, label_path in zip(parts, paths[::2], paths[1::2]):
         images = _read_idx(image_path, 3)[:, np.newaxis]
         labels = _read_idx(label_path, 1)[:, np.newaxis]
-        with naming(label_path):
+        with naming_file(label_path):
             _check_labels(labels, len(images), n_classes=10)
         batches[part] = [(images, labels)]
     return _join(batches)
@@ -110,7 +110,7 @@ def _find_idx(home: Path, stem: str, ndim: int) -> Path | None:
 
 def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     """Read an IDX file of unsigned bytes: magic number, big-endian shape, values."""
-    with naming(path), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
+    with naming_file(path), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
         magic, expected = stream.read(4), bytes([0, 0, 8, ndim])
         if magic != expected:
             raise ValueError(f"it starts with {magic.hex()}, an IDX file with {expected.hex()}")
@@ -150,7 +150,7 @@ def read_cifar(
         for place in (home, home / version.folder, *archives(home, version.archive)):
             batches = {}
             for name, content in _contents(place, wanted):
-                with naming(place / name):
+                with naming_file(place / name):
                     labels, pixels = version.parse(content, _LABEL_NAMES[n_classes])
                     _check_labels(labels, len(pixels), n_classes, superclass)
                     batches[name] = pixels.reshape(-1, *_PIXELS), labels

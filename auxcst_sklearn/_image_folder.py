@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import validate_params
 
-from auxcst_sklearn._data_files import naming, opened_archive
+from ._data_files import naming_file, opened_archive
 
 _SUFFIXES = frozenset([".jpg", ".jpeg", ".png"])
 
@@ -182,7 +182,7 @@ def _decode(
 ) -> NDArray[np.uint8]:
     """Decode an image to RGB, channels first."""
     Image = _pillow()
-    with naming(name), Image.open(file) as image:
+    with naming_file(name), Image.open(file) as image:
         image.load()
     if image.mode.startswith(("I", "F")):  # Pillow would clip what is brighter than 255
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")

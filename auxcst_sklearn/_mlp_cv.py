@@ -302,7 +302,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         weight = np.ones(len(data.label)) if data.weight is None else data.weight
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:
-            raise ValueError("sample_weight is zero for all rows that a fold leaves out.")
+            raise ValueError(
+                f"sample_weight is zero for all rows that fold {np.argmin(fold_weight)} of "
+                f"cv={self.cv!r} leaves out, so that nothing tells its cost. Use fewer folds, or "
+                "folds that spread the rows that count."
+            )
         costs = [
             [np.average(cost, weights=weight[test]) for cost in self._paid(data, train, test)]
             for train, test in folds

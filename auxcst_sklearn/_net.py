@@ -1,4 +1,4 @@
-"""Training in memory: the only file that imports skorch.
+"""Training in memory, by skorch.
 
 skorch's loop and callbacks, without what costs time per batch: data are tensors that a batch
 slices, and callbacks hear of batches only if they listen.

@@ -16,7 +16,7 @@ from ._batches import Task
 from ._mlp import CostSensitiveAuxMLP
 from ._params import OPTIMIZERS
 from ._threads import thread_limit
-from ._together import JointTraining, naming
+from ._together import JointTraining, naming_alpha
 
 if TYPE_CHECKING:
     from ._net import CostNet
@@ -100,7 +100,7 @@ def alpha_path(
         given = {"cost": cost, "sample_weight": sample_weight}
         given = {name: value for name, value in given.items() if value is not None}
         for model in models:
-            with naming(model.alpha):
+            with naming_alpha(model.alpha):
                 model.fit(X, y, **given)
     paths = [models[i :: len(seeds)] for i in range(len(seeds))]
     return paths[0] if random_states is None else paths
@@ -135,7 +135,7 @@ def _fit_together(
 ) -> None:
     tasks, second_nets = [], []
     for model in models:
-        with naming(model.alpha):
+        with naming_alpha(model.alpha):
             model._validate_params()
             task = model._begin(X, y, cost, sample_weight, model.classes, resume=False)
         if task.second is not None:

@@ -14,6 +14,11 @@ from sklearn.metrics import accuracy_score
 from .metrics import mean_cost
 
 
+def decision_values(cost: np.ndarray) -> np.ndarray:
+    """What scikit-learn calls decisions: minus the costs, of two classes their difference."""
+    return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
+
+
 class CostPredictionMixin(ClassifierMixin):
     """Predictions from the cost estimates of the heads; the training is elsewhere."""
 
@@ -99,8 +104,7 @@ class CostPredictionMixin(ClassifierMixin):
             For two classes one column: the estimated cost of ``classes_[0]`` minus that of
             ``classes_[1]``, positive where the second is predicted.
         """
-        cost = self.predict_cost(X)
-        return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
+        return decision_values(self.predict_cost(X))
 
     def score(
         self,

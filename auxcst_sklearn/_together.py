@@ -19,7 +19,7 @@ from .modules import AuxNetwork, stack, unstack
 
 
 @contextmanager
-def naming(alpha: object) -> Iterator[None]:
+def naming_alpha(alpha: object) -> Iterator[None]:
     """Say with which alpha a fit failed."""
     try:
         yield
@@ -117,7 +117,7 @@ class JointTraining:
         unstack(self.network, [net.module_ for net in self.nets])
         for i, (model, net) in enumerate(zip(self.models, self.nets)):
             net.module_.eval()
-            with naming(model.alpha):
+            with naming_alpha(model.alpha):
                 net.check_outputs(self._task(i).train)
 
     def _task(self, i: int) -> Task:
@@ -142,7 +142,7 @@ class JointTraining:
             history, heads = self.nets[i].history, self.heads[i]
             history.new_epoch()
             history.record("epoch", len(history))
-            with naming(self.models[i].alpha):
+            with naming_alpha(self.models[i].alpha):
                 self.nets[i].record("train", train[heads, i].tolist())
                 if valid is not None:
                     self.nets[i].record("valid", valid[[*heads, -2, -1], i].tolist())

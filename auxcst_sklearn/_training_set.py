@@ -26,7 +26,10 @@ class TrainingSet:
         if self.weight is None or (keep := self.weight > 0).all():
             return self
         if not keep.any():
-            raise ValueError("sample_weight is zero for every sample; some must be positive.")
+            raise ValueError(
+                "sample_weight is zero for every sample; some must be positive. Leave it out to "
+                "weigh all samples alike."
+            )
         cost = self.cost if self.per_class else self.cost[keep]
         return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, self.weight[keep])
 

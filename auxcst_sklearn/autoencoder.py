@@ -66,7 +66,20 @@ class CostSensitiveAutoencoder(nn.Module):
         self.corruption = corruption
 
     def corrupt(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Set each input to 0 with probability `corruption`; the others keep their size."""
+        """Set inputs to 0 at random; the others keep their size.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_inputs)
+            Inputs in [0, 1].
+        generator : torch.Generator, default=None
+            What decides; None for torch's global one.
+
+        Returns
+        -------
+        Tensor of shape (n_samples, n_inputs)
+            Inputs, each of them 0 with probability `corruption`.
+        """
         if self.corruption == 0:
             return x
         return x * torch.empty_like(x).bernoulli_(1 - self.corruption, generator=generator)
@@ -77,7 +90,22 @@ class CostSensitiveAutoencoder(nn.Module):
         return F.linear(code, self.encoder.weight.T, self.decoder_bias), self.cost_head(code)
 
     def losses(self, x: Tensor, target: Target, generator: torch.Generator | None = None) -> Tensor:
-        """Mean loss of the reconstruction of x in [0, 1], and of the costs, of shape (2,)."""
+        """Mean loss of the reconstruction, and of the costs.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_inputs)
+            Inputs in [0, 1].
+        target : Target
+            Costs, labels and weights of the examples.
+        generator : torch.Generator, default=None
+            What decides which inputs are set to 0; None for torch's global one.
+
+        Returns
+        -------
+        Tensor of shape (2,)
+            Both means.
+        """
         logits, cost = self(self.corrupt(x, generator))
         entropy = F.binary_cross_entropy_with_logits(logits, x, reduction="none").sum(dim=-1)
         losses = torch.stack([entropy, SmoothOneSided()(cost, target.cost, target.label)])
@@ -86,7 +114,18 @@ class CostSensitiveAutoencoder(nn.Module):
         return losses.mean(dim=-1)
 
     def total(self, losses: Tensor) -> Tensor:
-        """The mixture that is minimised."""
+        """The mixture that is minimised.
+
+        Parameters
+        ----------
+        losses : Tensor of shape (2,)
+            Those of `losses`.
+
+        Returns
+        -------
+        Tensor of shape ()
+            ``(1 - beta)`` times the first plus ``beta`` times the second.
+        """
         reconstruction, cost = losses
         return (1 - self.beta) * reconstruction + self.beta * cost
 
@@ -98,6 +137,13 @@ class UnitRange(nn.Module):
     ----------
     low, high : array-like of shape (n_inputs,)
         The values that become 0 and 1. Where they are equal, ``low + 1`` becomes 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.autoencoder import UnitRange
+    >>> UnitRange([0, 10], [2, 20])(torch.tensor([[1.0, 30.0]]))
+    tensor([[0.5000, 1.0000]])
     """
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
@@ -125,6 +171,14 @@ class SigmoidStack(AuxMLP):
         Neurons of each hidden layer.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.autoencoder import SigmoidStack
+    >>> network = SigmoidStack([[0.0, 0.0], [1.0, 2.0]], 3, width=[8, 8])
+    >>> network(torch.ones(5, 2)).shape
+    torch.Size([5, 3])
     """
 
     def __init__(
@@ -137,7 +191,20 @@ class SigmoidStack(AuxMLP):
         self.unit_range = UnitRange(low, high)
 
     def code(self, x: Tensor, n_layers: int) -> Tensor:
-        """Output of the first `n_layers` hidden layers; with 0 the inputs in [0, 1]."""
+        """Output of the first hidden layers.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+            Examples.
+        n_layers : int
+            Number of layers; with 0 the inputs come back, mapped to [0, 1].
+
+        Returns
+        -------
+        Tensor of shape (n_samples, n_outputs)
+            Output of the last of these layers.
+        """
         x = self.unit_range(x)
         for layer in list(self.hidden.values())[:n_layers]:
             x = layer(x)

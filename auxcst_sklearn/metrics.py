@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.validation import _check_sample_weight
 
 from ._cost_checks import check_cost, check_cost_matrix, frame_labels, label_index
 
@@ -157,9 +158,15 @@ def _sample_costs(
 def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    sample_weight = column_or_1d(sample_weight)
-    check_consistent_length(chosen, sample_weight)
-    return sample_weight
+    weights = _check_sample_weight(
+        sample_weight, chosen, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
+            "all samples alike."
+        )
+    return weights
 
 
 class _Scorer:

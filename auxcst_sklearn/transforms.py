@@ -110,10 +110,22 @@ def get_transform(
     callable or None
         The transform; None for none.
 
+    Raises
+    ------
+    ValueError
+        If there is no transform of that name.
+
     Examples
     --------
     >>> from auxcst_sklearn.transforms import get_transform
     >>> get_transform("shift")
     RandomFlipShift(flip=False, max_shift=4)
     """
-    return deepcopy(TRANSFORMS[transform] if isinstance(transform, str) else transform)
+    if not isinstance(transform, str):
+        return deepcopy(transform)
+    if transform not in TRANSFORMS:
+        raise ValueError(
+            f"No transform is called {transform!r}; expected one of "
+            f"{', '.join(map(repr, TRANSFORMS))}, or a callable."
+        )
+    return deepcopy(TRANSFORMS[transform])

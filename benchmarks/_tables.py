@@ -23,7 +23,7 @@ def render(results: Results, left_out: Sequence[tuple[str, str, Sequence[str]]])
         INTRODUCTION,
         *_section("Over all settings", _summary(results), _rank_statement(results)),
         *_section("Ratio to the reference", *_ratios(results)),
-        *_section("What auxiliary heads do", _heads(results)),
+        *(_section("What auxiliary heads do", _heads(results)) if results.heads() else ()),
         *(
             part
             for setting in results.settings

@@ -86,7 +86,8 @@ def train(network: type, task: Task, seed: int, n_epochs: int, **parameters: Any
     if network is CostSensitiveAuxCNN:
         parameters["augmentation"] = "flip_shift"
     else:
-        parameters |= {"dropout": 0.0, "standardize": False}  # as the CNN
+        as_the_cnn = {"dropout": 0.0, "standardize": False, "calibration_fraction": 0}
+        parameters |= as_the_cnn
     model = network(
         max_epochs=n_epochs,
         batch_size=batch_size,

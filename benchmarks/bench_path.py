@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
 from _speed_report import describe_machine, ratios, spread, to_json  # noqa: E402
+from _speed_worker import timed  # noqa: E402
 
 ALPHAS = [i / 10 for i in range(11)]
 LIMIT = 3.0
@@ -38,8 +37,9 @@ def draw(name: str) -> tuple[NDArray, NDArray, int]:
     if name == "digits":
         X, y = load_digits(return_X_y=True)
         return (X / 16).astype(np.float32), y, 64
-    X, y = make_classification(2000, 20, n_informative=15, n_classes=10, random_state=0)
-    return X.astype(np.float32), y, 32
+    n_features, width = (100, 256) if name == "2,000 x 100" else (20, 32)
+    X, y = make_classification(2000, n_features, n_informative=15, n_classes=10, random_state=0)
+    return X.astype(np.float32), y, width
 
 
 def variants(y: NDArray) -> dict[str, tuple[dict[str, Any], dict[str, NDArray]]]:
@@ -53,13 +53,6 @@ def variants(y: NDArray) -> dict[str, tuple[dict[str, Any], dict[str, NDArray]]]
         "early stopping": ({"cost_matrix": matrix, "early_stopping": True, "patience": 10**6}, {}),
         "costs per sample": ({}, {"cost": matrix[y] * factor}),
     }
-
-
-def timed(run: Callable[[], Any]) -> dict[str, float]:
-    """CPU and wall seconds."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
 
 
 def measure(
@@ -91,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
         **{"limit": LIMIT, "rows": []},
     }
     print(f"{'CPU time':44}{'one, s':>8}{'together / one':>24}{'one after another / one':>28}")
-    for name in ("2,000 x 20", "digits"):
+    for name in ("2,000 x 20", "digits", "2,000 x 100"):
         X, y, width = draw(name)
         for variant, (params, data) in variants(y).items():
             estimator = CostSensitiveAuxMLP(

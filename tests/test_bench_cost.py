@@ -82,7 +82,7 @@ def test_every_method_learns_what_costs_least(name, n_classes):
         assert cost > 0.9
     else:
         assert cost < 0.1
-    assert decisions[decision].seconds >= 0
+    assert decisions[decision].seconds > 0
 
 
 def test_ours_is_fitted_with_the_costs_of_each_example():
@@ -210,7 +210,7 @@ def test_run_bills_the_test_part(fast_methods, tmp_path):
     assert row["test_cost"] == pytest.approx(np.mean(costs))
     assert row["constant_cost"] == pytest.approx(np.mean(constants))
     assert row["accuracy"] == pytest.approx(np.mean(right))
-    assert row["cpu_seconds"] >= 0
+    assert 0 < row["cpu_seconds"] < 60
 
 
 def test_changed_draws_and_parameters_are_run_anew(fast_methods, tmp_path, monkeypatch):

@@ -72,7 +72,10 @@ def test_savings_score_is_undefined_where_a_constant_costs_nothing():
         ({"cost": np.ones((2, 3))}, "cost has 2 rows, but there are 4 samples"),
         ({"cost_matrix": MATRIX, "classes": ["a", "b", "d"]}, "labels that are not among"),
         ({"cost_matrix": np.eye(2)}, "but there are 3 classes"),
-        ({"cost_matrix": MATRIX, "sample_weight": [1, 2]}, "inconsistent numbers of samples"),
+        ({"cost_matrix": MATRIX, "sample_weight": [1, 2]}, "sample_weight.shape == "),
+        ({"cost_matrix": MATRIX, "sample_weight": np.zeros(len(Y_TRUE))}, "zero"),
+        ({"cost_matrix": MATRIX, "sample_weight": np.full(len(Y_TRUE), np.nan)}, "contains NaN"),
+        ({"cost_matrix": MATRIX, "sample_weight": -np.ones(len(Y_TRUE))}, "[Nn]egative"),
     ],
 )
 def test_bad_input(arguments, message):

@@ -106,3 +106,8 @@ def test_bad_shifts():
         RandomFlipShift(max_shift=-1)
     with pytest.raises(ValueError, match="max_shift=4 can move images of 3 x 8 pixels out of sigh"):
         RandomFlipShift()(torch.zeros(1, 1, 3, 8))
+
+
+def test_get_transform_names_those_that_exist():
+    with pytest.raises(ValueError, match="No transform is called 'spin'; expected one of 'flip'"):
+        get_transform("spin")

@@ -35,6 +35,16 @@ class CrossEntropy(Loss):
     ------
     ValueError
         If `smoothing` is not in [0, 1).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import CrossEntropy
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
+    >>> CrossEntropy()(logits, None, torch.tensor([0]))
+    tensor([0.2395])
+    >>> CrossEntropy(smoothing=0.1).probabilities(logits)
+    tensor([[0.8374, 0.0813, 0.0813]])
     """
 
     has_probabilities: ClassVar[bool] = True

@@ -21,6 +21,16 @@ class LayerWiseLoss(nn.Module):
         Loss of the auxiliary heads.
     alpha : sequence of float, of length n_heads
         Weight of each auxiliary head.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import LayerWiseLoss, OneSided, Target
+    >>> objective = LayerWiseLoss(OneSided(), OneSided(), alpha=[0.5])
+    >>> target = Target(cost=torch.tensor([[0.0, 1.0]]), label=torch.tensor([0]))
+    >>> hidden, output = torch.tensor([[1.0, 1.0]]), torch.tensor([[0.2, 1.0]])
+    >>> objective([hidden, output], target)
+    (tensor(0.7000), tensor([1.0000, 0.2000]))
     """
 
     def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:

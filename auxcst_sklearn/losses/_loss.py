@@ -75,7 +75,22 @@ class Loss(ABC):
         return (losses if weight is None else losses * weight).mean(dim=-1)
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Turn outputs (..., n_classes) into estimated costs of the same shape."""
+        """Turn outputs into estimated costs; here they are.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_outputs)
+            Outputs of a head.
+        statistics : CostStatistics
+            What the training costs say of the classes: `mean`, the mean cost vector (n_classes,),
+            `class_mean`, that of each class (n_classes, n_classes), and `prior`, their shares
+            (n_classes,), as arrays.
+
+        Returns
+        -------
+        Tensor of shape (..., n_classes)
+            Estimated costs, in units of the training.
+        """
         return outputs
 
     def soften(self, outputs: Tensor, temperature: float) -> Tensor:
@@ -101,7 +116,18 @@ class Loss(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no class probabilities to soften.")
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Start a head at the mean cost vector, the best guess before anything is learnt."""
+        """Biases that a head starts with: the mean cost vector, the best guess of all.
+
+        Parameters
+        ----------
+        statistics : CostStatistics
+            What the training costs say of the classes, as in `estimate`.
+
+        Returns
+        -------
+        Tensor of shape (n_outputs,)
+            Biases.
+        """
         return torch.as_tensor(statistics.mean)
 
     def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:

@@ -53,6 +53,15 @@ class SmoothOneSided(Loss):
     """The smooth upper bound of the one-sided loss: the sum of ``ln(1 + exp(z (r - c)))``.
 
     The loss that CSDNN is pretrained with (Chung, Lin and Yang 2016).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import SmoothOneSided
+    >>> r = torch.tensor([[0.5, 0.2, 3.0]])
+    >>> c = torch.tensor([[0.0, 1.0, 2.0]])
+    >>> SmoothOneSided()(r, c, torch.tensor([0]))
+    tensor([2.4584])
     """
 
     def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
@@ -61,7 +70,17 @@ class SmoothOneSided(Loss):
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    """Squared error, the sum of ``(r - c) ** 2``: estimates are conditional mean costs."""
+    """Squared error, the sum of ``(r - c) ** 2``: estimates are conditional mean costs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import Squared
+    >>> r = torch.tensor([[0.5, 0.2, 3.0]])
+    >>> c = torch.tensor([[0.0, 1.0, 2.0]])
+    >>> Squared()(r, c, torch.tensor([0]))
+    tensor([1.8900])
+    """
 
     def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
         return (outputs - cost).square().sum(dim=-1)
@@ -85,6 +104,15 @@ class Softmin(Loss):
     ------
     ValueError
         If `tau` is not positive.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import Softmin
+    >>> r = torch.tensor([[0.5, 0.2, 3.0]])
+    >>> c = torch.tensor([[0.0, 1.0, 2.0]])
+    >>> Softmin(tau=0.5)(r, c, torch.tensor([0]))
+    tensor([1.0489])
     """
 
     tau: float = 1.0

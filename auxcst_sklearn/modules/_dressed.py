@@ -133,6 +133,16 @@ class DressedNetwork(SeededModule, AuxNetwork):
 
         A part whose parameters are all frozen runs as at prediction, in training too: its
         normalisation keeps its statistics, and its dropout drops nothing.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Paths of parts, or patterns of paths, in the module as it was given.
+
+        Raises
+        ------
+        ValueError
+            If a name matches nothing.
         """
         parts = {path: part for path, part in self.body.named_modules() if path}
         for name in names:

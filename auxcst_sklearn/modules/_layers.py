@@ -58,6 +58,15 @@ class SeededDropout(SeededModule):
     ----------
     p : float
         Probability of dropping an input, rounded to a multiple of 1/256.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import SeededDropout
+    >>> dropout = SeededDropout(0.5)
+    >>> dropout.generator = torch.Generator().manual_seed(0)
+    >>> dropout(torch.ones(4))
+    tensor([0., 2., 2., 2.])
     """
 
     def __init__(self, p: float) -> None:

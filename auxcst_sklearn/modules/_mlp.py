@@ -31,6 +31,11 @@ class AuxMLP(AuxNetwork):
     inputs : nn.Module, default=None
         What is done to the inputs first; None for nothing.
 
+    Raises
+    ------
+    ValueError
+        If there is no activation of that name, or a layer to dress does not exist.
+
     Examples
     --------
     >>> import torch
@@ -54,6 +59,15 @@ class AuxMLP(AuxNetwork):
         inputs: nn.Module | None = None,
     ) -> None:
         super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation={activation!r}; expected one of {', '.join(map(repr, ACTIVATIONS))}."
+            )
+        if not set(dressed) <= set(range(len(width))):
+            raise ValueError(
+                f"dressed={list(dressed)} must be indices of hidden layers, of which width={width} "
+                f"has {len(width)}: 0 to {len(width) - 1}."
+            )
         self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):

@@ -12,8 +12,8 @@ class AuxNetwork(nn.Module):
     """A network whose hidden layers carry auxiliary cost heads.
 
     Subclasses set `output`, the main head, and `heads`, the auxiliary ones by the name of the
-    layer they read, and yield in `stages` what each dressed layer and the last one puts out.
-    `forward` gives the estimated costs alone; the auxiliary heads cost nothing at prediction.
+    layer they read, and define `forward` and `forward_heads`. `forward` gives the estimated costs
+    alone; the auxiliary heads cost nothing at prediction.
     """
 
     output: nn.Linear

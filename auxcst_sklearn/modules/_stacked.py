@@ -119,7 +119,6 @@ class StackedMLP(AuxMLP):
 
     def __init__(self, networks: Sequence[AuxMLP], n_seeds: int) -> None:
         AuxNetwork.__init__(self)
-        self.inputs = networks[0].inputs
         self.inputs = nn.Sequential(networks[0].inputs, Spread(len(networks)))
         self.hidden = nn.ModuleDict()
         for name, block in networks[0].hidden.items():
@@ -156,6 +155,16 @@ def stack(networks: Sequence[AuxNetwork], n_seeds: int) -> AuxNetwork:
     -------
     StackedMLP or TwinNetwork of such
         A network with the seeds as first dimension of its inputs, and the networks of its outputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import AuxMLP, stack
+    >>> networks = [AuxMLP(4, 3, width=[8], dressed=[]) for _ in range(2)]
+    >>> stacked = stack(networks, n_seeds=1)
+    >>> x = torch.ones(5, 4)
+    >>> torch.allclose(stacked.forward_heads(x.unsqueeze(0))[-1][1], networks[1](x), atol=1e-6)
+    True
     """
     if isinstance(networks[0], TwinNetwork):
         parts = ("classes", "costs")
@@ -173,6 +182,19 @@ def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
         What `stack` gave.
     networks : sequence of AuxNetwork
         The same networks, in the same order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import AuxMLP, stack, unstack
+    >>> networks = [AuxMLP(4, 3, width=[8], dressed=[]) for _ in range(2)]
+    >>> stacked = stack(networks, n_seeds=1)
+    >>> with torch.no_grad():
+    ...     for parameter in stacked.parameters():
+    ...         _ = parameter.fill_(0)
+    >>> unstack(stacked, networks)
+    >>> networks[0](torch.ones(1, 4)).tolist()
+    [[0.0, 0.0, 0.0]]
     """
     for i, network in enumerate(networks):
         layers = dict(network.named_modules())

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from auxcst_sklearn.modules import AuxMLP, AuxNetwork
@@ -42,3 +43,15 @@ def test_networks_with_and_without_heads_start_alike():
 
     for name, parameter in plain.named_parameters():
         assert torch.equal(parameter, dressed.get_parameter(name))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"activation": "spin"}, "activation='spin'; expected one of 'elu'"),
+        ({"dressed": [0, 2]}, r"dressed=\[0, 2\] must be indices of hidden layers"),
+    ],
+)
+def test_what_does_not_exist_is_named(changed, message):
+    with pytest.raises(ValueError, match=message):
+        AuxMLP(4, 3, **{"width": [8, 8], "dressed": [0], **changed})
