@@ -30,7 +30,7 @@ from ._scaling import CostStatistics
 from ._temperature import FEWEST_ROWS, learn_temperature
 from ._threads import thread_limit
 from ._training_set import TrainingSet, find_classes, resolve_costs
-from .losses import LayerWiseLoss, Loss, get_loss
+from .losses import LayerWiseLoss, get_loss
 from .modules import AuxNetwork, TwinNetwork
 
 if TYPE_CHECKING:
@@ -231,13 +231,15 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self._random_state = deepcopy(self._random_state)
         else:
             self._random_state = check_random_state(self.random_state)
+            if self.random_state is None:  # a state of its own, which later calls go on with
+                self._random_state = np.random.RandomState(self._draw_seed())
         data = self._check_training_set(X, y, cost, sample_weight, classes, reset=not resume)
         self._sample_costs = cost is not None
         scale = self.net_.scale if resume else data.scale()
         data = data.in_units(scale)
         statistics = data.statistics()
         if resume:
-            statistics = self.net_.statistics + statistics
+            statistics = self.net_.statistics.updated(statistics, replace=data.per_class)
         else:
             self._learn_inputs(data.X)
             self.net_ = self._make_net(data, statistics, len(data.label))
@@ -246,6 +248,9 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         if self.early_stopping and not partial:
             split = self._split(data.label, self.validation_fraction)
         task = Task(rows, split, scale, statistics)
+        if resume:
+            cost = data.cost[data.label] if data.per_class else data.cost
+            task.loss = self.net_.criterion_.loss.resume(cost, data.label, data.weight)
         if not resume:
             with self.net_.thread_limit():
                 self._pretrain(task.train)
@@ -264,7 +269,9 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         train, held_out = self._split(data.label, self.calibration_fraction)
         net = self._make_net(data, task.statistics, len(train))
         if net.callbacks:  # what they hear of one training is not for the other
-            net.callbacks = deepcopy(net.callbacks)
+            from ._net import copied
+
+            net.callbacks = copied(net.callbacks)
             net.initialize_callbacks()
         net.seed(self._draw_seed())
         part = Task(rows.part(train), None, task.scale, task.statistics)
@@ -278,10 +285,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.net_.temperature = learn_temperature(self.net_, task.valid)
         self.temperature_ = self.net_.temperature
         self.hidden_layers_ = list(self.net_.module_.layers[:-1])
-        self.history_ = [
-            {key: value for key, value in record.items() if key != "batches"}
-            for record in self.net_.history
-        ]
+        self.history_ = self.net_.records()
         return self
 
     def _check_training_set(
@@ -299,7 +303,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
-        return TrainingSet(X, label, rows, per_class, weight).without_zero_weights()
+        return TrainingSet(X, label, rows, per_class, weight).with_positive_weights()
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
@@ -316,8 +320,14 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
         if self._may_twin and not data.per_class:
             loss = loss.specialize(data.cost, data.label, data.weight)
-        with seeded(self._draw_seed()):
-            module, alpha = self._make_network(data.X.shape[1], len(self.classes_), loss)
+        seed, n_features, n_classes = self._draw_seed(), data.X.shape[1], len(self.classes_)
+        with seeded(seed):
+            module, alpha = self._make_module(n_features, n_classes)
+        if n_cost_outputs := loss.n_cost_outputs(n_classes):
+            with seeded(seed + 1):  # it starts alike, whichever heads the first one has
+                costs, _ = self._make_module(n_features, n_cost_outputs)
+            costs.heads.clear()
+            module = TwinNetwork(module, costs)
         module.set_precision(self.precision == "bf16")
         module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
         arguments = {
@@ -336,18 +346,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         net.initialize()
         net.compile_step = self.compile
         return net
-
-    def _make_network(
-        self, n_features: int, n_classes: int, loss: Loss
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Build the network, with a second one beside it if the loss asks for it."""
-        module, alpha = self._make_module(n_features, n_classes)
-        n_cost_outputs = loss.n_cost_outputs(n_classes)
-        if n_cost_outputs == 0:
-            return module, alpha
-        costs, _ = self._make_module(n_features, n_cost_outputs)
-        costs.heads.clear()
-        return TwinNetwork(module, costs), alpha
 
     def _make_rows(self, data: TrainingSet) -> Rows:
         return Rows(

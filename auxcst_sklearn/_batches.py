@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ._scaling import CostScale, CostStatistics
-from .losses import Target
+from .losses import Loss, Target
 
 if TYPE_CHECKING:
     from ._net import CostNet
@@ -122,6 +122,7 @@ class Task:
     """What a network is trained on: rows, some of them perhaps held out, and their costs' unit."""
 
     second: Second | None = None
+    loss: Loss | None = None  # the one that a training goes on with, if it is another
 
     def __init__(
         self,

@@ -303,9 +303,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:
             raise ValueError(
-                f"sample_weight is zero for all rows that fold {np.argmin(fold_weight)} of "
-                f"cv={self.cv!r} leaves out, so that nothing tells its cost. Use fewer folds, or "
-                "folds that spread the rows that count."
+                f"sample_weight is zero for all rows that fold {np.argmin(fold_weight)} of cv "
+                "leaves out, so that nothing tells its cost. Use fewer folds, or folds that "
+                "spread the rows that count."
             )
         costs = [
             [np.average(cost, weights=weight[test]) for cost in self._paid(data, train, test)]

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
 from functools import cached_property
 from operator import mul
+from pickle import PicklingError
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ PREDICT_ROWS = 4096
 # A CPU multiplies fewer rows by other routines, which round differently. Rows are added, so that
 # one alone gets the same estimates as among others.
 FEWEST_ROWS = 4
+
+# What skorch's callbacks read of a history, beside what tells the user how a training went.
+OF_SKORCH = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
 
 _seed_lock = threading.Lock()
 
@@ -81,6 +85,15 @@ def untrained(callbacks: list) -> list:
     return copies
 
 
+def copied(callbacks: list) -> list:
+    """Copies of the callbacks; what cannot be copied is a logger or the like, and left out."""
+    copies = []
+    for callback in callbacks:
+        with suppress(TypeError, PicklingError):
+            copies.append(deepcopy(callback))
+    return copies
+
+
 class CostNet(NeuralNet):
     """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`."""
 
@@ -124,6 +137,7 @@ class CostNet(NeuralNet):
         """
         check_schedule(schedule, self.callbacks_)
         self.scale, self.statistics = task.scale, task.statistics
+        self.criterion_.loss = task.loss or self.criterion_.loss
         if self.optimizer_ is None:  # a pickled net comes without it
             self.initialize_callbacks()
             self.initialize_optimizer()
@@ -140,10 +154,11 @@ class CostNet(NeuralNet):
             epochs, None if task.valid is None else patience
         )
         try:
-            self.notify("on_train_begin", X=train, y=None)
             with suppress(_CallbackStop), torch.enable_grad():
+                self.notify("on_train_begin", X=train, y=None)
                 self.fit_loop(train, None, epochs)
-            self.notify("on_train_end", X=train, y=None)
+            with suppress(_CallbackStop):
+                self.notify("on_train_end", X=train, y=None)
         finally:
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
@@ -198,15 +213,21 @@ class CostNet(NeuralNet):
         self.notify_gradient = self._listens("on_grad_computed")
         self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
         means, sizes = [], []
+        if not notify_batch:  # one for all: checkpoints name the last batch of the history
+            self.history.new_batch()
         for batch in iterator:
             if notify_batch:
-                self.notify("on_batch_begin", batch=batch, training=training)
+                heard = batch[0], batch[1].label  # as skorch's callbacks expect a batch to be
+                self.history.new_batch()
+                self.notify("on_batch_begin", batch=heard, training=training)
             step = step_fn(batch)
             means.append(step["means"])
             sizes.append(len(batch[0]))
             if notify_batch:
                 step = {name: value.detach() for name, value in step.items()}
-                self.notify("on_batch_end", batch=batch, training=training, **step)
+                self.history.record_batch(f"{prefix}_loss", step["loss"].item())
+                self.history.record_batch(f"{prefix}_batch_size", len(batch[0]))
+                self.notify("on_batch_end", batch=heard, training=training, **step)
         self.record(prefix, epoch_means(means, sizes).tolist())
 
     def record(self, prefix: str, means: list[float]) -> None:
@@ -215,12 +236,25 @@ class CostNet(NeuralNet):
         layers = self.module_.layers
         losses = dict(zip(layers, means))
         weights = self.criterion_.head_weights.tolist()
-        self.history.record(f"{prefix}_loss", sum(map(mul, weights, means)))
+        self._record_with_best(f"{prefix}_loss", sum(map(mul, weights, means)))
         for layer, loss in losses.items():
             self.history.record(f"{prefix}_loss_{layer}", loss)
         if prefix == "valid":
             cost, weight = means[len(layers) :]
-            self.history.record("valid_cost", self.scale.to_currency(cost / weight))
+            self._record_with_best("valid_cost", self.scale.to_currency(cost / weight))
+
+    def _record_with_best(self, name: str, value: float) -> None:
+        """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""
+        earlier = [record[name] for record in self.history[:-1] if name in record]
+        self.history.record(name, value)
+        self.history.record(f"{name}_best", value < min(earlier, default=float("inf")))
+
+    def records(self) -> list[dict[str, Any]]:
+        """What the user is told of each epoch."""
+        return [
+            {key: value for key, value in record.items() if key not in OF_SKORCH}
+            for record in self.history
+        ]
 
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
         """One step of the optimizer."""
@@ -288,24 +322,26 @@ class CostNet(NeuralNet):
         if n < FEWEST_ROWS:
             x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, FEWEST_ROWS - n))
         outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
-        *hidden, output = (r[:n] for r in outputs)
+        *hidden, output = outputs
         estimates = [self.criterion_.aux_loss.estimate(r, self.statistics) for r in hidden]
         estimates.append(self.estimated_cost(output, self.temperature))
-        return [r.cpu().numpy() for r in estimates]
+        return [r[:n].cpu().numpy() for r in estimates]
 
     @contextmanager
     def unchanged_on_error(self) -> Iterator[None]:
         """Give the net its weights, optimizer state and history back when training fails."""
-        history = deepcopy(self.history)
+        n_epochs = len(self.history)
         weights = deepcopy(self.module_.state_dict())
         optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
         units = getattr(self, "scale", None), getattr(self, "statistics", None)
+        loss = self.criterion_.loss
         try:
             yield
         except BaseException:
-            self.history = history
+            del self.history[n_epochs:]
             self.module_.load_state_dict(weights)
             self.scale, self.statistics = units
+            self.criterion_.loss = loss
             if optimizer is None:
                 self.optimizer_ = None
             else:
@@ -322,6 +358,9 @@ class CostNet(NeuralNet):
             "callbacks_": [],
             "optimizer_": None,
             "generator": None,
+            "_rates": None,
+            "_objective": None,
+            "_trained": (),
         }
         return super(CostNet, slim).__getstate__()
 

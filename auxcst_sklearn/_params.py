@@ -68,15 +68,20 @@ RESERVED_NET_PARAMS = {
     "verbose",
     "warm_start",
 }
+UNHEEDED_NET_PARAMS = ("dataset__", "iterator_train__")
 
 
 def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
     """Refuse what the estimator sets, or would not heed."""
-    reserved = sorted(RESERVED_NET_PARAMS & set(net_params or {}))
+    reserved = sorted(
+        name
+        for name in net_params or {}
+        if name in RESERVED_NET_PARAMS or name.startswith(UNHEEDED_NET_PARAMS)
+    )
     if reserved:
         raise ValueError(
-            f"net_params holds {reserved}, which the estimator sets itself; use its parameters of "
-            "that name, if it has them."
+            f"net_params holds {reserved}, which the estimator sets itself or does not heed; use "
+            "its parameters of that name, if it has them."
         )
     return net_params or {}
 

@@ -85,7 +85,7 @@ def alpha_path(
     >>> [model.hidden_layers_ for model in models]
     [[], ['hidden1']]
     """
-    if np.ndim(alphas) == 0 or len(alphas) == 0:
+    if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
     states = [estimator.random_state] if random_states is None else random_states
     seeds = [_as_seed(state) for state in states]

@@ -62,8 +62,11 @@ class CostStatistics:
         divisor = np.where(weight > 0, weight, np.nan)
         return cls(weight, total / divisor[:, np.newaxis])
 
-    def __add__(self, other: CostStatistics) -> CostStatistics:
+    def updated(self, other: CostStatistics, *, replace: bool) -> CostStatistics:
+        """These and others together; or the others' costs, with the weights of both."""
         weight = self.weight + other.weight
+        if replace:
+            return CostStatistics(weight, other.rows)
         share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
         share = share[:, np.newaxis]
         mixed = (1 - share) * np.nan_to_num(self.rows) + share * np.nan_to_num(other.rows)

@@ -18,6 +18,9 @@ def one_cycle(n_steps: int) -> Iterator[float]:
     These are the rates of ``torch.optim.lr_scheduler.OneCycleLR``, whose bookkeeping takes as long
     as a small layer.
     """
+    if n_steps == 1:
+        yield 1.0
+        return
     peak, end = WARM_UP * n_steps - 1, n_steps - 1
     for step in range(n_steps):
         if step <= peak:

@@ -85,7 +85,9 @@ class JointTraining:
         self.optimizer = first.optimizer(*args, **kwargs)
         layers = self.network.layers
         self.heads = [[layers.index(name) for name in net.module_.layers] for net in self.nets]
-        self.head_weights = torch.zeros(len(layers), len(models), device=first.device)
+        self.head_weights = torch.zeros(
+            len(layers), len(models), dtype=torch.float32, device=first.device
+        )
         for i, (net, heads) in enumerate(zip(self.nets, self.heads)):
             self.head_weights[heads, i] = net.criterion_.head_weights
 
@@ -192,7 +194,7 @@ class JointTraining:
     def _losses(self, outputs: list[Tensor], target: Target) -> Tensor:
         """Mean losses (n_heads, n_networks)."""
         loss, aux_loss = self.criterion.loss, self.criterion.aux_loss
-        if loss == aux_loss:
+        if loss is aux_loss:
             return self._mean_losses(loss, outputs, target)
         hidden = self._mean_losses(aux_loss, outputs[:-1], target) if outputs[1:] else None
         main = self._mean_losses(loss, outputs[-1:], target)

@@ -21,17 +21,25 @@ class TrainingSet:
     per_class: bool
     weight: np.ndarray | None
 
-    def without_zero_weights(self) -> TrainingSet:
-        """Leave out the rows that must not count."""
-        if self.weight is None or (keep := self.weight > 0).all():
+    def with_positive_weights(self) -> TrainingSet:
+        """Leave out rows that must not count; the others' weights become 1 or more on average.
+
+        Weights that count repetitions stay as they are, and those that sum to 1 do not make the
+        example that `CostStatistics.prior` adds to each class weigh more than all others.
+        """
+        if self.weight is None:
             return self
+        keep = self.weight > 0
         if not keep.any():
             raise ValueError(
                 "sample_weight is zero for every sample; some must be positive. Leave it out to "
                 "weigh all samples alike."
             )
+        weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
+        if keep.all():
+            return replace(self, weight=weight)
         cost = self.cost if self.per_class else self.cost[keep]
-        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, self.weight[keep])
+        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, weight)
 
     @property
     def class_weight(self) -> np.ndarray:

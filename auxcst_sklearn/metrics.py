@@ -241,8 +241,11 @@ class _MatrixScorer(_Scorer):
         sample_weight: ArrayLike | None = None,
     ) -> float:
         costs = dict(self._kwargs)
-        if costs["classes"] is None and frame_labels(costs["cost_matrix"]) is None:
-            costs["classes"] = estimator.classes_
+        if costs["classes"] is None:
+            labels, classes = frame_labels(costs["cost_matrix"]), np.asarray(estimator.classes_)
+            # As in fit, names of columns match the labels by their text where these are no texts.
+            if labels is None or (labels.dtype.kind in "US") != (classes.dtype.kind in "OUS"):
+                costs["classes"] = classes
         return -mean_cost(y, estimator.predict(X), sample_weight=sample_weight, **costs)
 
     def __repr__(self) -> str:

@@ -433,3 +433,33 @@ def ends_with_a_convolution():
 def test_mistakes_are_named_before_training(digits, parameters, error, message):
     with pytest.raises(error, match=message):
         net(**parameters).fit(*digits)
+
+
+def test_costs_of_examples_leave_random_numbers_to_the_fit(problem):
+    X, y, cost = problem
+    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+    before = torch.get_rng_state()
+
+    one, other = (
+        CostSensitiveAuxNet(module, alpha=0, max_epochs=3, random_state=0)
+        .fit(X, y, cost=cost)
+        .predict_cost(X)
+        for _ in range(2)
+    )
+
+    np.testing.assert_array_equal(one, other)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("first", [nn.ReLU(inplace=True), nn.Hardtanh(inplace=True)])
+def test_a_module_that_changes_its_inputs_does_not_change_those_of_the_caller(problem, first):
+    X, y, _ = problem
+    given = X.copy()
+    module = nn.Sequential(first, nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    model = CostSensitiveAuxNet(module, alpha=0.2, max_epochs=2, random_state=0).fit(X, y)
+
+    once = model.predict_cost(X)
+    list(model.staged_predict_cost(X))
+
+    np.testing.assert_array_equal(X, given)
+    np.testing.assert_array_equal(model.predict_cost(X), once)

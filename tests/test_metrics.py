@@ -140,3 +140,11 @@ def test_tuned_threshold_with_a_cost_matrix():
 
     costs = [mean_cost(y, model.predict(X), cost_matrix=matrix) for model in (tuned, plain)]
     assert costs[0] < 0.7 * costs[1]
+
+
+def test_names_of_columns_match_numbers_by_their_text():
+    frame = pd.DataFrame([[0.0, 1, 2], [3, 0, 4], [5, 6, 0]], list("012"), list("012"))
+    X, y = np.zeros((3, 1)), np.arange(3)
+    estimator = DummyClassifier(strategy="constant", constant=2).fit(X, y)
+
+    assert make_cost_scorer(frame)(estimator, X, y) == -(2 + 4 + 0) / 3

@@ -198,3 +198,37 @@ def test_a_compiled_training_step_trains_the_same_network(data):
 
     np.testing.assert_allclose(compiled.predict_cost(X), plain.predict_cost(X), rtol=1e-4)
     assert len(pickle.dumps(compiled)) < 1.05 * len(pickle.dumps(plain))
+
+
+def test_of_small_weights_only_the_ratios_count(problem, mlp):
+    X, y, cost = problem
+    weight = np.linspace(0.5, 1, len(y))
+
+    one, other = (
+        mlp().fit(X, y, cost=cost, sample_weight=w).predict_cost(X) for w in (weight, weight / 1024)
+    )
+
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_training_that_goes_on_decides_by_the_new_matrix(problem, mlp):
+    X, y, _ = problem
+    model = mlp(warm_start=True, cost_matrix=1 - np.eye(3)).fit(X, y)
+    new = np.array([[0.0, 1, 7], [3, 0, 9], [1, 2, 0]])
+
+    model.set_params(cost_matrix=new).fit(X, y)
+
+    np.testing.assert_allclose(
+        model.net_.scale.to_currency(model.net_.statistics.class_mean), new, atol=1e-12
+    )
+
+
+def test_without_a_random_state_two_networks_go_on_with_different_numbers(problem, mlp):
+    X, y, _ = problem
+    models = [mlp(random_state=None).partial_fit(X, y, classes=[0, 1, 2]) for _ in range(2)]
+
+    for model in models:
+        model.partial_fit(X, y)
+
+    seeds = [model._random_state.randint(2**31) for model in models]
+    assert seeds[0] != seeds[1]

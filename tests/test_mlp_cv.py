@@ -95,7 +95,7 @@ def test_zero_weights_do_not_shift_the_folds(mlp_cv, problem):
         *(problem.X, problem.y, folds, weight, {"cost_matrix": COST_MATRIX}), sample_weight=weight
     )
     assert_allclose(model.mean_cost_path_, expected, rtol=1e-5)
-    with pytest.raises(ValueError, match="zero for all rows that a fold leaves out"):
+    with pytest.raises(ValueError, match="zero for all rows that fold 1 of cv leaves out"):
         model.fit(problem.X, problem.y, sample_weight=np.arange(60) >= 20)
     assert_allclose(model.mean_cost_path_, expected, rtol=1e-5)
 

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification
-from skorch.callbacks import Callback, GradientNormClipping, LRScheduler
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    Checkpoint,
+    EpochScoring,
+    GradientNormClipping,
+    LRScheduler,
+    TrainEndCheckpoint,
+)
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._batches import Batches
@@ -232,3 +240,79 @@ def test_silent_by_default(data, capsys):
     small().fit(*data)
 
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("monitor", "parameters"),
+    [
+        (None, {}),
+        ("train_loss_best", {}),
+        ("valid_loss_best", {"early_stopping": True}),
+        ("valid_cost_best", {"early_stopping": True}),
+    ],
+)
+def test_checkpoints_are_written(data, tmp_path, monitor, parameters):
+    callbacks = [
+        Checkpoint(monitor=monitor, dirname=tmp_path, f_pickle="net.pkl"),
+        TrainEndCheckpoint(dirname=tmp_path / "end"),
+    ]
+
+    model = small(callbacks=callbacks, calibration_fraction=0, **parameters).fit(*data)
+
+    assert (tmp_path / "net.pkl").exists()
+    weights = torch.load(tmp_path / "end" / "train_end_params.pt", weights_only=True)
+    for name, value in model.net_.module_.state_dict().items():
+        assert torch.equal(weights[name], value)
+    assert not any(key.endswith("_best") for record in model.history_ for key in record)
+
+
+def test_best_epochs_are_those_of_the_smallest_loss(data):
+    model = small(max_epochs=8, schedule="constant", learning_rate=0.05).fit(*data)
+
+    losses = model.net_.history[:, "train_loss"]
+    best = [loss < min(losses[:i], default=np.inf) for i, loss in enumerate(losses)]
+    assert model.net_.history[:, "train_loss_best"] == best
+    assert not all(best)
+
+
+@pytest.mark.parametrize("on_train", [False, True])
+def test_scores_of_epochs_and_batches(data, on_train):
+    def agreement(net, X, y):
+        return 0.25
+
+    callbacks = [
+        EpochScoring(agreement, name="epoch", on_train=on_train),
+        BatchScoring(agreement, name="batch", on_train=on_train),
+    ]
+
+    model = small(early_stopping=True, callbacks=callbacks).fit(*data)
+
+    assert [(record["epoch"], record["batch"]) for record in model.net_.history] == [
+        (0.25, 0.25)
+    ] * 3
+
+
+class StopAt(Callback):
+    def __init__(self, method):
+        setattr(self, method, self.stop)
+
+    def stop(self, net, **kwargs):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("method", ["on_train_begin", "on_train_end"])
+def test_a_callback_may_stop_at_either_end_of_the_training(data, method):
+    model = small(callbacks=[StopAt(method)], calibration_fraction=0).fit(*data)
+
+    assert len(model.history_) == (0 if method == "on_train_begin" else 3)
+
+
+def test_a_failed_call_takes_its_epochs_back(data):
+    X, y = data
+    model = small().partial_fit(X, y, classes=[0, 1, 2])
+
+    with pytest.raises(ValueError, match="infinite or NaN"):
+        model.partial_fit(X * np.float32(1e30), y)
+
+    assert len(model.net_.history) == 1
+    assert len(model.partial_fit(X, y).history_) == 2

@@ -86,6 +86,8 @@ def test_check_net_params():
     assert check_net_params({"lr": 0.1}) == {"lr": 0.1}
     with pytest.raises(ValueError, match=r"net_params holds \['max_epochs'\]"):
         check_net_params({"max_epochs": 7})
+    with pytest.raises(ValueError, match="does not heed"):
+        check_net_params({"iterator_train__shuffle": False})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

@@ -245,3 +245,27 @@ def test_errors_name_the_alpha(params, network, problem):
     diverging = network(loss="squared", optimizer="sgd", **params)
     with pytest.raises(ValueError, match="alpha=10000000000.0: .*infinite or NaN"):
         alpha_path(diverging, [0.1, 1e10], problem.X, problem.y)
+
+
+def test_alphas_may_differ_in_kind(network, problem):
+    X, y, *_ = problem
+    alphas = [0, [0.1, 0.5]]
+
+    models = alpha_path(network(depth=3), alphas, X, y)
+
+    assert [model.alpha for model in models] == alphas
+    assert [len(model.hidden_layers_) for model in models] == [0, 2]
+
+
+def test_float64_may_be_the_default(network, problem):
+    X, y, *_ = problem
+    expected = [m.predict_cost(X) for m in alpha_path(network(), [0, 0.3], X, y)]
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = alpha_path(network(), [0, 0.3], X, y)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+    for model, cost in zip(found, expected, strict=True):
+        assert model.predict_cost(X).shape == cost.shape

@@ -133,3 +133,20 @@ def test_estimates_of_a_row_do_not_depend_on_its_place(data, loss):
     found = estimator.predict_cost(X[:37][order])
 
     np.testing.assert_array_equal(found, estimator.predict_cost(X[:37])[order])
+
+
+@pytest.mark.parametrize("width", [32, 256])
+@pytest.mark.parametrize("loss", ["bayes_risk", "cross_entropy", "one_sided"])
+@pytest.mark.parametrize("n_classes", [3, 20])
+def test_estimates_of_a_row_alone_are_those_among_others(width, loss, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 7)).astype(np.float32)
+    y = np.arange(60) % n_classes
+    cost_matrix = rng.uniform(1, 2, (n_classes, n_classes)) * (1 - np.eye(n_classes))
+    model = small(width=width, loss=loss, alpha=0.2, cost_matrix=cost_matrix, depth=3).fit(X, y)
+
+    among = np.stack(list(model.staged_predict_cost(X)))
+
+    for i in range(0, 60, 7):
+        alone = np.stack(list(model.staged_predict_cost(X[i : i + 1])))
+        np.testing.assert_array_equal(alone[:, 0], among[:, i])

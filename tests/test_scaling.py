@@ -69,10 +69,15 @@ def test_statistics_add_up():
     label = np.array([0, 1, 2])
     whole = CostStatistics.of(COST, label)
 
-    parts = CostStatistics.of(COST[:1], label[:1]) + CostStatistics.of(COST[1:], label[1:])
+    parts = CostStatistics.of(COST[:1], label[:1]).updated(
+        CostStatistics.of(COST[1:], label[1:]), replace=False
+    )
 
     np.testing.assert_array_equal(parts.weight, whole.weight)
     np.testing.assert_array_equal(parts.rows, whole.rows)
-    twice = whole + whole
+    twice = whole.updated(whole, replace=False)
     np.testing.assert_array_equal(twice.weight, 2 * whole.weight)
     np.testing.assert_allclose(twice.rows, whole.rows)
+    replaced = whole.updated(CostStatistics(whole.weight, COST + 1), replace=True)
+    np.testing.assert_array_equal(replaced.weight, 2 * whole.weight)
+    np.testing.assert_array_equal(replaced.rows, COST + 1)

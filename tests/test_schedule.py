@@ -27,3 +27,7 @@ def test_few_steps(n_steps):
 
     assert len(rates) == n_steps
     assert all(0 < rate <= 1 for rate in rates)
+
+
+def test_a_single_step_is_not_lost():
+    assert list(one_cycle(1)) == [1.0]

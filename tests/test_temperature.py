@@ -203,3 +203,21 @@ def test_a_fraction_that_leaves_no_rows():
 
     with pytest.raises(ValueError, match="calibration_fraction=0.99 holds out 40 of 40 rows"):
         network(calibration_fraction=0.99).fit(X, y)
+
+
+class Logger(Callback):
+    """What cannot be copied, as a callback with a connection or an open file."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def on_epoch_end(self, net, **kwargs):
+        print(len(net.history), file=self.stream)
+
+
+def test_a_callback_that_cannot_be_copied_hears_of_the_one_training(tmp_path):
+    X, y = overlapping(100)
+    with open(tmp_path / "log", "w") as stream:
+        network(max_epochs=4, callbacks=[Logger(stream)]).fit(X, y)
+
+    assert (tmp_path / "log").read_text().split() == ["1", "2", "3", "4"]

@@ -37,7 +37,7 @@ def test_rows_without_weight_do_not_count(per_class):
     weight = np.array([1.0, 0, 2, 0, 1])
     cost = MATRIX if per_class else MATRIX[LABEL]
 
-    kept = TrainingSet(X, LABEL, cost, per_class, weight).without_zero_weights()
+    kept = TrainingSet(X, LABEL, cost, per_class, weight).with_positive_weights()
 
     assert kept.X.ravel().tolist() == [0, 2, 4]
     assert kept.label.tolist() == [0, 2, 2]
@@ -45,9 +45,17 @@ def test_rows_without_weight_do_not_count(per_class):
     np.testing.assert_array_equal(kept.cost, MATRIX if per_class else MATRIX[[0, 2, 2]])
 
 
+def test_small_weights_are_raised():
+    weight = np.array([0.25, 0, 0.5, 0, 0.25]) / 3
+
+    kept = TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, weight).with_positive_weights()
+
+    np.testing.assert_allclose(kept.weight, [0.75, 1.5, 0.75])
+
+
 def test_some_weight_must_be_positive():
     with pytest.raises(ValueError, match="sample_weight is zero for every sample"):
-        TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).without_zero_weights()
+        TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).with_positive_weights()
 
 
 def test_a_class_without_examples_keeps_its_row_of_the_matrix():

@@ -67,12 +67,11 @@ class BayesRisk(CrossEntropy):
 
     def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
         """Give the loss for costs per example: this one, if they only repeat those of classes."""
+        above, level = _class_means(cost, label, weight)
         lowest = cost.min(axis=1, keepdims=True)
-        above = CostStatistics.of(cost - lowest, label, weight).class_mean
-        if np.allclose(cost - lowest, above[label], rtol=1e-6, atol=1e-9):
+        if np.allclose(cost - lowest, above.numpy()[label], rtol=1e-6, atol=1e-9):
             return self
-        level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight).class_mean
-        return ExampleRisk(self, torch.as_tensor(above), torch.as_tensor(level[:, 0]))
+        return ExampleRisk(self, above, level, _present(label, len(level)))
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,23 @@ class ExampleRisk(Loss):
     classes: CrossEntropy
     above: Tensor = field(compare=False)
     level: Tensor = field(compare=False)
+    seen: Tensor = field(compare=False)
+
+    def resume(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
+        """Take means of classes that had no example, and in place of zeros, which no factor moves.
+
+        The others stay: the factors have been learnt for them.
+        """
+        above, level = _class_means(cost, label, weight)
+        present = _present(label, len(level))
+        new = present & ~self.seen
+        taken = new.unsqueeze(1) | (present.unsqueeze(1) & (self.above == 0))
+        return ExampleRisk(
+            self.classes,
+            torch.where(taken, above, self.above),
+            torch.where(new, level, self.level),
+            self.seen | new,
+        )
 
     def n_cost_outputs(self, n_classes: int) -> int:
         """Outputs of the second network."""
@@ -118,6 +134,18 @@ class ExampleRisk(Loss):
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Start at the logarithms of the class shares."""
         return self.classes.start_bias(statistics)
+
+
+def _class_means(cost: NDArray, label: NDArray, weight: NDArray | None) -> tuple[Tensor, Tensor]:
+    """Mean costs of each class above the smallest of each example, and mean of these smallest."""
+    lowest = cost.min(axis=1, keepdims=True)
+    above = CostStatistics.of(cost - lowest, label, weight).class_mean
+    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight).class_mean
+    return torch.as_tensor(above), torch.as_tensor(level[:, 0])
+
+
+def _present(label: NDArray, n_classes: int) -> Tensor:
+    return torch.as_tensor(np.bincount(label, minlength=n_classes) > 0)
 
 
 def _bounded(h: Tensor) -> Tensor:

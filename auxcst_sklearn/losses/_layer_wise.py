@@ -60,7 +60,7 @@ class LayerWiseLoss(nn.Module):
         if len(outputs) == 1:  # nothing to stack or to weigh, which takes time
             total = self.loss.mean(outputs[0], *target)
             return total, total.detach().view(-1)
-        if self.loss == self.aux_loss:
+        if self.loss is self.aux_loss:
             means = self.loss.mean(torch.stack(tuple(outputs)), *target)
         else:
             hidden = self.aux_loss.mean(torch.stack(tuple(outputs[:-1])), *target)

@@ -13,7 +13,17 @@ from .._scaling import CostStatistics
 
 
 class Target(NamedTuple):
-    """What a batch of examples is learnt from."""
+    """What a batch of examples is learnt from.
+
+    Parameters
+    ----------
+    cost : Tensor of shape (n_samples, n_classes)
+        Cost vectors, in units of the training.
+    label : Tensor of shape (n_samples,), integer
+        Index of the true class.
+    weight : Tensor of shape (n_samples,), default=None
+        Weights of the examples; None for equal ones.
+    """
 
     cost: Tensor
     label: Tensor
@@ -146,6 +156,21 @@ class Loss(ABC):
         -------
         Loss
             What is trained.
+        """
+        return self
+
+    def resume(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
+        """Give the loss for a training that goes on with other examples; here the same.
+
+        Parameters
+        ----------
+        cost, label, weight
+            As in `specialize`.
+
+        Returns
+        -------
+        Loss
+            What is trained from now on.
         """
         return self
 

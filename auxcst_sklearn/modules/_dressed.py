@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -91,12 +91,12 @@ class DressedNetwork(SeededModule, AuxNetwork):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
-        with self.hidden_precision(x):
-            return self.output(self.body(self.images(x)))
+        with self.hidden_precision(x), self._draws():
+            return self.output(self.body(self._inputs(x)))
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
-        x = self.images(x)
+        x = self._inputs(x)
         heads = dict(zip(self._calls, self.heads.values()))
         read = {}
 
@@ -104,15 +104,22 @@ class DressedNetwork(SeededModule, AuxNetwork):
             if call in heads:
                 read[call] = heads[call](output.clone() if call in self._overwritten else output)
 
-        seeded = self.training and self.generator is not None
         with (
             self.hidden_precision(x),
-            SeededDraws(self.generator) if seeded else nullcontext(),
+            self._draws(),
             Listener(self.body, hear, only={path for path, _ in heads}),
         ):
             features = self.body(x)
         self._check_run(features, read)
         return [*(read[call] for call in heads), self.output(features)]
+
+    def _inputs(self, x: Tensor) -> Tensor:
+        """Images; at prediction in a memory of their own, as the module may write to them."""
+        return self.images(x if self.training else x.clone())
+
+    def _draws(self) -> AbstractContextManager:
+        seeded = self.training and self.generator is not None
+        return SeededDraws(self.generator) if seeded else nullcontext()
 
     def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
         """What ran when the network was built may not run in training."""

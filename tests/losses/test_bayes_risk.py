@@ -101,7 +101,9 @@ def test_a_second_network_at_zero_changes_neither_costs_nor_gradient_of_class_co
     _, label, _ = problem
     cost = torch.from_numpy(MATRIX[label])
     above = torch.from_numpy(MATRIX)
-    loss = ExampleRisk(BayesRisk(), above, torch.zeros(3, dtype=torch.float64))
+    loss = ExampleRisk(
+        BayesRisk(), above, torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.bool)
+    )
     logits = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     outputs = torch.cat([logits, torch.zeros(20, 6)], dim=1).requires_grad_(True)
 
@@ -170,3 +172,54 @@ def test_several_heads_at_once(problem):
 
     for head, expected in zip(outputs, found, strict=True):
         torch.testing.assert_close(loss(head, target.cost, target.label), expected)
+
+
+@pytest.mark.parametrize("how", ["partial_fit", "warm_start"])
+def test_a_class_that_first_occurs_later_costs_what_it_costs_then(how):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)).astype(np.float32)
+    y = (X[:, 0] > 1).astype(int)
+    cost = np.zeros((600, 2))
+    cost[y == 1, 0] = rng.uniform(50, 150, (y == 1).sum())
+    cost[y == 0, 1] = rng.uniform(1, 3, (y == 0).sum())
+    first = np.flatnonzero(y == 0)[:100]
+    model = CostSensitiveAuxMLP(1, 16, max_epochs=20, random_state=0, classes=[0, 1])
+    if how == "partial_fit":
+        model.partial_fit(X[first], y[first], cost=cost[first])
+        for _ in range(20):
+            model.partial_fit(X, y, cost=cost)
+    else:
+        model.set_params(warm_start=True).fit(X[first], y[first], cost=cost[first])
+        model.fit(X, y, cost=cost)
+
+    assert -model.score(X, y, cost=cost) < 0.5 * cost.mean(axis=0).min()
+    expected = cost[y == 1].mean(axis=0)
+    above = model.net_.criterion_.loss.above[1].numpy()
+    np.testing.assert_allclose(model.net_.scale.unit * above, expected)
+
+
+def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
+    cost = np.array([[0.0, 1, 2], [0, 3, 4], [2, 0, 0]])
+    loss = BayesRisk().specialize(cost, np.array([0, 0, 1]), None)
+
+    later = loss.resume(np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]]), np.array([0, 1, 2]), None)
+
+    # The zeros of class 1 and all of class 2, which had no example, are new.
+    np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])
+    assert later.seen.all()
+    assert loss.seen.tolist() == [True, True, False]
+
+
+def test_the_network_of_costs_starts_alike_with_and_without_heads():
+    X, y, cost = individual_costs(60)
+    starts = [
+        CostSensitiveAuxMLP(
+            *(2, 8, alpha), max_epochs=1, learning_rate=1e-12, weight_decay=0, random_state=0
+        )
+        .fit(X, y, cost=cost)
+        .net_.module_.costs.state_dict()
+        for alpha in (0, 0.3)
+    ]
+
+    for one, other in zip(*(start.values() for start in starts), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-8)
