@@ -32,8 +32,8 @@ class SeededDraws(TorchFunctionMode):
 
     They would draw from torch's global generator, so that two fits in two threads would share
     their random numbers. Layers and functions for dropout are covered, and the stochastic depth
-    of residual networks. The dropout inside torch's attention and recurrent layers, alpha dropout and
-    RReLU are not, as their functions draw where Python cannot see it.
+    of residual networks. The dropout inside torch's attention and recurrent layers, alpha dropout
+    and RReLU are not, as their functions draw where Python cannot see it.
 
     Parameters
     ----------
