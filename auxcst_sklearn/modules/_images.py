@@ -51,7 +51,7 @@ class ImageInput(nn.Module):
         return (self.shape[-1], *self.shape[:-1]) if self.channels_last else self.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """Floats of shape (n_samples, *out_shape); bytes 0 ... 255 become 0 ... 1."""
+        """Floats of shape ``(n_samples, *out_shape)``; bytes 0 ... 255 become 0 ... 1."""
         x = x.reshape(len(x), *self.shape)
         if self.channels_last:
             x = x.movedim(-1, 1)
