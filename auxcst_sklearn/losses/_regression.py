@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -23,7 +22,7 @@ from ._loss import Loss
 
 def _sign(cost: Tensor) -> Tensor:
     """z of the one-sided losses: +1 at every cheapest prediction of the row, else -1."""
-    return torch.where(cost == cost.amin(dim=-1, keepdim=True), 1.0, -1.0).to(cost.dtype)
+    return 1 - 2 * (cost - cost.amin(dim=-1, keepdim=True)).sign()
 
 
 @dataclass(frozen=True)
