@@ -76,24 +76,25 @@ class CrossEntropy(Loss):
             return self._mean_of_heads(outputs, label, weight)
         loss = F.cross_entropy(outputs, label)
         if self.smoothing > 0:  # it adds what is linear in the outputs; torch's takes longer
-            n, n_classes = outputs.shape
-            change = outputs.new_full((n, n_classes), -self.smoothing / n_classes / n)
-            change.scatter_(1, label.unsqueeze(1), self.smoothing * (1 - 1 / n_classes) / n)
-            loss = loss + torch.dot(outputs.flatten(), change.flatten())
+            share = self.smoothing / outputs.shape[1]
+            change = outputs.new_full(outputs.shape, -share)
+            change.scatter_(1, label.unsqueeze(1), self.smoothing - share)
+            loss = loss + torch.dot(outputs.flatten(), change.flatten()) / len(outputs)
         return loss
 
     def _mean_of_heads(self, outputs: Tensor, label: Tensor, weight: Tensor | None) -> Tensor:
         """Log-probabilities of all heads, times the smoothed labels of all rows."""
         n, n_classes = outputs.shape[-2:]
-        share = outputs.new_full((n_classes, n), self.smoothing / n_classes / n)
-        share.scatter_(0, label.unsqueeze(0), (1 - self.smoothing + self.smoothing / n_classes) / n)
+        low = self.smoothing / n_classes
+        share = outputs.new_full((n_classes, n), low)
+        share.scatter_(0, label.unsqueeze(0), 1 - self.smoothing + low)
         if weight is not None:
             share *= weight
         if n_classes < FEW_CLASSES:
             log_p = F.log_softmax(outputs.mT, dim=-2)
         else:
             log_p, share = F.log_softmax(outputs, dim=-1), share.t()
-        return -(log_p.flatten(-2) @ share.flatten())
+        return log_p.flatten(-2) @ share.flatten() / -n
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
