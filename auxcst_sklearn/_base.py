@@ -251,7 +251,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         if resume:
             cost = data.cost[data.label] if data.per_class else data.cost
             task.loss = self.net_.criterion_.loss.resume(cost, data.label, data.weight)
-        if not resume:
+        else:
             with self.net_.thread_limit():
                 self._pretrain(task.train)
         self.net_.seed(self._draw_seed())
