@@ -51,6 +51,20 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray) -> NDArray[np.float
     return values
 
 
+def of_one_kind(labels: NDArray, y: NDArray) -> bool:
+    """Whether the labels of costs and those of examples are texts, or neither is."""
+    return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
+
+
+def check_some_weight(weight: NDArray) -> None:
+    """Refuse weights by which no sample counts."""
+    if not (weight > 0).any():
+        raise ValueError(
+            "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
+            "all samples alike."
+        )
+
+
 def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
     """Column of each label; `classes` may be in any order."""
     sorter = np.argsort(classes)

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ._cost_checks import check_cost, check_cost_matrix, frame_labels
+from ._cost_checks import (
+    check_cost,
+    check_cost_matrix,
+    check_some_weight,
+    frame_labels,
+    of_one_kind,
+)
 from ._scaling import CostScale, CostStatistics
 
 
@@ -30,11 +36,7 @@ class TrainingSet:
         if self.weight is None:
             return self
         keep = self.weight > 0
-        if not keep.any():
-            raise ValueError(
-                "sample_weight is zero for every sample; some must be positive. Leave it out to "
-                "weigh all samples alike."
-            )
+        check_some_weight(self.weight)
         weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
         if keep.all():
             return replace(self, weight=weight)
@@ -74,7 +76,7 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
     else:
         found = np.unique(y)
         labels = frame_labels(cost_matrix if cost is None else cost)
-        if labels is not None and (labels.dtype.kind in "US") == (y.dtype.kind in "OUS"):
+        if labels is not None and of_one_kind(labels, y):
             name = "cost_matrix" if cost is None else "cost"
             found = _labels_of_costs(name, labels, found)
     if len(found) < 2:

@@ -67,11 +67,11 @@ class BayesRisk(CrossEntropy):
 
     def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
         """Give the loss for costs per example: this one, if they only repeat those of classes."""
-        above, level = _class_means(cost, label, weight)
+        above, level, seen = _class_means(cost, label, weight)
         lowest = cost.min(axis=1, keepdims=True)
         if np.allclose(cost - lowest, above.numpy()[label], rtol=1e-6, atol=1e-9):
             return self
-        return ExampleRisk(self, above, level, _present(label, len(level)))
+        return ExampleRisk(self, above, level, seen)
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,14 @@ class ExampleRisk(Loss):
 
         The others stay: the factors have been learnt for them.
         """
-        above, level = _class_means(cost, label, weight)
-        present = _present(label, len(level))
+        above, level, present = _class_means(cost, label, weight)
         new = present & ~self.seen
         taken = new.unsqueeze(1) | (present.unsqueeze(1) & (self.above == 0))
         return ExampleRisk(
             self.classes,
             torch.where(taken, above, self.above),
             torch.where(new, level, self.level),
-            self.seen | new,
+            self.seen | present,
         )
 
     def n_cost_outputs(self, n_classes: int) -> int:
@@ -136,16 +135,15 @@ class ExampleRisk(Loss):
         return self.classes.start_bias(statistics)
 
 
-def _class_means(cost: NDArray, label: NDArray, weight: NDArray | None) -> tuple[Tensor, Tensor]:
-    """Mean costs of each class above the smallest of each example, and mean of these smallest."""
+def _class_means(
+    cost: NDArray, label: NDArray, weight: NDArray | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean costs of each class above each example's smallest, mean of these, whether it occurs."""
     lowest = cost.min(axis=1, keepdims=True)
-    above = CostStatistics.of(cost - lowest, label, weight).class_mean
-    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight).class_mean
-    return torch.as_tensor(above), torch.as_tensor(level[:, 0])
-
-
-def _present(label: NDArray, n_classes: int) -> Tensor:
-    return torch.as_tensor(np.bincount(label, minlength=n_classes) > 0)
+    above = CostStatistics.of(cost - lowest, label, weight)
+    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
+    found = above.class_mean, level.class_mean[:, 0], above.weight > 0
+    return tuple(map(torch.as_tensor, found))
 
 
 def _bounded(h: Tensor) -> Tensor:
