@@ -94,6 +94,12 @@ def copied(callbacks: list) -> list:
     return copies
 
 
+def heard(batch: tuple[Tensor, Target]) -> tuple[Tensor, Tensor]:
+    """A batch as skorch's callbacks expect it: inputs and labels."""
+    x, target = batch
+    return x, target.label
+
+
 class CostNet(NeuralNet):
     """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`."""
 
@@ -217,9 +223,8 @@ class CostNet(NeuralNet):
             self.history.new_batch()
         for batch in iterator:
             if notify_batch:
-                heard = batch[0], batch[1].label  # as skorch's callbacks expect a batch to be
                 self.history.new_batch()
-                self.notify("on_batch_begin", batch=heard, training=training)
+                self.notify("on_batch_begin", batch=heard(batch), training=training)
             step = step_fn(batch)
             means.append(step["means"])
             sizes.append(len(batch[0]))
@@ -227,7 +232,7 @@ class CostNet(NeuralNet):
                 step = {name: value.detach() for name, value in step.items()}
                 self.history.record_batch(f"{prefix}_loss", step["loss"].item())
                 self.history.record_batch(f"{prefix}_batch_size", len(batch[0]))
-                self.notify("on_batch_end", batch=heard, training=training, **step)
+                self.notify("on_batch_end", batch=heard(batch), training=training, **step)
         self.record(prefix, epoch_means(means, sizes).tolist())
 
     def record(self, prefix: str, means: list[float]) -> None:
@@ -267,7 +272,12 @@ class CostNet(NeuralNet):
         loss.backward()
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
-            self.notify("on_grad_computed", named_parameters=parameters, batch=batch, training=True)
+            self.notify(
+                "on_grad_computed",
+                named_parameters=parameters,
+                batch=heard(batch),
+                training=True,
+            )
         self.optimizer_.step()
         return {"loss": loss, "y_pred": output, "means": losses}
 

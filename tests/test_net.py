@@ -86,6 +86,31 @@ def test_callbacks_hear_of_batches_gradients_and_epochs(data):
     assert recorder.events[4][1] == pytest.approx(mean)
 
 
+class Hearer(Callback):
+    def __init__(self):
+        self.heard = []
+
+    def on_batch_begin(self, net, batch, training, **kwargs):
+        self.heard.append(batch)
+
+    def on_batch_end(self, net, batch, training, **kwargs):
+        self.heard.append(batch)
+
+    def on_grad_computed(self, net, named_parameters, batch, **kwargs):
+        self.heard.append(batch)
+
+
+def test_callbacks_hear_a_batch_as_inputs_and_labels(data):
+    callback = Hearer()
+    small(max_epochs=1, callbacks=[callback], calibration_fraction=0).fit(*data)
+
+    for x, y in callback.heard:
+        assert x.shape == (len(y), data[0].shape[1])
+        assert y.dtype == torch.int64
+        assert y.dim() == 1
+    assert len(callback.heard) % 3 == 0
+
+
 class StopAfter(Callback):
     def __init__(self, error):
         self.error = error
