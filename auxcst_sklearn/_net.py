@@ -250,9 +250,10 @@ class CostNet(NeuralNet):
 
     def _record_with_best(self, name: str, value: float) -> None:
         """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""
-        earlier = [record[name] for record in self.history[:-1] if name in record]
+        best = (record[name] for record in reversed(self.history) if record.get(f"{name}_best"))
+        is_best = value < next(best, float("inf"))
         self.history.record(name, value)
-        self.history.record(f"{name}_best", value < min(earlier, default=float("inf")))
+        self.history.record(f"{name}_best", is_best)
 
     def records(self) -> list[dict[str, Any]]:
         """What the user is told of each epoch."""

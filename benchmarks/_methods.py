@@ -6,7 +6,7 @@ of ours, add a line to :data:`OURS`.
 
 "Same network" is the default network, trained as it is by default, but by cross-entropy on the
 labels alone; "plain network" has neither its dropout nor its schedule of step sizes, which a user
-need not know of.
+need not know of. "CNN" are convolutional networks, for colour images alone.
 
 All methods meet the same standardised features. Their parameters are the libraries' defaults, but
 for more iterations where these would not converge.
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from math import isqrt
 from typing import Any, NamedTuple
 
 from _settings import Setting, Task
@@ -40,7 +41,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.neural_network import MLPClassifier
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.metrics import cost_scorer
 
 # What an estimator of ours is called, and how it is made for a task.
@@ -88,6 +89,17 @@ def blind(task: Task, **changed: Any) -> CostSensitiveAuxMLP:
         loss=LogProbability(),
         alpha=0,
         calibration_fraction=0,
+        random_state=task.random_state,
+        **changed,
+    )
+
+
+def cnn(task: Task, **changed: Any) -> CostSensitiveAuxCNN:
+    """The default network for square colour images, which it sees mirrored and shifted."""
+    side = isqrt(task.X_train.shape[1] // 3)
+    return CostSensitiveAuxCNN(
+        image_shape=(3, side, side),
+        augmentation="flip_shift",
         random_state=task.random_state,
         **changed,
     )
@@ -142,6 +154,10 @@ def too_slow_for_colour(setting: Setting) -> str | None:
     return "too slow for colour images" if setting.data.startswith("cifar") else None
 
 
+def colour_alone(setting: Setting) -> str | None:
+    return None if setting.data.startswith("cifar") else "for colour images alone"
+
+
 def too_slow_beyond(n_classes: int, setting: Setting) -> str | None:
     if setting.n_classes > n_classes:
         return f"too slow for more than {n_classes} classes"
@@ -169,7 +185,14 @@ def reduced(reduction: str, base: Estimator, left_out: LeftOut | None = None) ->
     return Method(Reduction(estimator), left_out=left_out or never_left_out)
 
 
+CNN: dict[str, Estimator] = {
+    "default": cnn,
+    "default, alpha 0": partial(cnn, alpha=0),
+    "default, alpha 0.2": partial(cnn, alpha=0.2),
+    "default, no temperature": partial(cnn, calibration_fraction=0),
+}
 _same, _plain = Network(blind), Network(partial(blind, **PLAIN))
+_cnn = Network(partial(cnn, loss=LogProbability(), alpha=0, calibration_fraction=0))
 METHODS: dict[str, Method] = {
     **{f"ours: {name}": Method(CostSensitive(estimator)) for name, estimator in OURS.items()},
     "ours: tuned": Method(CostSensitive(tuned), left_out=too_slow_for_colour),
@@ -190,6 +213,12 @@ METHODS: dict[str, Method] = {
     "plain network: blind": Method(_plain, "blind"),
     "plain network: Bayes": Method(_plain, "Bayes"),
     "plain network: Bayes, temperature": Method(_plain, "temperature"),
+    **{
+        f"CNN: {name}": Method(CostSensitive(estimator), left_out=colour_alone)
+        for name, estimator in CNN.items()
+    },
+    **{f"CNN: {name}": Method(_cnn, name, colour_alone) for name in ("blind", "Bayes")},
+    "CNN: Bayes, temperature": Method(_cnn, "temperature", colour_alone),
     "Bayes: logistic": Method(Classifier(logistic), "Bayes"),
     "Bayes: MLPClassifier": Method(Classifier(perceptron), "Bayes"),
     "Bayes: forest": Method(Classifier(forest), "Bayes"),

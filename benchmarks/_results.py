@@ -22,7 +22,7 @@ SAME = ("same network: Bayes", "same network: Bayes, temperature")
 PLAIN = ("plain network: Bayes", "plain network: Bayes, temperature")
 ALWAYS = (DEFAULT, *SAME, *PLAIN)
 # Variants of our own would crowd the ranks, and who is told the costs is out of competition.
-UNRANKED = ("loss: ", "ours: default, ", "same network: Bayes, costs told")
+UNRANKED = ("loss: ", "ours: default, ", "CNN: default, ", "same network: Bayes, costs told")
 
 
 class Results:

@@ -158,7 +158,8 @@ def test_a_row_that_is_left_over_joins_the_last_batch(digits):
     X, y = digits
     sizes = Sizes()
 
-    small(batch_size=8, max_epochs=1, callbacks=[sizes]).fit(X[:17], y[:17])
+    estimator = small(batch_size=8, max_epochs=1, callbacks=[sizes], calibration_fraction=0)
+    estimator.fit(X[:17], y[:17])
 
     assert sizes.seen == [8, 9]
 

@@ -7,8 +7,14 @@ from scipy.special import softmax
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 from skorch.callbacks import Callback
+from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, alpha_path
+from auxcst_sklearn import (
+    CostSensitiveAuxCNN,
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxNet,
+    alpha_path,
+)
 from auxcst_sklearn._batches import Rows
 from auxcst_sklearn._temperature import HOTTEST, N_TRIED, PRIOR_ROWS, learn_temperature
 from auxcst_sklearn.losses import CrossEntropy, Squared
@@ -189,13 +195,24 @@ def test_an_alpha_path_learns_those_of_single_fits():
             )
 
 
-def test_a_convolutional_network_learns_one_when_asked():
+def test_a_convolutional_network_learns_one():
     X, y = overlapping(200)
     images = np.pad(X, ((0, 0), (0, 54))).reshape(-1, 8, 8).astype(np.float32)
-    parameters = {"max_epochs": 3, "random_state": 0}
-    assert CostSensitiveAuxCNN(**parameters).fit(images, y).temperature_ == 1
-    model = CostSensitiveAuxCNN(**parameters, calibration_fraction=0.3).fit(images, y)
-    assert 1 <= model.temperature_ <= HOTTEST
+    parameters = {"channels": (8, 16), "max_epochs": 20, "random_state": 0}
+    sure = CostSensitiveAuxCNN(**parameters, calibration_fraction=0).fit(images, y)
+    model = CostSensitiveAuxCNN(**parameters).fit(images, y)
+
+    assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
+
+
+def test_a_module_of_ones_own_learns_one_when_asked():
+    X, y = overlapping(200)
+    module = nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, K))
+    parameters = {"max_epochs": 30, "learning_rate": 1e-2, "random_state": 0}
+    sure = CostSensitiveAuxNet(module, **parameters).fit(X, y)
+    model = CostSensitiveAuxNet(module, **parameters, calibration_fraction=0.3).fit(X, y)
+
+    assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
 
 
 def test_a_fraction_that_leaves_no_rows():
