@@ -150,12 +150,16 @@ def too_slow_for_images(setting: Setting) -> str | None:
     return "too slow for images" if setting.pixels else None
 
 
+def has_colour(setting: Setting) -> bool:
+    return setting.data.startswith("cifar")
+
+
 def too_slow_for_colour(setting: Setting) -> str | None:
-    return "too slow for colour images" if setting.data.startswith("cifar") else None
+    return "too slow for colour images" if has_colour(setting) else None
 
 
 def colour_alone(setting: Setting) -> str | None:
-    return None if setting.data.startswith("cifar") else "for colour images alone"
+    return None if has_colour(setting) else "for colour images alone"
 
 
 def too_slow_beyond(n_classes: int, setting: Setting) -> str | None:
