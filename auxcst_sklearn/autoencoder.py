@@ -61,7 +61,7 @@ class CostSensitiveAutoencoder(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.decoder_bias = nn.Parameter(torch.zeros_like(encoder.weight[0]))
-        self.cost_head = nn.Linear(encoder.out_features, n_classes)
+        self.cost_head = nn.Linear(encoder.out_features, n_classes, dtype=encoder.weight.dtype)
         self.beta = beta
         self.corruption = corruption
 

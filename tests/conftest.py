@@ -35,6 +35,14 @@ def routing():
 
 
 @pytest.fixture
+def float64_default():
+    """Some users have torch make float64 tensors throughout."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
 def problem():
     """Sixty rows of three classes; the true class is mostly, not always, the cheapest."""
     rng = np.random.default_rng(0)

@@ -1,7 +1,9 @@
 """What scikit-learn demands of every estimator, with metadata routing off and on."""
 
+import numpy as np
 import pytest
 import sklearn
+import torch
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
@@ -65,6 +67,16 @@ def test_check_estimator(estimator, check):
 def test_check_estimator_with_routing(estimator, check):
     with sklearn.config_context(enable_metadata_routing=True):
         check(estimator)
+
+
+@pytest.mark.parametrize("estimator", NETWORKS, ids=lambda e: type(e).__name__)
+def test_float64_may_be_the_default(estimator, problem, float64_default):
+    X, y, cost = problem
+
+    model = clone(estimator).set_params(max_epochs=2).fit(X, y, cost=cost)
+
+    assert np.isfinite(model.predict_cost(X)).all()
+    assert {p.dtype for p in model.net_.module_.parameters()} == {torch.float32}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
