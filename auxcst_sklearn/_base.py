@@ -241,6 +241,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         if resume:
             statistics = self.net_.statistics.updated(statistics, replace=data.per_class)
         else:
+            self.history_ = []
             self._learn_inputs(data.X)
             self.net_ = self._make_net(data, statistics, len(data.label))
         rows = self._make_rows(data)
@@ -285,7 +286,8 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.net_.temperature = learn_temperature(self.net_, task.valid)
         self.temperature_ = self.net_.temperature
         self.hidden_layers_ = list(self.net_.module_.layers[:-1])
-        self.history_ = self.net_.records()
+        # Earlier epochs are not told anew at every call to partial_fit.
+        self.history_ = [*self.history_, *self.net_.records(len(self.history_))]
         return self
 
     def _check_training_set(

@@ -255,11 +255,11 @@ class CostNet(NeuralNet):
         self.history.record(name, value)
         self.history.record(f"{name}_best", is_best)
 
-    def records(self) -> list[dict[str, Any]]:
-        """What the user is told of each epoch."""
+    def records(self, start: int) -> list[dict[str, Any]]:
+        """What the user is told of each epoch from `start` on."""
         return [
             {key: value for key, value in record.items() if key not in OF_SKORCH}
-            for record in self.history
+            for record in self.history[start:]
         ]
 
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:

@@ -38,6 +38,22 @@ def test_partial_fit_trains_for_one_epoch(data):
     assert losses == sorted(losses, reverse=True)
 
 
+def test_partial_fit_adds_to_the_history_and_leaves_what_was_told(data):
+    estimator = small().partial_fit(*data, classes=[0, 1, 2])
+    told = estimator.history_
+
+    estimator.partial_fit(*data)
+
+    assert len(told) == 1
+    assert estimator.history_[0] is told[0]
+
+
+def test_fit_begins_a_new_history(data):
+    estimator = small()
+
+    assert [n_epochs(estimator.fit(*data)) for _ in range(2)] == [3, 3]
+
+
 def test_partial_fit_of_parts_that_lack_classes(data):
     X, y = data
     estimator = small(classes=[0, 1, 2], cost_matrix=MATRIX)
