@@ -1,5 +1,8 @@
 """What scikit-learn demands of every estimator, with metadata routing off and on."""
 
+import warnings
+
+import joblib
 import numpy as np
 import pytest
 import sklearn
@@ -77,6 +80,24 @@ def test_float64_may_be_the_default(estimator, problem, float64_default):
 
     assert np.isfinite(model.predict_cost(X)).all()
     assert {p.dtype for p in model.net_.module_.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_a_memory_mapped_model_predicts_alike_and_does_not_warn(estimator, problem, tmp_path):
+    X, y, _ = problem
+    short = {"max_epochs": 2} if estimator in NETWORKS else {}
+    model = clone(estimator).set_params(**short).fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+
+    mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+
+    torch.set_warn_always(True)  # else a warning of torch comes once in a process
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(mapped.predict(X), model.predict(X))
+    finally:
+        torch.set_warn_always(False)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

@@ -98,8 +98,7 @@ class CrossEntropy(Loss):
 
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
-        class_mean = torch.as_tensor(statistics.class_mean, dtype=outputs.dtype)
-        return self.probabilities(outputs) @ class_mean.to(outputs.device)
+        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
 
     def soften(self, outputs: Tensor, temperature: float) -> Tensor:
         """Logits, divided by the temperature."""
