@@ -289,11 +289,16 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             return super().fit(X, y, cost, sample_weight)
 
     def _check_alphas(self) -> NDArray[np.float64]:
-        alphas = np.unique(np.asarray(self.alphas, dtype=np.float64))
-        if np.ndim(self.alphas) != 1 or not len(alphas):
+        try:
+            alphas = np.asarray(self.alphas, dtype=np.float64)
+        except (TypeError, ValueError):  # some are lists, or no numbers
+            alphas = np.empty(0)
+        if alphas.ndim != 1 or len(alphas) == 0:
             raise ValueError(
-                f"alphas={self.alphas!r}; expected at least one number, in one dimension."
+                f"alphas={self.alphas!r}; expected at least one number, in one dimension. Values "
+                "that differ among the layers are for alpha_path."
             )
+        alphas = np.unique(alphas)
         check_each(alphas.tolist(), name="alphas", interval=ALPHA)
         return alphas
 

@@ -102,7 +102,13 @@ def test_zero_weights_do_not_shift_the_folds(mlp_cv, problem):
 
 @pytest.mark.parametrize(
     ("alphas", "message"),
-    [([], "at least one"), ([[0.1], [0.2]], "one dimension"), ([0.1, -1], r"alphas holds -1")],
+    [
+        ([], "at least one"),
+        ([[0.1], [0.2]], "one dimension"),
+        ([0, [0.1, 0.2]], r"alphas=\[0, \[0.1, 0.2\]\].*alpha_path"),
+        (["large"], "expected at least one number"),
+        ([0.1, -1], r"alphas holds -1"),
+    ],
 )
 def test_unfit_alphas(alphas, message, mlp_cv, problem):
     with pytest.raises(ValueError, match=message):
