@@ -78,6 +78,7 @@ def test_float64_may_be_the_default(estimator, problem, float64_default):
 
     model = clone(estimator).set_params(max_epochs=2).fit(X, y, cost=cost)
 
+    assert model.predict_cost(X).shape == cost.shape
     assert np.isfinite(model.predict_cost(X)).all()
     assert {p.dtype for p in model.net_.module_.parameters()} == {torch.float32}
 

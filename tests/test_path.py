@@ -260,6 +260,10 @@ def test_alphas_may_differ_in_kind(network, problem):
 def test_float64_may_be_the_default(network, problem, float64_default):
     X, y, *_ = problem
 
-    for model in alpha_path(network(), [0, 0.3], X, y):
+    models = alpha_path(network(), [0, 0.3], X, y)
+
+    assert len(models) == 2
+    for model in models:
+        assert model.predict_cost(X).shape == (60, 3)
         assert np.isfinite(model.predict_cost(X)).all()
         assert {p.dtype for p in model.net_.module_.parameters()} == {torch.float32}
