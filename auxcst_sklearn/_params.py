@@ -88,7 +88,10 @@ def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
 
 def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list:
     """One value for each layer, from one number for all or a sequence."""
-    values = np.asarray(value).tolist()
+    try:
+        values = np.asarray(value).tolist()
+    except ValueError:  # some values are lists: left to the check of each
+        values = list(value)
     if not isinstance(values, list):
         return [values] * n_layers
     if len(values) != n_layers:

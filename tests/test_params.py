@@ -79,6 +79,8 @@ def test_dressed_layers_are_those_with_a_weight():
     assert dressed_layers(0, 3, layers="layer") == ([], [])
     with pytest.raises(ValueError, match="alpha holds -0.1"):
         dressed_layers([0.1, -0.1], 2, layers="layer")
+    with pytest.raises(ValueError, match=r"alpha holds \[0.2, 0.3\]; expected each value to be"):
+        dressed_layers([0.1, [0.2, 0.3]], 2, layers="layer")
 
 
 def test_check_net_params():
