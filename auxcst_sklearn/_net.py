@@ -297,16 +297,16 @@ class CostNet(NeuralNet):
 
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
         """Means of the predictions' weighted costs, and of the weights."""
-        choice = self.estimated_cost(output, self.temperature).argmin(dim=1)
+        choice = self.estimated_cost(output).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])
 
-    def estimated_cost(self, output: Tensor, temperature: float) -> Tensor:
-        """What the output layer says of the costs, if it is less sure of the classes."""
+    def estimated_cost(self, output: Tensor) -> Tensor:
+        """What the output layer says of the costs, as sure of the classes as it may be."""
         loss = self.criterion_.loss
-        if temperature != 1:
-            output = loss.soften(output, temperature)
+        if self.temperature != 1:
+            output = loss.soften(output, self.temperature)
         return loss.estimate(output, self.statistics)
 
     @torch.no_grad()
@@ -335,7 +335,7 @@ class CostNet(NeuralNet):
         outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
         *hidden, output = outputs
         estimates = [self.criterion_.aux_loss.estimate(r, self.statistics) for r in hidden]
-        estimates.append(self.estimated_cost(output, self.temperature))
+        estimates.append(self.estimated_cost(output))
         return [r[:n].cpu().numpy() for r in estimates]
 
     @contextmanager

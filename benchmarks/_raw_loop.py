@@ -149,13 +149,13 @@ def train(
 
 
 @torch.inference_mode()
-def temperature(network: nn.Module, X: Tensor, cost_matrix: Tensor, cost: Tensor) -> float:
-    """The temperature from 1 to 9 of the least squared error of the estimated costs."""
+def temperature(network: nn.Module, X: Tensor, label: Tensor, smoothing: float) -> float:
+    """The temperature from 1 to 9 of the least cross-entropy."""
     network.eval()
     outputs = network(X)
     return min(
         torch.logspace(0, log10(9), 24).tolist(),
-        key=lambda t: ((outputs / t).softmax(dim=1) @ cost_matrix - cost).square().sum().item(),
+        key=lambda t: F.cross_entropy(outputs / t, label, label_smoothing=smoothing).item(),
     )
 
 

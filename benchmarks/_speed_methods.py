@@ -137,7 +137,7 @@ class Raw:
             )
             self._train(x[part], label[part])
             self.temperature = self.loop.temperature(
-                self.network, x[held_out], self.cost_matrix, self.cost_matrix[label[held_out]]
+                self.network, x[held_out], label[held_out], self.recipe.smoothing
             )
         self._train(x, label)
         return self

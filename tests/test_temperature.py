@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
+from scipy.special import log_softmax
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 from skorch.callbacks import Callback
@@ -40,38 +40,31 @@ def fitted():
     return network().fit(*overlapping())
 
 
-def numpy_temperature(logits, smoothing, cost, cost_matrix, weight):
-    """The definition once more: least squared error up to a common amount, and a prior."""
+def numpy_temperature(logits, y, smoothing, weight):
+    """The definition once more: least cross-entropy of the smoothed labels, and a prior."""
+    target = (1 - smoothing) * np.eye(K)[y] + smoothing / K
 
-    def squares(difference):
-        return ((difference - difference.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    def loss(temperature):
+        cross_entropy = -(target * log_softmax(logits / temperature, axis=1)).sum(axis=1)
+        return weight @ cross_entropy + PRIOR_ROWS * np.log(temperature) ** 2
 
-    def error(temperature):
-        q = softmax(logits / temperature, axis=1)
-        p = np.maximum(q - smoothing / K, 0)
-        p /= p.sum(axis=1, keepdims=True)
-        prior = PRIOR_ROWS * (weight * squares(cost)).sum() / len(cost)
-        return (weight * squares(p @ cost_matrix - cost)).sum() + prior * np.log(temperature) ** 2
-
-    grid = np.exp(np.linspace(0, np.log(HOTTEST), N_TRIED))
-    return grid[np.argmin([error(temperature) for temperature in grid])]
+    grid = np.exp(np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2)
+    return grid[np.argmin([loss(temperature) for temperature in grid])]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.05])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_temperature_has_the_least_squared_error_of_costs(smoothing, weighted):
+def test_the_temperature_has_the_least_loss_of_held_out_rows(smoothing, weighted):
     X, y = overlapping()
     model = network(loss=CrossEntropy(smoothing), calibration_fraction=0).fit(X[:200], y[:200])
     X, y = X[200:].astype(np.float32), y[200:]
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
-    cost_matrix = model.net_.scale.to_units(COST_MATRIX)
-    rows = Rows(X, y, cost_matrix, weight if weighted else None, per_class=True, device="cpu")
+    rows = Rows(X, y, COST_MATRIX, weight if weighted else None, per_class=True, device="cpu")
     found = learn_temperature(model.net_, rows)
 
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)).double().numpy()
-    expected = numpy_temperature(logits, smoothing, cost_matrix[y], cost_matrix, weight)
-    assert found == pytest.approx(expected)
+    assert found == pytest.approx(numpy_temperature(logits, y, smoothing, weight))
     assert 1 < found < HOTTEST
 
 
@@ -109,10 +102,11 @@ def test_where_classes_are_apart_it_is_one():
     assert network().fit(X, y).temperature_ == 1
 
 
-def test_the_currency_does_not_matter(fitted):
-    yen = network(cost_matrix=150 * COST_MATRIX).fit(*overlapping())
+@pytest.mark.parametrize("cost_matrix", [150 * COST_MATRIX, COST_MATRIX.T, None])
+def test_the_costs_do_not_matter(fitted, cost_matrix):
+    other = network(cost_matrix=cost_matrix).fit(*overlapping())
 
-    assert yen.temperature_ == fitted.temperature_
+    assert other.temperature_ == fitted.temperature_
 
 
 def test_costs_of_examples_are_softened_too():
