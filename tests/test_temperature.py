@@ -40,23 +40,33 @@ def fitted():
     return network().fit(*overlapping())
 
 
-def numpy_temperature(logits, y, smoothing, weight):
-    """The definition once more: least cross-entropy of the smoothed labels, and a prior."""
-    target = (1 - smoothing) * np.eye(K)[y] + smoothing / K
+class Focal(CrossEntropy):
+    """A loss of the user's own; certain rows count less."""
 
-    def loss(temperature):
-        cross_entropy = -(target * log_softmax(logits / temperature, axis=1)).sum(axis=1)
-        return weight @ cross_entropy + PRIOR_ROWS * np.log(temperature) ** 2
+    def __call__(self, outputs, cost, label):
+        loss = super().__call__(outputs, cost, label)
+        return (1 - torch.exp(-loss)) ** 2 * loss
+
+
+def numpy_temperature(logits, y, loss, weight):
+    """The definition once more: least loss, cross-entropy of the smoothed labels, and a prior."""
+    target = (1 - loss.smoothing) * np.eye(K)[y] + loss.smoothing / K
+
+    def total(temperature):
+        losses = -(target * log_softmax(logits / temperature, axis=1)).sum(axis=1)
+        if isinstance(loss, Focal):
+            losses *= (1 - np.exp(-losses)) ** 2
+        return weight @ losses + PRIOR_ROWS * np.log(temperature) ** 2
 
     grid = np.exp(np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2)
-    return grid[np.argmin([loss(temperature) for temperature in grid])]
+    return grid[np.argmin([total(temperature) for temperature in grid])]
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.05])
+@pytest.mark.parametrize("loss", [CrossEntropy(), CrossEntropy(0.05), Focal()])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_temperature_has_the_least_loss_of_held_out_rows(smoothing, weighted):
+def test_the_temperature_has_the_least_loss_of_held_out_rows(loss, weighted):
     X, y = overlapping()
-    model = network(loss=CrossEntropy(smoothing), calibration_fraction=0).fit(X[:200], y[:200])
+    model = network(loss=loss, calibration_fraction=0).fit(X[:200], y[:200])
     X, y = X[200:].astype(np.float32), y[200:]
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
     rows = Rows(X, y, COST_MATRIX, weight if weighted else None, per_class=True, device="cpu")
@@ -64,7 +74,7 @@ def test_the_temperature_has_the_least_loss_of_held_out_rows(smoothing, weighted
 
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)).double().numpy()
-    assert found == pytest.approx(numpy_temperature(logits, y, smoothing, weight))
+    assert found == pytest.approx(numpy_temperature(logits, y, loss, weight))
     assert 1 < found < HOTTEST
 
 
