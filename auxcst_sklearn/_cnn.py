@@ -97,8 +97,8 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
     calibration_fraction : float, default=0.2
-        Share of the training set that a second network of the same kind does not see. Its loss
-        of these rows tells how much less certain the class probabilities have to be (a
+        Share of the training set that a second network of the same kind does not see. They
+        tell how much less certain the class probabilities have to be (a
         temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
         twice as long. 0 saves that, and leaves them as they are. With early stopping the rows
         that are held out for it serve instead, at no price. Losses without class probabilities,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from scipy.optimize import brute
+from torch import Tensor
 
 from ._batches import Rows, join_targets
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 HOTTEST = 9.0
 N_TRIED = 24
 
-# The mean loss of so many rows speaks for a temperature of 1.
+# So many rows of the mean loss, and of the mean square of the costs, speak for a temperature of 1.
 PRIOR_ROWS = 10
 
 # A training set of fewer rows says nothing against it.
@@ -25,21 +27,40 @@ FEWEST_ROWS = 10
 
 @torch.no_grad()
 def learn_temperature(net: CostNet, rows: Rows) -> float:
-    """Temperature at which the network has the least loss of held-out rows, at least 1.
+    """Temperature between those of the least loss and of the least errors in money, at least 1.
 
-    The loss that it is trained by, smoothed labels included, and not the errors of the costs: a
-    few rows that cost much would decide. Never below 1: some rare and dear mistake that the rows
-    happen to lack would seem impossible.
+    Both are of held-out rows. The loss hears all rows alike, but warms up classes whose confusion
+    is dear as much as others; errors of the expected costs hang on the few rows that cost most.
+    Never below 1: some rare and dear mistake that the rows lack would seem impossible.
     """
     outputs, targets = zip(*((net.module_(x), target) for x, target in net.get_iterator(rows)))
     output, target = torch.cat(outputs).float(), join_targets(targets)
-    loss, prior = net.criterion_.loss, PRIOR_ROWS / len(output)
+    loss = net.criterion_.loss
+    cost_matrix = output.new_tensor(net.statistics.class_mean)
+    paid = cost_matrix[target.label]
+    weight = torch.ones_like(paid[:, 0]) if target.weight is None else target.weight
+    unit = (weight @ _squares(paid)).clamp(min=torch.finfo(paid.dtype).tiny)
 
-    def regularized_loss(root: np.ndarray) -> float:
-        heat = float(root[0]) ** 2
-        softened = loss.soften(output, float(np.exp(heat)))
-        return float(loss.mean(softened, *target)) + prior * heat**2
+    def mean_loss(softened: Tensor) -> Tensor:
+        return loss.mean(softened, *target)
 
-    # Steps grow with the heat: next to 1, small ones lift what would be impossible.
-    root = brute(regularized_loss, [(0.0, np.log(HOTTEST) ** 0.5)], Ns=N_TRIED, finish=None)
-    return float(np.exp(root**2))
+    def mean_error(softened: Tensor) -> Tensor:
+        expected = loss.probabilities(softened) @ cost_matrix
+        return weight @ _squares(expected - paid) / unit
+
+    def best_heat(risk: Callable[[Tensor], Tensor]) -> float:
+        def posterior(root: np.ndarray) -> float:
+            heat = float(root[0]) ** 2
+            softened = loss.soften(output, float(np.exp(heat)))
+            return float(risk(softened)) + PRIOR_ROWS / len(output) * heat**2
+
+        # Steps grow with the heat: next to 1, small ones lift what would be impossible.
+        root = brute(posterior, [(0.0, np.log(HOTTEST) ** 0.5)], Ns=N_TRIED, finish=None)
+        return float(root**2)
+
+    return float(np.exp((best_heat(mean_loss) + best_heat(mean_error)) / 2))
+
+
+def _squares(difference: Tensor) -> Tensor:
+    """Sum of squares of each row, up to a common amount, which changes no decision."""
+    return (difference - difference.mean(dim=-1, keepdim=True)).square().sum(dim=-1)

@@ -49,27 +49,36 @@ class Focal(CrossEntropy):
 
 
 def numpy_temperature(logits, y, loss, weight):
-    """The definition once more: least loss, cross-entropy of the smoothed labels, and a prior."""
+    """The definition once more: the geometric mean of what the loss and the money say."""
     target = (1 - loss.smoothing) * np.eye(K)[y] + loss.smoothing / K
+    paid = COST_MATRIX[y] - COST_MATRIX[y].mean(axis=1, keepdims=True)
+    unit = weight @ (paid**2).sum(axis=1) / len(y)
 
-    def total(temperature):
-        losses = -(target * log_softmax(logits / temperature, axis=1)).sum(axis=1)
+    def risks(temperature):
+        log_q = log_softmax(logits / temperature, axis=1)
+        losses = -(target * log_q).sum(axis=1)
         if isinstance(loss, Focal):
             losses *= (1 - np.exp(-losses)) ** 2
-        return weight @ losses + PRIOR_ROWS * np.log(temperature) ** 2
+        p = np.maximum(np.exp(log_q) - loss.smoothing / K, 0)
+        expected = p / p.sum(axis=1, keepdims=True) @ COST_MATRIX
+        errors = (expected - expected.mean(axis=1, keepdims=True) - paid) ** 2
+        prior = PRIOR_ROWS * np.log(temperature) ** 2
+        return weight @ losses + prior, weight @ errors.sum(axis=1) / unit + prior
 
     grid = np.exp(np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2)
-    return grid[np.argmin([total(temperature) for temperature in grid])]
+    by_loss, by_money = np.argmin([risks(temperature) for temperature in grid], axis=0)
+    return np.sqrt(grid[by_loss] * grid[by_money])
 
 
 @pytest.mark.parametrize("loss", [CrossEntropy(), CrossEntropy(0.05), Focal()])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_temperature_has_the_least_loss_of_held_out_rows(loss, weighted):
+def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weighted):
     X, y = overlapping()
     model = network(loss=loss, calibration_fraction=0).fit(X[:200], y[:200])
     X, y = X[200:].astype(np.float32), y[200:]
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
-    rows = Rows(X, y, COST_MATRIX, weight if weighted else None, per_class=True, device="cpu")
+    cost_matrix = model.net_.scale.to_units(COST_MATRIX)
+    rows = Rows(X, y, cost_matrix, weight if weighted else None, per_class=True, device="cpu")
     found = learn_temperature(model.net_, rows)
 
     with torch.no_grad():
@@ -112,11 +121,10 @@ def test_where_classes_are_apart_it_is_one():
     assert network().fit(X, y).temperature_ == 1
 
 
-@pytest.mark.parametrize("cost_matrix", [150 * COST_MATRIX, COST_MATRIX.T, None])
-def test_the_costs_do_not_matter(fitted, cost_matrix):
-    other = network(cost_matrix=cost_matrix).fit(*overlapping())
+def test_the_currency_does_not_matter(fitted):
+    yen = network(cost_matrix=150 * COST_MATRIX).fit(*overlapping())
 
-    assert other.temperature_ == fitted.temperature_
+    assert yen.temperature_ == fitted.temperature_
 
 
 def test_costs_of_examples_are_softened_too():
@@ -128,6 +136,15 @@ def test_costs_of_examples_are_softened_too():
 
     assert model.temperature_ > 1
     assert np.ptp(estimate, axis=1).mean() < np.ptp(model.predict_cost(X), axis=1).mean()
+
+
+def test_it_is_that_of_the_classes_whatever_single_rows_cost(fitted):
+    X, y = overlapping()
+    factor = np.random.default_rng(0).lognormal(0, 1, len(y))
+    factor /= np.array([factor[y == k].mean() for k in range(K)])[y]
+    model = network(cost_matrix=None).fit(X, y, cost=COST_MATRIX[y] * factor[:, np.newaxis])
+
+    assert model.temperature_ == fitted.temperature_
 
 
 def test_rows_held_out_by_early_stopping_serve():
@@ -147,6 +164,8 @@ def test_losses_without_probabilities_have_none():
     assert model.temperature_ == 1
     with pytest.raises(NotImplementedError, match="Squared has no class probabilities"):
         Squared().soften(torch.zeros(1, K), 2.0)
+    with pytest.raises(NotImplementedError, match="Squared has no class probabilities"):
+        Squared().probabilities(torch.zeros(1, K))
 
 
 def test_it_survives_pickling_and_more_training(fitted):

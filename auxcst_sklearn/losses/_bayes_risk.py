@@ -123,9 +123,13 @@ class ExampleRisk(Loss):
         logits, *factors = outputs.chunk(3, dim=-1)
         return torch.cat([self.classes.soften(logits, temperature), *factors], dim=-1)
 
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Class probabilities, of the first network alone."""
+        return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])
+
     def _risk(self, outputs: Tensor) -> Tensor:
-        logits, a, b = outputs.chunk(3, dim=-1)
-        p = self.classes.probabilities(logits)
+        _, a, b = outputs.chunk(3, dim=-1)
+        p = self.probabilities(outputs)
         factors = _bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
         cost = self.above.to(outputs) * factors + self.level.to(outputs).unsqueeze(-1)
         return (p.unsqueeze(-2) @ cost).squeeze(-2)

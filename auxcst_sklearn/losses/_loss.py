@@ -36,7 +36,7 @@ class Loss(ABC):
     Attributes
     ----------
     has_probabilities : bool
-        Whether the estimates come from class probabilities, which a temperature may soften.
+        Whether the estimates come from class `probabilities`, which a temperature may `soften`.
     """
 
     has_probabilities: ClassVar[bool] = False
@@ -124,6 +124,26 @@ class Loss(ABC):
             If the loss has no probabilities.
         """
         raise NotImplementedError(f"{type(self).__name__} has no class probabilities to soften.")
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Class probabilities, where the estimates come from them.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_outputs)
+            Outputs of the network, softened or not.
+
+        Returns
+        -------
+        Tensor of shape (..., n_classes)
+            Probabilities.
+
+        Raises
+        ------
+        NotImplementedError
+            If the loss has none.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no class probabilities.")
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Biases that a head starts with: the mean cost vector, the best guess of all.
