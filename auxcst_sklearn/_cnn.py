@@ -97,13 +97,13 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
     calibration_fraction : float, default=0.2
-        Share of the training set that a second network of the same kind does not see. They
-        tell how much less certain the class probabilities have to be (a
-        temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
-        twice as long. 0 saves that, and leaves them as they are. With early stopping the rows
-        that are held out for it serve instead, at no price. Losses without class probabilities,
-        and fewer than ten rows, have no temperature. A training that goes on (`warm_start`) keeps
-        the temperature of the first, and one by `partial_fit` alone has none.
+        Share of the training set that a second network of the same kind does not see; these rows
+        tell how much less certain the class probabilities have to be (a temperature, see
+        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
+        saves that, and leaves them as they are. With early stopping the rows that are held out
+        for it serve instead, at no price. Losses without class probabilities, and fewer than ten
+        rows, have no temperature. A training that goes on (`warm_start`) keeps the temperature of
+        the first, and one by `partial_fit` alone has none.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.

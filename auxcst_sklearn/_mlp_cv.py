@@ -83,12 +83,12 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
     calibration_fraction : float, default=0.2
-        Share of the training set that a second network of the same kind does not see. They
-        tell how much less certain the class probabilities have to be (a
-        temperature, see `temperature_`). The network itself sees all rows; the fit takes nearly
-        twice as long. 0 saves that, and leaves them as they are. With early stopping the rows
-        that are held out for it serve instead, at no price. Losses without class probabilities,
-        and fewer than ten rows, have no temperature.
+        Share of the training set that a second network of the same kind does not see; these rows
+        tell how much less certain the class probabilities have to be (a temperature, see
+        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
+        saves that, and leaves them as they are. With early stopping the rows that are held out
+        for it serve instead, at no price. Losses without class probabilities, and fewer than ten
+        rows, have no temperature.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
         training set that fills more than half of its free memory stays in the computer's.
