@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -77,8 +76,6 @@ class BayesRisk(CrossEntropy):
 @dataclass(frozen=True)
 class ExampleRisk(Loss):
     """`BayesRisk` of costs that differ within a class; outputs are [logits, a, b], 3 K in all."""
-
-    has_probabilities: ClassVar[bool] = True
 
     classes: CrossEntropy
     above: Tensor = field(compare=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -46,8 +45,6 @@ class CrossEntropy(Loss):
     >>> CrossEntropy(smoothing=0.1).probabilities(logits)
     tensor([[0.8374, 0.0813, 0.0813]])
     """
-
-    has_probabilities: ClassVar[bool] = True
 
     smoothing: float = 0.0
 
@@ -99,10 +96,6 @@ class CrossEntropy(Loss):
     def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
         return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
-
-    def soften(self, outputs: Tensor, temperature: float) -> Tensor:
-        """Logits, divided by the temperature."""
-        return outputs / temperature
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels taken out again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from numpy.typing import NDArray
@@ -31,15 +31,7 @@ class Target(NamedTuple):
 
 
 class Loss(ABC):
-    """What a head learns. Subclass it for a loss of your own and pass an instance as ``loss=``.
-
-    Attributes
-    ----------
-    has_probabilities : bool
-        Whether the estimates come from class `probabilities`, which a temperature may `soften`.
-    """
-
-    has_probabilities: ClassVar[bool] = False
+    """What a head learns. Subclass it for a loss of your own and pass an instance as ``loss=``."""
 
     @abstractmethod
     def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
@@ -104,7 +96,7 @@ class Loss(ABC):
         return outputs
 
     def soften(self, outputs: Tensor, temperature: float) -> Tensor:
-        """Outputs of class probabilities that are less certain.
+        """Outputs of class probabilities that are less certain; here logits, divided.
 
         Parameters
         ----------
@@ -117,16 +109,16 @@ class Loss(ABC):
         -------
         Tensor of the shape of `outputs`
             What `estimate` takes in their place.
-
-        Raises
-        ------
-        NotImplementedError
-            If the loss has no probabilities.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no class probabilities to soften.")
+        return outputs / temperature
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether `probabilities` is defined, so that a temperature may be learnt."""
+        return type(self).probabilities is not Loss.probabilities
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, where the estimates come from them.
+        """Class probabilities, for losses whose estimates come from them.
 
         Parameters
         ----------
