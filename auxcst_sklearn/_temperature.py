@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.optimize import brute
 from torch import Tensor
 
 from ._batches import Rows, join_targets
@@ -41,24 +39,17 @@ def learn_temperature(net: CostNet, rows: Rows) -> float:
     weight = torch.ones_like(paid[:, 0]) if target.weight is None else target.weight
     unit = (weight @ _squares(paid)).clamp(min=torch.finfo(paid.dtype).tiny)
 
-    def mean_loss(softened: Tensor) -> Tensor:
-        return loss.mean(softened, *target)
-
-    def mean_error(softened: Tensor) -> Tensor:
+    # Steps grow with the heat: next to 1, small ones lift what would be impossible.
+    heats = np.linspace(0, np.log(HOTTEST) ** 0.5, N_TRIED) ** 2
+    risks = []
+    for temperature in np.exp(heats).tolist():
+        softened = loss.soften(output, temperature)
         expected = loss.probabilities(softened) @ cost_matrix
-        return weight @ _squares(expected - paid) / unit
-
-    def best_heat(risk: Callable[[Tensor], Tensor]) -> float:
-        def posterior(root: np.ndarray) -> float:
-            heat = float(root[0]) ** 2
-            softened = loss.soften(output, float(np.exp(heat)))
-            return float(risk(softened)) + PRIOR_ROWS / len(output) * heat**2
-
-        # Steps grow with the heat: next to 1, small ones lift what would be impossible.
-        root = brute(posterior, [(0.0, np.log(HOTTEST) ** 0.5)], Ns=N_TRIED, finish=None)
-        return float(root**2)
-
-    return float(np.exp((best_heat(mean_loss) + best_heat(mean_error)) / 2))
+        error = weight @ _squares(expected - paid) / unit
+        risks.append([float(loss.mean(softened, *target)), float(error)])
+    prior = PRIOR_ROWS / len(output) * heats**2
+    best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
+    return float(np.exp(heats[best].mean()))
 
 
 def _squares(difference: Tensor) -> Tensor:
