@@ -43,14 +43,13 @@ def jackknife_error(cost: NDArray, reference: NDArray, constant: NDArray) -> flo
 
 
 def geometric_mean(ratio: NDArray) -> float:
-    """Geometric mean of the ratios that are there."""
-    return float(np.exp(np.nanmean(np.log(ratio))))
+    """Geometric mean of the ratios; NaN if one is."""
+    return float(np.exp(np.log(ratio).mean()))
 
 
 def geometric_error(ratio: NDArray) -> float:
     """Standard error of the geometric mean over the settings."""
-    log = np.log(ratio[~np.isnan(ratio)])
-    return geometric_mean(ratio) * standard_error(log)
+    return geometric_mean(ratio) * standard_error(np.log(ratio))
 
 
 class RankTest(NamedTuple):

@@ -8,9 +8,9 @@ training part.
 
 Costs are compared by their ratio to the same network trained by cross-entropy with the Bayes
 decision, with or without a temperature, whichever has the lower mean test cost in that setting,
-and to a plain network alike. Ratios are of means over the seeds, with a thousandth of what a
-constant prediction costs added to both sides: on tiny test sets hardly a mistake is made, and a
-ratio would be near 0/0. Wine and breast cancer are also drawn several times for each seed.
+and to a plain network alike where it ran. Ratios are of means over the seeds, with a thousandth of
+what a constant prediction costs added to both sides: on tiny test sets hardly a mistake is made,
+and a ratio would be near 0/0. Wine and breast cancer are also drawn several times for each seed.
 
 Each training is kept in `--runs`, and what is found there is not run again. Results are written
 to `--out` as `cost.json` and, as tables, `cost.rst`. Choose defaults by seeds from 100 on: they

@@ -20,7 +20,7 @@ from _methods import METHODS, Method, blind, of_loss  # noqa: E402
 from _ranks import cost_ratio, geometric_mean, jackknife_error, rank_test  # noqa: E402
 from _results import DEFAULT, PLAIN, SAME, Results  # noqa: E402
 from _settings import COSTS, DATA, SETTINGS, Setting, Task  # noqa: E402
-from _tables import table  # noqa: E402
+from _tables import render, table  # noqa: E402
 from _trainings import (  # noqa: E402
     Classifier,
     CostSensitive,
@@ -264,7 +264,7 @@ def test_ratios():
     assert cost_ratio(0.0, 0.0, 1.0) == 1
     assert cost_ratio(2.0, 4.0, 0.0) == 0.5
     assert cost_ratio(0.0, 0.003, 1.0) == 0.25
-    assert geometric_mean(np.array([0.5, np.nan, 2.0])) == pytest.approx(1)
+    assert geometric_mean(np.array([0.5, 2.0])) == pytest.approx(1)
     cost = np.array([1.0, 2.0, 6.0])
     ones, zeros = np.ones(3), np.zeros(3)
     assert jackknife_error(cost, ones, zeros) == pytest.approx(cost.std(ddof=1) / np.sqrt(3))
@@ -331,6 +331,15 @@ def test_results_compare_with_the_better_rival_of_each_setting():
     assert cell["ratio_error"] == pytest.approx(0.25)
 
 
+def test_results_without_the_plain_network_compare_with_the_same_one_alone():
+    runs = [run for run in made_up_runs() if run["method"] not in PLAIN]
+    results = Results(runs, ["a", "b"], [*METHODS])
+    full = Results(made_up_runs(), ["a", "b"], [*METHODS])
+    np.testing.assert_array_equal(results.of(DEFAULT), full.of(DEFAULT))
+    assert all(np.isnan(row["plain_ratio"]) for row in results.by_method())
+    assert "to plain" in render(results, [])
+
+
 def test_table_is_aligned():
     assert table(["x", "long"], [["abc", "1"], ["d", "2.5"]]).splitlines() == [
         *("===  ====", "x    long", "===  ===="),
@@ -365,7 +374,7 @@ def test_patterns_choose_settings_and_methods(monkeypatch):
     settings, methods = bench_cost.choose(bench_cost.parse_options())
     assert {s.name for s in settings if not s.pixels} == {"wine/proportional", "wine/squared"}
     assert {s.size for s in settings if s.pixels} == {10_000}
-    assert methods == [DEFAULT, *SAME, *PLAIN, "Bayes: forest"]
+    assert methods == [DEFAULT, *SAME, "Bayes: forest"]
     monkeypatch.setattr(sys, "argv", ["bench_cost", "--settings", "iris/*"])
     with pytest.raises(SystemExit, match="No setting matches"):
         bench_cost.choose(bench_cost.parse_options())
