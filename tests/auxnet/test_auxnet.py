@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from dressed import Residual, body, lazy_mlp, mlp, mlp_for, net, weights
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -12,76 +13,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
-from skorch.callbacks import Callback
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.losses import OneSided
 from auxcst_sklearn.metrics import make_cost_scorer
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
-
-
-class Residual(nn.Module):
-    """A convolution, a residual block, a dense layer, with all kinds of dropout between them."""
-
-    def __init__(self, n_maps=4):
-        super().__init__()
-        self.stem = nn.Conv2d(1, n_maps, 3, padding=1)
-        self.bn = nn.BatchNorm2d(n_maps)
-        self.relu = nn.ReLU(inplace=True)
-        self.conv = nn.Conv2d(n_maps, n_maps, 3, padding=1)
-        self.drop = nn.Dropout2d(0.1)
-        self.dense = nn.Linear(4 * n_maps, 8)
-        self.fc = nn.Linear(8, 1000)
-
-    def forward(self, x):
-        x = self.relu(self.bn(self.stem(x)))
-        x = self.relu(x + self.conv(x))
-        x = F.adaptive_avg_pool2d(self.drop(x), 2).flatten(1)
-        x = F.dropout(torch.tanh(self.dense(x)), 0.1, self.training)
-        return self.fc(x)
-
-
-def mlp(n_features=4, width=8):
-    return nn.Sequential(
-        nn.Linear(n_features, width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.ReLU(),
-        nn.Linear(width, 3),
-    )
-
-
-def lazy_mlp():
-    return nn.Sequential(
-        nn.LazyLinear(32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LazyLinear(2)
-    )
-
-
-def mlp_for(input_shape, width=8):
-    return mlp(*input_shape, width)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return (X.reshape(-1, 1, 8, 8) / 16)[:200], y[:200]
-
-
-def net(module=Residual, **parameters):
-    defaults = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
-    return CostSensitiveAuxNet(module, **{**defaults, **parameters})
-
-
-def body(estimator):
-    """Parameters and statistics of the dressed module."""
-    return {name: value.numpy() for name, value in estimator.net_.module_.body.state_dict().items()}
-
-
-def weights(estimator):
-    return np.concatenate([p.detach().ravel() for p in estimator.net_.module_.parameters()])
 
 
 def raw_loop(module, X, cost, *, seed, alpha, epochs, size):
@@ -237,68 +175,6 @@ def test_a_module_without_hidden_layers(problem):
     with pytest.warns(UserWarning, match="No hidden layer was found in Linear"):
         estimator = net(module).fit(X, y)
     np.testing.assert_array_equal(weights(estimator), weights(net(module, alpha=0).fit(X, y)))
-
-
-# --------------------------------------------------------------------------- fine-tuning
-
-
-def test_frozen_epochs(digits):
-    X, y = digits
-    module = Residual()
-    module.dense.requires_grad_(False)  # by the caller: for good
-    estimator = net(module, freeze=2, max_epochs=2).fit(X, y)
-    start = {name: value.numpy() for name, value in module.state_dict().items()}
-
-    frozen = body(estimator)
-    assert estimator.history_[1]["train_loss"] != estimator.history_[0]["train_loss"]
-    assert all(np.array_equal(frozen[name], start[name]) for name in frozen)
-    trained = body(pickle.loads(pickle.dumps(estimator)).partial_fit(X, y))
-    changed = {name for name in frozen if not np.array_equal(trained[name], frozen[name])}
-    assert changed == {name for name in frozen if not name.startswith("dense")}
-
-
-def test_frozen_submodules(digits):
-    module = Residual()
-    estimator = net(module, freeze=["stem", "b?"], early_stopping=True).fit(*digits)
-
-    start, trained = module.state_dict(), body(estimator)
-    changed = {name for name in trained if not np.array_equal(trained[name], start[name])}
-    assert changed == {"conv.weight", "conv.bias", "dense.weight", "dense.bias"}
-
-
-@pytest.mark.parametrize("factor", [0.1, 3.0])
-def test_learning_rate_of_the_pretrained_part(problem, factor):
-    X, y, _ = problem
-    torch.manual_seed(0)
-    module = mlp()
-    start = {name: value.numpy() for name, value in module.state_dict().items()}
-    steps, heads = [], []
-    for pretrained_lr_factor in (1.0, factor):
-        estimator = net(
-            module,
-            pretrained_lr_factor=pretrained_lr_factor,
-            optimizer="sgd",
-            weight_decay=0,
-            batch_size=60,
-            max_epochs=1,
-        ).fit(X, y)
-        steps.append(body(estimator)["0.weight"] - start["0.weight"])
-        heads.append(estimator.net_.module_.output.weight.detach().numpy())
-
-    np.testing.assert_allclose(steps[1], factor * steps[0], atol=1e-6)
-    np.testing.assert_array_equal(*heads)
-
-
-def test_callbacks_of_the_caller_are_called_too(digits):
-    class CountFrozen(Callback):
-        def on_epoch_end(self, net, **kwargs):
-            frozen = [not p.requires_grad for p in net.module_.parameters()]
-            net.history.record("frozen", sum(frozen))
-
-    estimator = net(freeze=1, callbacks=[CountFrozen()]).fit(*digits)
-
-    n_parameters = len(list(Residual().parameters())) - 2  # without the output layer
-    assert [record["frozen"] for record in estimator.history_] == [n_parameters, 0]
 
 
 # ------------------------------------------------------------------------------- factories
