@@ -265,6 +265,7 @@ def test_ratios():
     assert cost_ratio(2.0, 4.0, 0.0) == 0.5
     assert cost_ratio(0.0, 0.003, 1.0) == 0.25
     assert geometric_mean(np.array([0.5, 2.0])) == pytest.approx(1)
+    assert np.isnan(geometric_mean(np.array([0.5, np.nan, 2.0])))  # one that did not run
     cost = np.array([1.0, 2.0, 6.0])
     ones, zeros = np.ones(3), np.zeros(3)
     assert jackknife_error(cost, ones, zeros) == pytest.approx(cost.std(ddof=1) / np.sqrt(3))

@@ -1,3 +1,5 @@
+"""The images that the modules of `dressed` are trained on."""
+
 from __future__ import annotations
 
 import pytest
