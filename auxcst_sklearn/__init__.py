@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._auxnet import CostSensitiveAuxNet
-    from ._bayes import BayesMinimumRiskClassifier
-    from ._cnn import CostSensitiveAuxCNN
-    from ._csae import CSAEPretrainedMLP
-    from ._mlp import CostSensitiveAuxMLP
-    from ._mlp_cv import CostSensitiveAuxMLPCV
-    from ._path import alpha_path
+    from ._estimators.auxnet import CostSensitiveAuxNet
+    from ._estimators.bayes import BayesMinimumRiskClassifier
+    from ._estimators.cnn import CostSensitiveAuxCNN
+    from ._estimators.csae import CSAEPretrainedMLP
+    from ._estimators.mlp import CostSensitiveAuxMLP
+    from ._estimators.mlp_cv import CostSensitiveAuxMLPCV
+    from ._estimators.path import alpha_path
 
-__version__ = version("auxcst_sklearn")
+try:
+    __version__ = version("auxcst_sklearn")
+except PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "0+unknown"
 
 # Estimators load on first use: torch and scikit-learn take seconds, and `costs` needs no torch.
 _HOME = {
-    "BayesMinimumRiskClassifier": "_bayes",
-    "CSAEPretrainedMLP": "_csae",
-    "CostSensitiveAuxCNN": "_cnn",
-    "CostSensitiveAuxMLP": "_mlp",
-    "CostSensitiveAuxMLPCV": "_mlp_cv",
-    "CostSensitiveAuxNet": "_auxnet",
-    "alpha_path": "_path",
+    "BayesMinimumRiskClassifier": "bayes",
+    "CSAEPretrainedMLP": "csae",
+    "CostSensitiveAuxCNN": "cnn",
+    "CostSensitiveAuxMLP": "mlp",
+    "CostSensitiveAuxMLPCV": "mlp_cv",
+    "CostSensitiveAuxNet": "auxnet",
+    "alpha_path": "path",
 }
 
 __all__ = [
@@ -43,7 +46,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(import_module(f"._estimators.{_HOME[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -12,13 +12,13 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _check_sample_weight
 
-from ._cost_checks import (
+from .costs._checks import (
     check_cost,
     check_cost_matrix,
     check_some_weight,
     frame_labels,
     label_index,
-    of_one_kind,
+    same_label_kind,
 )
 
 __all__ = ["cost_scorer", "make_cost_scorer", "mean_cost", "savings_score"]
@@ -247,7 +247,7 @@ class _MatrixScorer(_Scorer):
         if costs["classes"] is None:
             labels, classes = frame_labels(costs["cost_matrix"]), np.asarray(estimator.classes_)
             # As in fit, names of columns match the labels by their text where these are no texts.
-            if labels is None or not of_one_kind(labels, classes):
+            if labels is None or not same_label_kind(labels, classes):
                 costs["classes"] = classes
         return -mean_cost(y, estimator.predict(X), sample_weight=sample_weight, **costs)
 

@@ -1,17 +1,20 @@
-"""The losses of a head: K outputs per example against the K costs of its predictions.
+"""The losses of a head: K outputs per sample against the K costs of its predictions.
 
-A loss knows three things: what one head's outputs lose against the costs, how outputs become
-estimated costs, and where the outputs should start. Inside the network costs are of order one
-(see ``_scaling.CostScale``); the formulas hold in any unit.
+A loss defines the training loss of one head, how outputs become estimated costs, and the biases
+that a head starts with. Inside the network costs are in units of the mean cost above each row's
+minimum; the formulas hold in any unit.
 """
 
 from __future__ import annotations
 
 from ._bayes_risk import BayesRisk
-from ._classification import CrossEntropy
-from ._layer_wise import LayerWiseLoss
-from ._loss import Loss, Target
-from ._regression import OneSided, SmoothOneSided, Softmin, Squared
+from ._cross_entropy import CrossEntropy
+from ._layer_wise import LayerWiseLoss, StackedLayerWiseLoss
+from ._loss import Loss, ProbabilisticLoss, Target
+from ._one_sided import OneSided
+from ._smooth_one_sided import SmoothOneSided
+from ._softmin import Softmin
+from ._squared import Squared
 
 __all__ = [
     "LOSSES",
@@ -20,9 +23,11 @@ __all__ = [
     "LayerWiseLoss",
     "Loss",
     "OneSided",
+    "ProbabilisticLoss",
     "SmoothOneSided",
     "Softmin",
     "Squared",
+    "StackedLayerWiseLoss",
     "Target",
     "get_loss",
 ]
@@ -38,7 +43,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Look a loss up by its name; an instance is handed through.
+    """Return the loss of a name; an instance as it is.
 
     Parameters
     ----------

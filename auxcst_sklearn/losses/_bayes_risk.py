@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from .._scaling import CostStatistics
-from ._classification import CrossEntropy
-from ._loss import Loss
+from ..costs._statistics import CostStatistics
+from ._cross_entropy import CrossEntropy
+from ._loss import Loss, ProbabilisticLoss, Target
 
 # Factors on the mean costs lie within exp(-6) and exp(6).
 LARGEST_LOG_FACTOR = 6.0
@@ -24,17 +23,18 @@ LARGEST_TABLE = 2**20
 class BayesRisk(CrossEntropy):
     """Class probabilities times the costs of each class, which may depend on the example.
 
-    The probabilities are those of :class:`CrossEntropy`, with smoothed labels. Where every example
-    of a class costs the same, so are the estimates. Costs that differ within a class are learnt
-    by a second network of the same shape: it gives, for true class k and prediction j, a factor
-    on their mean M_kj, so that the estimates are ::
+    The probabilities are those of :class:`CrossEntropy`, with smoothed labels: output and heads
+    learn labels, and costs enter at the decision. Where every example of a class costs the same,
+    so do the estimates. Costs that differ within a class are learnt by a *cost network* of the
+    same shape: it computes, for true class k and prediction j, a factor on their mean M_kj, so
+    that the estimates are ::
 
         r_j(x) = sum_k P(k | x) M_kj exp(h_kj(x)),    h = 6 tanh((a_j + b_k) / 6)
 
     with 2 K outputs a and b, which start at zero. They are trained on the costs of the true class
     y, taken above the smallest of each example, by the Poisson deviance, whose minimum is the
     conditional mean: the mean over j of ``M_yj exp(h_yj) - c_j h_yj``. Auxiliary heads belong to
-    the first network, and learn the classes.
+    the network of the classes.
 
     Parameters
     ----------
@@ -64,17 +64,17 @@ class BayesRisk(CrossEntropy):
 
     smoothing: float = 0.05
 
-    def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
-        """Give the loss for costs per example: this one, if they only repeat those of classes."""
-        above, level, seen = _class_means(cost, label, weight)
-        lowest = cost.min(axis=1, keepdims=True)
-        if np.allclose(cost - lowest, above.numpy()[label], rtol=1e-6, atol=1e-9):
+    def for_sample_costs(self, target: Target) -> Loss:
+        """Return the loss for costs per sample: this one, if they only repeat those of classes."""
+        above, level, seen = _class_means(target)
+        lowest = target.cost.min(axis=1, keepdims=True)
+        if np.allclose(target.cost - lowest, above.numpy()[target.label], rtol=1e-6, atol=1e-9):
             return self
-        return ExampleRisk(self, above, level, seen)
+        return SampleRisk(self, above, level, seen)
 
 
 @dataclass(frozen=True)
-class ExampleRisk(Loss):
+class SampleRisk(ProbabilisticLoss):
     """`BayesRisk` of costs that differ within a class; outputs are [logits, a, b], 3 K in all."""
 
     classes: CrossEntropy
@@ -82,15 +82,15 @@ class ExampleRisk(Loss):
     level: Tensor = field(compare=False)
     seen: Tensor = field(compare=False)
 
-    def resume(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
+    def for_more_samples(self, target: Target) -> Loss:
         """Take means of classes that had no example, and in place of zeros, which no factor moves.
 
         The others stay: the factors have been learnt for them.
         """
-        above, level, present = _class_means(cost, label, weight)
+        above, level, present = _class_means(target)
         new = present & ~self.seen
         taken = new.unsqueeze(1) | (present.unsqueeze(1) & (self.above == 0))
-        return ExampleRisk(
+        return SampleRisk(
             self.classes,
             torch.where(taken, above, self.above),
             torch.where(new, level, self.level),
@@ -98,30 +98,30 @@ class ExampleRisk(Loss):
         )
 
     def n_cost_outputs(self, n_classes: int) -> int:
-        """Outputs of the second network."""
+        """Outputs of the cost network."""
         return 2 * n_classes
 
-    def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
+    def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         logits, a, b = outputs.chunk(3, dim=-1)
-        index = label.expand(b.shape[:-1]).unsqueeze(-1)
+        index = target.label.expand(b.shape[:-1]).unsqueeze(-1)
         h = _bounded(a + b.gather(-1, index))
-        mean = self.above.to(outputs)[label]
-        excess = cost - cost.amin(dim=-1, keepdim=True)
+        mean = self.above.to(outputs)[target.label]
+        excess = target.cost - target.cost.amin(dim=-1, keepdim=True)
         deviance = (mean * h.exp() - excess * h).mean(dim=-1)
-        return self.classes(logits, cost, label) + deviance
+        return self.classes(logits, target) + deviance
 
-    def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+    def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the probabilities and costs of the classes."""
         n_rows = max(1, LARGEST_TABLE // self.above.numel())
         return torch.cat([self._risk(part) for part in outputs.split(n_rows)])
 
-    def soften(self, outputs: Tensor, temperature: float) -> Tensor:
+    def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
         """Logits, divided by the temperature, and the factors as they are."""
         logits, *factors = outputs.chunk(3, dim=-1)
-        return torch.cat([self.classes.soften(logits, temperature), *factors], dim=-1)
+        return torch.cat([self.classes.with_temperature(logits, temperature), *factors], dim=-1)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, of the first network alone."""
+        """Class probabilities, of the network of the classes alone."""
         return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])
 
     def _risk(self, outputs: Tensor) -> Tensor:
@@ -136,10 +136,9 @@ class ExampleRisk(Loss):
         return self.classes.start_bias(statistics)
 
 
-def _class_means(
-    cost: NDArray, label: NDArray, weight: NDArray | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean costs of each class above each example's smallest, mean of these, whether it occurs."""
+def _class_means(target: Target) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean costs of each class above each sample's smallest, mean of these, whether it occurs."""
+    cost, label, weight = target
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, label, weight)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)

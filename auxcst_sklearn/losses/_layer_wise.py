@@ -48,7 +48,7 @@ class LayerWiseLoss(nn.Module):
         outputs : sequence of Tensor of shape (n_samples, n_classes)
             Outputs of the heads, the output layer last.
         target : Target
-            What the batch is learnt from.
+            Costs, labels and weights of the batch.
 
         Returns
         -------
@@ -58,11 +58,83 @@ class LayerWiseLoss(nn.Module):
             Mean loss of each head, detached from the graph.
         """
         if len(outputs) == 1:  # nothing to stack or to weigh, which takes time
-            total = self.loss.mean(outputs[0], *target)
+            total = self.loss.mean(outputs[0], target)
             return total, total.detach().view(-1)
         if self.loss is self.aux_loss:
-            means = self.loss.mean(torch.stack(tuple(outputs)), *target)
+            means = self.loss.mean(torch.stack(tuple(outputs)), target)
         else:
-            hidden = self.aux_loss.mean(torch.stack(tuple(outputs[:-1])), *target)
-            means = torch.cat([hidden, self.loss.mean(outputs[-1], *target).view(1)])
+            hidden = self.aux_loss.mean(torch.stack(tuple(outputs[:-1])), target)
+            means = torch.cat([hidden, self.loss.mean(outputs[-1], target).view(1)])
         return means @ self.head_weights, means.detach()
+
+
+class StackedLayerWiseLoss(LayerWiseLoss):
+    """The training objectives of M networks side by side, for S sets of rows that take turns.
+
+    Network i sees the rows of set i modulo S. The networks have no weight in common, so that the
+    minimum of the sum of their objectives is the minimum of each.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the output layers.
+    aux_loss : Loss
+        Loss of the auxiliary heads.
+    head_weights : Tensor of shape (n_heads + 1, n_networks)
+        Weight of each head in each network, 0 for a head that a network lacks.
+    n_row_sets : int
+        Number S of sets of rows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import OneSided, StackedLayerWiseLoss, Target
+    >>> objective = StackedLayerWiseLoss(OneSided(), OneSided(), torch.ones(1, 2), n_row_sets=1)
+    >>> target = Target(cost=torch.tensor([[0.0, 1.0]]), label=torch.tensor([0]))
+    >>> outputs = torch.tensor([[[1.0, 1.0]], [[0.2, 1.0]]])
+    >>> objective([outputs], target)
+    (tensor(1.2000), tensor([[1.0000, 0.2000]]))
+    """
+
+    def __init__(
+        self, loss: Loss, aux_loss: Loss, head_weights: Tensor, *, n_row_sets: int
+    ) -> None:
+        super().__init__(loss, aux_loss, alpha=())
+        self.head_weights = head_weights
+        self.n_row_sets = n_row_sets
+
+    def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
+        """Sum of the networks' objectives, and the losses of their heads.
+
+        Parameters
+        ----------
+        outputs : sequence of Tensor of shape (n_networks, n_samples, n_classes)
+            Outputs of the heads, the output layer last.
+        target : Target
+            Costs, labels and weights of the sets of rows, one below the other.
+
+        Returns
+        -------
+        total : Tensor of shape ()
+            What is minimised.
+        losses : Tensor of shape (n_heads + 1, n_networks)
+            Mean loss of each head of each network, detached from the graph.
+        """
+        if self.loss is self.aux_loss:
+            means = self._means(self.loss, outputs, target)
+        else:
+            means = self._means(self.loss, outputs[-1:], target)
+            if len(outputs) > 1:
+                means = torch.cat([self._means(self.aux_loss, outputs[:-1], target), means])
+        return (means * self.head_weights).sum(), means.detach()
+
+    def _means(self, loss: Loss, outputs: Sequence[Tensor], target: Target) -> Tensor:
+        r = torch.stack(tuple(outputs))
+        if self.n_row_sets == 1:
+            return loss.mean(r.flatten(0, 1), target).view(r.shape[:2])
+        # The sets take turns among the networks, so that those of all sets read like one below
+        # the other, as the target is.
+        losses = loss(r.reshape(-1, len(target.label), r.shape[-1]), target)
+        if target.weight is not None:
+            losses = losses * target.weight
+        return losses.reshape(r.shape[:-1]).mean(dim=-1)

@@ -1,4 +1,4 @@
-"""What a loss is, and what it is computed from."""
+"""The interface of a loss, and the targets that it is computed from."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from .._scaling import CostStatistics
+from ..costs._statistics import CostStatistics
 
 
 class Target(NamedTuple):
-    """What a batch of examples is learnt from.
+    """Costs, labels and weights of a batch; of a training set, as arrays instead of tensors.
 
     Parameters
     ----------
@@ -22,7 +21,7 @@ class Target(NamedTuple):
     label : Tensor of shape (n_samples,), integer
         Index of the true class.
     weight : Tensor of shape (n_samples,), default=None
-        Weights of the examples; None for equal ones.
+        Weights of the samples, with a mean of 1 over the training set; None for equal ones.
     """
 
     cost: Tensor
@@ -31,20 +30,18 @@ class Target(NamedTuple):
 
 
 class Loss(ABC):
-    """What a head learns. Subclass it for a loss of your own and pass an instance as ``loss=``."""
+    """Loss of one head. Subclass it for a loss of your own and pass an instance as ``loss=``."""
 
     @abstractmethod
-    def __call__(self, outputs: Tensor, cost: Tensor, label: Tensor) -> Tensor:
-        """Loss of every example.
+    def __call__(self, outputs: Tensor, target: Target) -> Tensor:
+        """Loss of every sample, without its weight.
 
         Parameters
         ----------
         outputs : Tensor of shape (..., n_samples, n_classes)
             Outputs of one head, or of several heads stacked in front.
-        cost : Tensor of shape (n_samples, n_classes)
-            Cost vectors.
-        label : Tensor of shape (n_samples,), integer
-            Index of the true class.
+        target : Target
+            Costs and labels of the samples.
 
         Returns
         -------
@@ -52,31 +49,25 @@ class Loss(ABC):
             Losses, not yet averaged.
         """
 
-    def mean(
-        self, outputs: Tensor, cost: Tensor, label: Tensor, weight: Tensor | None = None
-    ) -> Tensor:
-        """Mean loss of each head, for losses that compute it faster than example by example.
+    def mean(self, outputs: Tensor, target: Target) -> Tensor:
+        """Mean loss of each head, for losses that compute it faster than sample by sample.
 
         Parameters
         ----------
         outputs : Tensor of shape (..., n_samples, n_classes)
             Outputs of one head, or of several heads stacked in front.
-        cost : Tensor of shape (n_samples, n_classes)
-            Cost vectors.
-        label : Tensor of shape (n_samples,), integer
-            Index of the true class.
-        weight : Tensor of shape (n_samples,), default=None
-            Weights of the examples, with a mean of 1 over the training set.
+        target : Target
+            Costs, labels and weights of the samples.
 
         Returns
         -------
         Tensor of shape (...)
             Means of the losses times the weights.
         """
-        losses = self(outputs, cost, label)
-        return (losses if weight is None else losses * weight).mean(dim=-1)
+        losses = self(outputs, target)
+        return (losses if target.weight is None else losses * target.weight).mean(dim=-1)
 
-    def estimate(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+    def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Turn outputs into estimated costs; here they are.
 
         Parameters
@@ -84,9 +75,9 @@ class Loss(ABC):
         outputs : Tensor of shape (..., n_outputs)
             Outputs of a head.
         statistics : CostStatistics
-            What the training costs say of the classes: `mean`, the mean cost vector (n_classes,),
-            `class_mean`, that of each class (n_classes, n_classes), and `prior`, their shares
-            (n_classes,), as arrays.
+            Statistics of the training costs, as arrays: `mean`, the mean cost vector
+            (n_classes,), `class_mean`, that of each class (n_classes, n_classes), and `prior`,
+            the shares of the classes (n_classes,).
 
         Returns
         -------
@@ -95,55 +86,13 @@ class Loss(ABC):
         """
         return outputs
 
-    def soften(self, outputs: Tensor, temperature: float) -> Tensor:
-        """Outputs of class probabilities that are less certain; here logits, divided.
-
-        Parameters
-        ----------
-        outputs : Tensor of shape (..., n_outputs)
-            Outputs of the network.
-        temperature : float
-            What logits are divided by.
-
-        Returns
-        -------
-        Tensor of the shape of `outputs`
-            What `estimate` takes in their place.
-        """
-        return outputs / temperature
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether `probabilities` is defined, so that a temperature may be learnt."""
-        return type(self).probabilities is not Loss.probabilities
-
-    def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, for losses whose estimates come from them.
-
-        Parameters
-        ----------
-        outputs : Tensor of shape (..., n_outputs)
-            Outputs of the network, softened or not.
-
-        Returns
-        -------
-        Tensor of shape (..., n_classes)
-            Probabilities.
-
-        Raises
-        ------
-        NotImplementedError
-            If the loss has none.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no class probabilities.")
-
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Biases that a head starts with: the mean cost vector, the best guess of all.
+        """Biases that a head starts with: the mean cost vector, the best constant estimate.
 
         Parameters
         ----------
         statistics : CostStatistics
-            What the training costs say of the classes, as in `estimate`.
+            Statistics of the training costs, as in `to_cost`.
 
         Returns
         -------
@@ -152,42 +101,38 @@ class Loss(ABC):
         """
         return torch.as_tensor(statistics.mean)
 
-    def specialize(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
-        """Give the loss for a training set whose costs are per example; here the same.
+    def for_sample_costs(self, target: Target) -> Loss:
+        """Return the loss for a training set whose costs are given per sample; here the same.
 
         Parameters
         ----------
-        cost : ndarray of shape (n_samples, n_classes)
-            Cost vectors, in units.
-        label : ndarray of shape (n_samples,), integer
-            Index of the true class.
-        weight : ndarray of shape (n_samples,) or None
-            Sample weights.
+        target : Target
+            Costs in units, labels and weights of the training set, as arrays.
 
         Returns
         -------
         Loss
-            What is trained.
+            The loss to train with.
         """
         return self
 
-    def resume(self, cost: NDArray, label: NDArray, weight: NDArray | None) -> Loss:
-        """Give the loss for a training that goes on with other examples; here the same.
+    def for_more_samples(self, target: Target) -> Loss:
+        """Return the loss for a training that goes on with other samples; here the same.
 
         Parameters
         ----------
-        cost, label, weight
-            As in `specialize`.
+        target : Target
+            Costs in units, labels and weights of the new training set, as arrays.
 
         Returns
         -------
         Loss
-            What is trained from now on.
+            The loss to go on with.
         """
         return self
 
     def n_cost_outputs(self, n_classes: int) -> int:
-        """Outputs of a second network, which follow those of the first; 0 for none.
+        """Outputs of a cost network beside the network of the classes; 0 for no such network.
 
         Parameters
         ----------
@@ -200,3 +145,39 @@ class Loss(ABC):
             Number of outputs.
         """
         return 0
+
+
+class ProbabilisticLoss(Loss):
+    """Loss whose outputs are logits of class probabilities, so that a temperature may be learnt."""
+
+    @abstractmethod
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Class probabilities, from which the estimated costs follow.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_outputs)
+            Outputs of the network, with or without a temperature.
+
+        Returns
+        -------
+        Tensor of shape (..., n_classes)
+            Probabilities.
+        """
+
+    def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
+        """Outputs of less certain probabilities: logits, divided by the temperature.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_outputs)
+            Outputs of the network.
+        temperature : float
+            Divisor of the logits.
+
+        Returns
+        -------
+        Tensor of the shape of `outputs`
+            Outputs in their place.
+        """
+        return outputs / temperature

@@ -1,33 +1,41 @@
 """Torch modules: networks with K cost outputs and K auxiliary cost neurons per hidden layer."""
 
 from ._alexnet import AlexNet
-from ._cnn import AuxCNN
-from ._dressed import DressedNetwork
+from ._autoencoder import CostSensitiveAutoencoder
+from ._aux_cnn import AuxCNN
+from ._aux_mlp import AuxMLP
+from ._cost_network import ClassAndCostNetwork
+from ._feature_input import Standardize, UnitRange
 from ._heads import CostHead
-from ._images import ImageInput
-from ._inputs import Standardize
+from ._image_input import ImageInput
 from ._layers import ACTIVATIONS, SeededDropout, SeededModule
-from ._mlp import AuxMLP
-from ._network import AuxNetwork
+from ._network import AuxNetwork, LayeredNetwork
 from ._stacked import StackedMLP, stack, unstack
-from ._tracing import find_hidden_layers
-from ._twin import TwinNetwork
+from ._transforms import TRANSFORMS, RandomFlipShift, RandomTransform, get_transform
+from .wrapping import WrappedNetwork, find_hidden_layers
 
 __all__ = [
     "ACTIVATIONS",
+    "TRANSFORMS",
     "AlexNet",
     "AuxCNN",
     "AuxMLP",
     "AuxNetwork",
+    "ClassAndCostNetwork",
     "CostHead",
-    "DressedNetwork",
+    "CostSensitiveAutoencoder",
     "ImageInput",
+    "LayeredNetwork",
+    "RandomFlipShift",
+    "RandomTransform",
     "SeededDropout",
     "SeededModule",
-    "Standardize",
     "StackedMLP",
-    "TwinNetwork",
+    "Standardize",
+    "UnitRange",
+    "WrappedNetwork",
     "find_hidden_layers",
+    "get_transform",
     "stack",
     "unstack",
 ]

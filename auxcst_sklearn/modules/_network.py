@@ -1,4 +1,4 @@
-"""What every network has in common: a cost output, and heads on its hidden layers."""
+"""The networks of the paper: a cost output, and K auxiliary cost neurons on hidden layers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class AuxNetwork(nn.Module):
     """A network whose hidden layers carry auxiliary cost heads.
 
     Subclasses set `output`, the main head, and `heads`, the auxiliary ones by the name of the
-    layer they read, and define `forward` and `forward_heads`. `forward` gives the estimated costs
-    alone; the auxiliary heads cost nothing at prediction.
+    layer they read, and define `forward` and `forward_heads`. `forward` returns the outputs of the
+    main head alone; the auxiliary heads cost nothing at prediction.
     """
 
     output: nn.Linear
@@ -38,7 +38,7 @@ class AuxNetwork(nn.Module):
         self.bf16 = bf16
 
     def hidden_precision(self, x: Tensor) -> AbstractContextManager:
-        """What the hidden layers compute in: bfloat16 if `bf16`; weights and heads are float32."""
+        """Autocast of the hidden layers to bfloat16 if `bf16`; weights and heads are float32."""
         if self.bf16:
             return torch.autocast(x.device.type, torch.bfloat16)
         return nullcontext()
@@ -49,3 +49,52 @@ class AuxNetwork(nn.Module):
         self.output.bias.copy_(bias)
         for head in self.heads.values():
             head.bias.copy_(aux_bias)
+
+
+class LayeredNetwork(AuxNetwork):
+    """Hidden layers one after the other, as in the figure of the paper.
+
+    Subclasses set `inputs`, a module that prepares the inputs, and `hidden`, the hidden layers by
+    name, beside `output` and `heads`.
+    """
+
+    inputs: nn.Module
+    hidden: nn.ModuleDict
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the main head, (n_samples, n_classes)."""
+        return self.output(self._run(x, heads={})[0])
+
+    def forward_heads(self, x: Tensor) -> list[Tensor]:
+        """Outputs of every head, in the order of `layers`."""
+        x, outputs = self._run(x, self.heads)
+        return [*outputs, self.output(x)]
+
+    def code(self, x: Tensor, n_layers: int) -> Tensor:
+        """Output of the first hidden layers.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, ...)
+            Examples.
+        n_layers : int
+            Number of hidden layers; 0 for the prepared inputs.
+
+        Returns
+        -------
+        Tensor of shape (n_samples, ...)
+            Output of the last of these layers.
+        """
+        return self._run(x, heads={}, n_layers=n_layers)[0]
+
+    def _run(
+        self, x: Tensor, heads: nn.ModuleDict | dict, n_layers: int | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Output of the last hidden layer, and of the heads on the way."""
+        x, outputs = self.inputs(x), []
+        with self.hidden_precision(x):
+            for name, layer in list(self.hidden.items())[:n_layers]:
+                x = layer(x)
+                if name in heads:
+                    outputs.append(heads[name](x))
+        return x, outputs

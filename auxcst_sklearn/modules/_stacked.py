@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor, nn
 
+from ._aux_mlp import AuxMLP
+from ._cost_network import ClassAndCostNetwork
 from ._layers import SeededDropout, draw_dropout
-from ._mlp import AuxMLP
-from ._network import AuxNetwork
-from ._twin import TwinNetwork
+from ._network import AuxNetwork, LayeredNetwork
 
 
 class StackedLinear(nn.Module):
@@ -47,19 +47,19 @@ class StackedLinear(nn.Module):
         layer.bias.copy_(self.bias[i, :, 0])
 
 
-def spread(x: Tensor, n_networks: int) -> Tensor:
-    """Give each network what its seed has; for one seed without a copy."""
-    n_seeds = len(x)
-    return x.expand(n_networks // n_seeds, *x.shape).flatten(0, 1)
+def share_sets(x: Tensor, n_networks: int) -> Tensor:
+    """Give each network what belongs to its set of rows; for one set without a copy."""
+    n_sets = len(x)
+    return x.expand(n_networks // n_sets, *x.shape).flatten(0, 1)
 
 
-class Spread(nn.Module):
-    """Inputs (n_seeds, n_samples, n_features) for each of several networks.
+class SharedInput(nn.Module):
+    """Inputs of S sets of rows for M networks, among which the sets take turns.
 
     Parameters
     ----------
     n_networks : int
-        How many networks there are; the seeds take turns.
+        Number M of networks.
     """
 
     def __init__(self, n_networks: int) -> None:
@@ -67,19 +67,19 @@ class Spread(nn.Module):
         self.n_networks = n_networks
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs (n_networks, n_samples, n_features)."""
-        return spread(x, self.n_networks)
+        """Inputs (n_networks, ...) for inputs (n_sets, ...)."""
+        return share_sets(x, self.n_networks)
 
 
 class SharedDropout(nn.Module):
-    """Dropout that networks of one seed share: each drops what it would drop alone.
+    """Dropout that networks of one set of rows share: each drops what it would drop alone.
 
     Parameters
     ----------
     p : float
         Probability of dropping an input.
     generators : sequence of torch.Generator
-        One for each seed; the seeds take turns among the networks.
+        One for each set of rows; the sets take turns among the networks.
     """
 
     def __init__(self, p: float, generators: Sequence[Generator]) -> None:
@@ -92,38 +92,39 @@ class SharedDropout(nn.Module):
             return x
         keep = [draw_dropout(x.shape[1:], self.p, x, generator) for generator in self.generators]
         keep = torch.stack(keep).mT.contiguous()  # in memory as x is
-        return x * spread(keep, len(x)).mT
+        return x * share_sets(keep, len(x)).mT
 
 
-class StackedMLP(AuxMLP):
+class StackedMLP(LayeredNetwork):
     """Networks that differ in their weights, and perhaps in which layers have a head.
 
-    The first dimension of inputs are the seeds, that of outputs the networks.
+    The first dimension of inputs are the sets of rows, that of outputs the networks: network i sees
+    set i modulo S.
 
     Parameters
     ----------
     networks : sequence of AuxMLP
-        The networks; those of one seed are `n_seeds` apart.
-    n_seeds : int
-        In how many seeds they differ.
+        The networks; those of one set of rows are `n_row_sets` apart.
+    n_row_sets : int
+        Number S of sets of rows.
 
     Examples
     --------
     >>> import torch
     >>> from auxcst_sklearn.modules import AuxMLP, StackedMLP
-    >>> networks = [AuxMLP(4, 3, width=[8, 8], dressed=dressed) for dressed in ([0], [])]
-    >>> stacked = StackedMLP(networks, n_seeds=1)
+    >>> networks = [AuxMLP(4, 3, width=[8, 8], head_layers=layers) for layers in ([0], [])]
+    >>> stacked = StackedMLP(networks, n_row_sets=1)
     >>> [tuple(r.shape) for r in stacked.forward_heads(torch.zeros(1, 5, 4))]
     [(2, 5, 3), (2, 5, 3)]
     """
 
-    def __init__(self, networks: Sequence[AuxMLP], n_seeds: int) -> None:
-        AuxNetwork.__init__(self)
-        self.inputs = nn.Sequential(networks[0].inputs, Spread(len(networks)))
+    def __init__(self, networks: Sequence[AuxMLP], n_row_sets: int) -> None:
+        super().__init__()
+        self.inputs = nn.Sequential(networks[0].inputs, SharedInput(len(networks)))
         self.hidden = nn.ModuleDict()
         for name, block in networks[0].hidden.items():
             linear, *rest = block
-            dropouts = [network.hidden[name][-1] for network in networks[:n_seeds]]
+            dropouts = [network.hidden[name][-1] for network in networks[:n_row_sets]]
             self.hidden[name] = nn.Sequential(
                 StackedLinear([network.hidden[name][0] for network in networks]),
                 *(
@@ -141,36 +142,37 @@ class StackedMLP(AuxMLP):
                 self.heads[name] = StackedLinear(heads)
 
 
-def stack(networks: Sequence[AuxNetwork], n_seeds: int) -> AuxNetwork:
-    """Copies of networks of one architecture as one network.
+def stack(networks: Sequence[AuxNetwork], n_row_sets: int) -> AuxNetwork:
+    """Make one network of copies of networks of one architecture.
 
     Parameters
     ----------
-    networks : sequence of AuxMLP, or of TwinNetwork of such
-        The networks; those of one seed are `n_seeds` apart.
-    n_seeds : int
-        In how many seeds they differ.
+    networks : sequence of AuxMLP, or of ClassAndCostNetwork of such
+        The networks; those of one set of rows are `n_row_sets` apart.
+    n_row_sets : int
+        Number S of sets of rows.
 
     Returns
     -------
-    StackedMLP or TwinNetwork of such
-        A network with the seeds as first dimension of its inputs, and the networks of its outputs.
+    StackedMLP or ClassAndCostNetwork of such
+        A network with the sets of rows as first dimension of its inputs, and the networks as first
+        dimension of its outputs.
 
     Examples
     --------
     >>> import torch
     >>> from auxcst_sklearn.modules import AuxMLP, stack
-    >>> networks = [AuxMLP(4, 3, width=[8], dressed=[]) for _ in range(2)]
-    >>> stacked = stack(networks, n_seeds=1)
+    >>> networks = [AuxMLP(4, 3, width=[8], head_layers=[]) for _ in range(2)]
+    >>> stacked = stack(networks, n_row_sets=1)
     >>> x = torch.ones(5, 4)
     >>> torch.allclose(stacked.forward_heads(x.unsqueeze(0))[-1][1], networks[1](x), atol=1e-6)
     True
     """
-    if isinstance(networks[0], TwinNetwork):
+    if isinstance(networks[0], ClassAndCostNetwork):
         parts = ("classes", "costs")
-        stacks = [stack([getattr(n, part) for n in networks], n_seeds) for part in parts]
-        return TwinNetwork(*stacks)
-    return StackedMLP(networks, n_seeds)
+        stacks = [stack([getattr(n, part) for n in networks], n_row_sets) for part in parts]
+        return ClassAndCostNetwork(*stacks)
+    return StackedMLP(networks, n_row_sets)
 
 
 def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
@@ -178,8 +180,8 @@ def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
 
     Parameters
     ----------
-    stacked : StackedMLP or TwinNetwork of such
-        What `stack` gave.
+    stacked : StackedMLP or ClassAndCostNetwork of such
+        The result of `stack`.
     networks : sequence of AuxNetwork
         The same networks, in the same order.
 
@@ -187,8 +189,8 @@ def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
     --------
     >>> import torch
     >>> from auxcst_sklearn.modules import AuxMLP, stack, unstack
-    >>> networks = [AuxMLP(4, 3, width=[8], dressed=[]) for _ in range(2)]
-    >>> stacked = stack(networks, n_seeds=1)
+    >>> networks = [AuxMLP(4, 3, width=[8], head_layers=[]) for _ in range(2)]
+    >>> stacked = stack(networks, n_row_sets=1)
     >>> with torch.no_grad():
     ...     for parameter in stacked.parameters():
     ...         _ = parameter.fill_(0)

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from .._cost_checks import frame_labels, label_index
+from ..costs._checks import frame_labels, label_index
 from ..metrics import _sample_costs, _weights
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator

@@ -12,7 +12,15 @@ from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import check_is_fitted
 
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
-from ._results import columns, find_name, finite_column, hue_column, meets, search_scores, summarize
+from ._results import (
+    columns,
+    find_name,
+    finite_column,
+    hue_column,
+    matches,
+    search_scores,
+    summarize,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,10 +164,10 @@ class CostCurveDisplay:
         # None is a value where it was searched; elsewhere it says that x was not searched.
         at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
         at_hue = hue_column(table, hue)
-        rows = np.flatnonzero(meets(table, where) & np.isfinite(score))
+        rows = np.flatnonzero(matches(table, where) & np.isfinite(score))
         if not len(rows):
             raise ValueError(
-                f"No candidate with a finite score meets where={where!r}. If fits failed, "
+                f"No candidate with a finite score matches where={where!r}. If fits failed, "
                 "error_score='raise' in the search tells why."
             )
 
@@ -222,9 +230,9 @@ class CostCurveDisplay:
         at_x = table[find_name(x, table, "x")]
         cost = finite_column(table[find_name(y, table, "y")], y)
         at_hue = hue_column(table, hue)
-        rows = np.flatnonzero(meets(table, where))
+        rows = np.flatnonzero(matches(table, where))
         if not len(rows):
-            raise ValueError(f"No record of results meets where={where!r}.")
+            raise ValueError(f"No record of results matches where={where!r}.")
 
         def mean_and_error(rows: NDArray) -> tuple[float, float]:
             runs, n = cost[rows], len(rows)

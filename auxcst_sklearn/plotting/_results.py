@@ -86,7 +86,7 @@ def finite_column(values: list, name: str) -> NDArray[np.float64]:
     return column
 
 
-def meets(table: dict[str, list], where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+def matches(table: dict[str, list], where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
     """Which rows have the given values."""
     keep = np.ones(len(next(iter(table.values()))), dtype=bool)
     for name, wanted in (where or {}).items():

@@ -1,0 +1,372 @@
+"""CostSensitiveAuxNet: any torch module, with cost heads added."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor, nn
+
+from ..losses import LOSSES, Loss
+from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
+from .base import BaseCostSensitiveNet
+from .images import IMAGE_CONSTRAINTS, ImageInputMixin
+from .parameters import ALPHA, ARITHMETIC, CALIBRATION, layers_with_head
+
+
+class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
+    """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
+
+    The output layer of the module, its last ``nn.Linear``, gives way to one regression output per
+    class, the estimated cost of predicting it, and every hidden layer but the last gets as many
+    auxiliary cost neurons. All are trained at once on ``sum_i alpha_i L_i + L_output``; the
+    prediction is the class with the smallest estimate. Weights that the module brings along,
+    pretrained ones, say, are where training starts.
+
+    Parameters
+    ----------
+    module : nn.Module, type or callable
+        The network. A module is copied, and never changed. A class or another callable is called
+        at every fit, under `random_state`, and must return a module; if `input_shape` is among
+        its required parameters, it gets the shape of one example, (C, H, W) or (n_features,).
+        ``functools.partial`` binds other parameters.
+
+        The module takes floats, a batch of examples, and returns the output of an ``nn.Linear``;
+        an ``nn.Softmax`` or ``nn.LogSoftmax`` layer behind it is left out.
+    hidden_layers : "auto" or list of str, default="auto"
+        "auto" finds all hidden layers, as
+        :func:`~auxcst_sklearn.modules.find_hidden_layers` says: an activation after a layer of
+        weights ends a hidden layer, and a residual block counts as one. All but the last get a
+        head. A list names the layers that get a head instead, each by the path of a submodule, as
+        ``module.named_modules()`` gives it, or as "auto" would name it.
+    head_input : {"pool", "flatten"}, default="pool"
+        What a head on maps (n_samples, n_channels, ...) sees: the mean of each map, or every
+        value of every map.
+    alpha : float or array-like of shape (n_heads,), default=0.2
+        Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
+        0 gets no head; ``alpha=0`` is the plain network.
+    freeze : int or list of str, default=None
+        A number of epochs in which only the new neurons are trained, before the whole module is;
+        or the submodules that stay as they are to the end, by their paths or patterns such as
+        ``"layer[12]"``; ``["*"]`` for all. What is frozen runs as at prediction: normalisation
+        keeps its statistics, and dropout drops nothing.
+    pretrained_lr_factor : float, default=1.0
+        Learning rate of the module's own parameters, as a multiple of `learning_rate`, which is
+        that of the new neurons.
+    image_shape : array-like of int, default=None
+        Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if they come as
+        flattened rows. None for the shape of X.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        What is done to the training images, anew in every epoch: mirror left and right, shift by
+        up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
+        that gives one of the same shape. See :mod:`auxcst_sklearn.transforms`.
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
+        of the classes by their probabilities; for costs per sample it trains a second network of
+        the same shape, which takes as long again. "one_sided" is that of the paper.
+    aux_loss : str or Loss, default=None
+        What the auxiliary heads learn; None for the same as `loss`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
+        that a DataFrame of costs names.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+    learning_rate : float, default=1e-3
+        Step size of the optimizer; with a schedule the largest.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
+        along cosines, or not at all. `partial_fit` keeps it constant.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=False
+        Hold out a part of the training set, stop when its mean cost has not fallen for
+        `patience` epochs, and keep the weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the training set that is held out by early stopping.
+    patience : int, default=10
+        Number of epochs without a smaller held-out cost before training stops.
+    calibration_fraction : float, default=0.0
+        Share of the training set that a second network of the same kind does not see; these rows
+        tell how much less certain the class probabilities have to be (a temperature, see
+        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
+        leaves them as they are. With early stopping the rows that are held out for it serve
+        instead, at no price. Losses without class probabilities, and fewer than ten rows, have no
+        temperature. A training that goes on (`warm_start`) keeps the temperature of the first,
+        and one by `partial_fit` alone has none.
+    warm_start : bool, default=False
+        Whether another call to `fit` goes on from the present weights, with the network, loss and
+        optimizer as they are; changes of their parameters have no effect then.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
+        training set that fills more than half of its free memory stays in the computer's.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
+        a minute at the start of each fit, which long trainings win back.
+    random_state : int, RandomState instance or None, default=None
+        Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
+        int for the same network on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, and on a terminal a bar with the time left.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+        Copies are called in the training of the network that tells the temperature.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_<name>" of each layer
+        with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with
+        early stopping the same of the held-out rows as "valid_loss..." and their mean cost,
+        "valid_cost". Losses are in units of the mean cost above the smallest, "valid_cost" in
+        currency.
+    temperature_ : float
+        What the logits of the class probabilities are divided by, at least 1.
+    net_ : skorch.NeuralNet
+        The trained net; its torch module is ``net_.module_``, and the copy of `module`,
+        without its output layer, ``net_.module_.body``; with costs per sample and the loss
+        "bayes_risk" there are two, ``net_.module_.classes.body`` and ``net_.module_.costs.body``.
+    n_features_in_ : int
+        Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    CostSensitiveAuxCNN : A convolutional network with sizes to search over.
+    auxcst_sklearn.modules.AlexNet : A network with or without ImageNet weights.
+    auxcst_sklearn.modules.find_hidden_layers : What "auto" finds in a module.
+
+    Notes
+    -----
+    Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
+    0 ... 255 to 0 ... 1. Floats are taken as they are, and all other numbers are made float32.
+
+    Dropout layers and functions, and draws by ``bernoulli``, ``normal_`` or ``uniform_`` in the
+    forward of the module, follow `random_state`. Other random numbers come from torch's global
+    generator: those of the dropout inside torch's attention and recurrent layers, and of
+    ``rand_like`` and ``randn_like``. Gradient checkpoints would draw a second time, so modules that
+    use them must not have dropout.
+
+    A pickle holds the parameter `module` beside the trained network; a class or function costs no
+    space, a module as much as its weights. Its class must be importable where the pickle is
+    loaded. The state of the optimizer stays behind, and starts anew if training goes on.
+
+    References
+    ----------
+    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
+    Estimation", TAAI 2020, arXiv:1611.05134.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from torch import nn
+    >>> from auxcst_sklearn import CostSensitiveAuxNet
+    >>> from auxcst_sklearn.costs import randomized_proportional_cost_matrix
+    >>> digits = load_digits()
+    >>> X, y = digits.images[:, None] / 16, digits.target
+    >>> X.shape
+    (1797, 1, 8, 8)
+    >>> def make_network():
+    ...     return nn.Sequential(
+    ...         nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+    ...         nn.Linear(72, 64), nn.ReLU(), nn.Linear(64, 10))
+    >>> cost_matrix = randomized_proportional_cost_matrix(y[:1000], random_state=0)
+    >>> model = CostSensitiveAuxNet(
+    ...     make_network, cost_matrix=cost_matrix, learning_rate=1e-2, max_epochs=5,
+    ...     random_state=0).fit(X[:1000], y[:1000])
+    >>> model.hidden_layers_
+    ['1']
+    >>> model.score(X[1000:], y[1000:]) > -1  # minus the mean cost
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCostSensitiveNet._parameter_constraints,
+        **ARITHMETIC,
+        **CALIBRATION,
+        **IMAGE_CONSTRAINTS,
+        "module": [callable],
+        "hidden_layers": [StrOptions({"auto"}), "array-like"],
+        "head_input": [StrOptions({"pool", "flatten"})],
+        "alpha": [ALPHA, "array-like"],
+        "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
+        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
+    }
+
+    def __init__(
+        self,
+        module: nn.Module | Callable[..., nn.Module],
+        *,
+        hidden_layers: Literal["auto"] | Sequence[str] = "auto",
+        head_input: Literal["pool", "flatten"] = "pool",
+        alpha: float | Sequence[float] = 0.2,
+        freeze: int | Sequence[str] | None = None,
+        pretrained_lr_factor: float = 1.0,
+        image_shape: Sequence[int] | None = None,
+        channels_last: bool = False,
+        augmentation: str | Callable[[Tensor], Tensor] | None = None,
+        loss: str | Loss = "bayes_risk",
+        aux_loss: str | Loss | None = None,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        max_epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 1e-3,
+        schedule: Literal["one_cycle", "constant"] = "one_cycle",
+        weight_decay: float = 1e-2,
+        optimizer: str | type = "adamw",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        calibration_fraction: float = 0.0,
+        warm_start: bool = False,
+        device: str = "auto",
+        precision: Literal["float32", "bf16"] = "float32",
+        compile: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+        callbacks: list | None = None,
+        net_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.module = module
+        self.hidden_layers = hidden_layers
+        self.head_input = head_input
+        self.alpha = alpha
+        self.freeze = freeze
+        self.pretrained_lr_factor = pretrained_lr_factor
+        self.image_shape = image_shape
+        self.channels_last = channels_last
+        self.augmentation = augmentation
+        self.loss = loss
+        self.aux_loss = aux_loss
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.calibration_fraction = calibration_fraction
+        self.warm_start = warm_start
+        self.device = device
+        self.precision = precision
+        self.compile = compile
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.net_params = net_params
+
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[WrappedNetwork, list[float]]:
+        images = self._make_input(self._input_shape)
+        body = make_body(self.module, images.out_shape)
+        names = self._layer_names(body, images.out_shape)
+        head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
+        module = WrappedNetwork(
+            images,
+            body,
+            n_outputs,
+            hidden_layers=[names[i] for i in head_layers],
+            head_input=self.head_input,
+        )
+        if isinstance(self.freeze, bool):
+            raise ValueError(
+                f"freeze={self.freeze}; expected a number of epochs, or names of submodules: "
+                "['*'] for all of them, to the end."
+            )
+        if np.ndim(self.freeze) == 1:
+            module.freeze(self.freeze)
+        return module, weights
+
+    def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
+        """Names of the layers that `alpha` weighs."""
+        if not isinstance(self.hidden_layers, str):
+            names = [str(name) for name in self.hidden_layers]
+            if len(set(names)) < len(names):
+                raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
+            return names
+        found = find_hidden_layers(body, shape)
+        if not found and np.any(self.alpha):
+            warnings.warn(
+                f"No hidden layer was found in {type(body).__name__}, which is trained without "
+                "auxiliary heads. If it has some, name them in hidden_layers; if not, set alpha=0.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return found[:-1]
+
+    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
+        arguments = super()._net_arguments(module)
+        if self.pretrained_lr_factor != 1:
+            rate = float(self.learning_rate * self.pretrained_lr_factor)
+            arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
+        if isinstance(self.freeze, Integral):
+            from skorch.callbacks import Unfreezer  # skorch takes its time: on first use
+
+            frozen = {
+                name: parameter
+                for name, parameter in module.named_parameters()
+                if "body" in name.split(".") and parameter.requires_grad
+            }
+            for parameter in frozen.values():
+                parameter.requires_grad_(False)
+            unfreezer = Unfreezer(list(frozen), at=int(self.freeze) + 1)
+            arguments["callbacks"] = [*(self.callbacks or []), unfreezer]
+        return arguments
+
+
+def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ...]) -> nn.Module:
+    """Copy a module, or have one made, for examples of some shape."""
+    if isinstance(module, nn.Module):
+        return deepcopy(module).to("cpu", torch.float32)
+    required = [
+        name
+        for name, parameter in signature(module).parameters.items()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    if set(required) - {"input_shape"}:
+        raise TypeError(
+            f"module={module!r} requires the arguments {required}; expected a module, or what "
+            "makes one without arguments, or from input_shape. Bind others by functools.partial."
+        )
+    body = module(**dict.fromkeys(required, shape))
+    if not isinstance(body, nn.Module):
+        raise TypeError(
+            f"module={module!r} made an object of type {type(body).__name__}; expected an "
+            "nn.Module."
+        )
+    return body.to("cpu", torch.float32)

@@ -1,0 +1,385 @@
+"""BayesMinimumRiskClassifier: the cheapest decision under any classifier's probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ..costs._checks import label_index
+from ..costs._source import find_classes, resolve_costs
+from ..metrics import mean_cost
+from .prediction import decision_values
+
+
+def _routing_enabled() -> bool:
+    return sklearn.get_config()["enable_metadata_routing"]
+
+
+class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Let any classifier with probabilities decide by costs: the Bayes decision.
+
+    The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the
+    prediction is the class where it is smallest. The costs are not needed to train, and a
+    matrix of its own for each sample may come as late as at prediction. The decision is only as
+    good as the probabilities: see `calibration`.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The classifier whose `predict_proba` decides; with `calibration` a `decision_function` is
+        enough. None for :class:`~sklearn.linear_model.LogisticRegression`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. None for 0/1 costs:
+        every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one; such a class gets probability 0.
+        None for those in `y`, or those that a DataFrame of costs names.
+    calibration : {"sigmoid", "isotonic", "temperature"}, default=None
+        How to calibrate the probabilities, by
+        :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
+        needs scikit-learn 1.8.
+    cv : int, cross-validation generator or iterable, default=None
+        The folds that calibrate; None for 5, stratified. Not used without `calibration`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    estimator_ : classifier
+        The fitted classifier, with `calibration` a `CalibratedClassifierCV`.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes)
+        The costs that decide, both axes in the order of `classes_`.
+    n_features_in_ : int
+        Number of features seen during fit, if `estimator_` knows it.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `estimator_` knows them.
+
+    See Also
+    --------
+    sklearn.model_selection.TunedThresholdClassifierCV : Tunes a threshold, for two classes.
+
+    Notes
+    -----
+    Under metadata routing, what is passed to `fit` goes to the `fit` of `estimator`, which must
+    have requested it; a calibration takes `sample_weight` by itself. `predict` and `score`
+    request `cost` by themselves.
+
+    References
+    ----------
+    C. Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from auxcst_sklearn import BayesMinimumRiskClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cost_matrix = [[0, 1, 1], [1, 0, 1], [1, 10, 0]]
+    >>> model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix).fit(X, y)
+    >>> flower = X[56:57]
+    >>> model.predict_proba(flower).round(2)
+    array([[0.  , 0.66, 0.34]])
+    >>> model.predict_cost(flower).round(2)
+    array([[1.  , 3.41, 0.66]])
+    >>> model.predict(flower)
+    array([2])
+    """
+
+    # `fit` itself uses nothing: who wraps this estimator need not request weights for it too.
+    __metadata_request__fit = {"sample_weight": UNUSED}
+    __metadata_request__predict = {"cost": True}
+    __metadata_request__score = {"cost": True}
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit"]), None],
+        "cost_matrix": ["array-like", None],
+        "classes": ["array-like", None],
+        "calibration": [StrOptions({"sigmoid", "isotonic", "temperature"}), None],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        cost_matrix: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        calibration: str | None = None,
+        cv: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.calibration = calibration
+        self.cv = cv
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
+    ) -> BayesMinimumRiskClassifier:
+        """Fit the classifier, and calibrate it if asked to.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training examples, whatever `estimator` accepts.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights, handed to `estimator` where they are given.
+        **fit_params : dict
+            What else goes to the `fit` of `estimator`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the cost matrix is not as described, or `y` has a label that is
+            not among `classes`.
+        TypeError
+            If `estimator` has no `predict_proba`.
+        """
+        self._validate_params()
+        classifier = self._classifier()
+        self._check_probabilities(classifier)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        classes = find_classes(y, self.classes, None, self.cost_matrix)
+        label_index(y, classes, name="y")  # a label without costs is an error
+        cost_matrix, _ = resolve_costs(None, self.cost_matrix, len(y), classes)
+        if _routing_enabled():
+            fit_params = process_routing(
+                self, "fit", sample_weight=sample_weight, **fit_params
+            ).estimator.fit
+        elif sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
+        fitted = clone(classifier).fit(X, y, **fit_params)
+        self._columns = label_index(fitted.classes_, classes, name="estimator.classes_")
+        self.estimator_ = fitted
+        self.classes_ = classes
+        self.cost_matrix_ = cost_matrix
+        return self
+
+    def _classifier(self) -> BaseEstimator:
+        """The unfitted classifier, inside its calibration if there is one."""
+        estimator = self.estimator
+        if estimator is None:
+            estimator = LogisticRegression()
+            if _routing_enabled():
+                estimator.set_fit_request(sample_weight=True)
+        if self.calibration is None:
+            return estimator
+        calibrated = CalibratedClassifierCV(estimator, method=self.calibration, cv=self.cv)
+        if _routing_enabled():
+            calibrated.set_fit_request(sample_weight=True)
+        return calibrated
+
+    def _check_probabilities(self, classifier: BaseEstimator) -> None:
+        if not hasattr(classifier, "predict_proba"):
+            raise TypeError(
+                f"estimator={self.estimator!r} has no predict_proba; expected a classifier that "
+                "estimates probabilities. Pass another one, or calibration='sigmoid', which "
+                "makes probabilities of a decision_function."
+            )
+        release = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+        if self.calibration == "temperature" and release < (1, 8):
+            raise ValueError(
+                "calibration='temperature' needs scikit-learn 1.8 or later, but this is "
+                f"{sklearn.__version__}; use 'sigmoid' or 'isotonic', or upgrade scikit-learn."
+            )
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Probabilities of the wrapped classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns as in `classes_`; 0 for a class that had no training example.
+        """
+        check_is_fitted(self)
+        known = self.estimator_.predict_proba(X)
+        probability = np.zeros((len(known), len(self.classes_)))
+        probability[:, self._columns] = known
+        return probability
+
+    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Expected cost of each prediction.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, row = true class, column = prediction, both in the
+            order of `classes_`. None for the `cost_matrix` of the constructor.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Expected costs, in the currency of the given costs, columns as in `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If `cost` is not as described, or not finite.
+        """
+        probability = self.predict_proba(X)
+        if cost is None:
+            return probability @ self.cost_matrix_
+        cost = self._check_sample_matrices(cost, len(probability))
+        return np.einsum("nj,njk->nk", probability, cost)
+
+    def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Predict the class with the smallest expected cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, as in `predict_cost`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        choice = self.predict_cost(X, cost).argmin(axis=1)
+        return self.classes_[choice]
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Minus the expected costs: the larger, the better the class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            For two classes one column: the expected cost of ``classes_[0]`` minus that of
+            ``classes_[1]``, positive where the second is predicted.
+        """
+        return decision_values(self.predict_cost(X))
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+    ) -> float:
+        """Minus the mean cost of the predictions; without any costs the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test examples.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+                (n_samples, n_classes, n_classes), default=None
+            With two dimensions, what each prediction would cost for each sample: the bill of
+            predictions that the constructor's `cost_matrix` decides. With three, a cost matrix
+            for each sample, which decides and bills. None for the constructor's `cost_matrix`.
+
+        Returns
+        -------
+        float
+            Minus the mean cost, so that greater is better; or the accuracy.
+
+        Raises
+        ------
+        ValueError
+            If `cost` is not as described, or not finite.
+        """
+        if cost is None and self.cost_matrix is None:
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        cost_matrix = self.cost_matrix_ if cost is None else None
+        if np.ndim(cost) == 3:
+            y_pred = self.predict(X, cost)
+            true = label_index(column_or_1d(y), self.classes_, name="y")
+            cost = np.asarray(cost)[np.arange(len(true)), true]
+        else:
+            y_pred = self.predict(X)
+        return -mean_cost(
+            y,
+            y_pred,
+            cost=cost,
+            cost_matrix=cost_matrix,
+            classes=self.classes_,
+            sample_weight=sample_weight,
+        )
+
+    def _check_sample_matrices(self, cost: ArrayLike, n_samples: int) -> np.ndarray:
+        n_classes = len(self.classes_)
+        shape = (n_samples, n_classes, n_classes)
+        if np.shape(cost) != shape:
+            raise ValueError(
+                f"cost has shape {np.shape(cost)}; expected {shape}, one matrix per sample with a "
+                "row per true class and a column per prediction. Costs that are the same for all "
+                "samples belong in cost_matrix=; cost vectors (n_samples, n_classes), which "
+                "presume the true class, belong in score."
+            )
+        return check_array(cost, dtype=np.float64, allow_nd=True, input_name="cost")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen during fit."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features seen during fit."""
+        return self.estimator_.feature_names_in_
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say what `fit` hands on to the classifier, and what is used here.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing of scikit-learn's metadata.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self._classifier(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._classifier()).input_tags
+        return tags

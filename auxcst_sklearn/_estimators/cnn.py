@@ -1,0 +1,352 @@
+"""CostSensitiveAuxCNN: the convolutional network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from ..losses import LOSSES, Loss
+from ..modules import ACTIVATIONS, AuxCNN
+from .base import BaseCostSensitiveNet
+from .images import IMAGE_CONSTRAINTS, ImageInputMixin
+from .parameters import ALPHA, ARITHMETIC, CALIBRATION, check_each, layers_with_head, per_layer
+
+_SIZE = Interval(Integral, 1, None, closed="left")
+
+
+class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
+    """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
+
+    Convolution blocks, each a convolution, batch normalisation, the activation and max pooling,
+    are followed by dense layers and one regression output per class, the estimated cost of
+    predicting it. Every block and dense layer but the last one of all has as many auxiliary cost
+    neurons. All are trained at once on ``sum_i alpha_i L_i + L_output``; the prediction is the
+    class with the smallest estimate.
+
+    Parameters
+    ----------
+    channels : int or array-like of shape (n_blocks,), default=(32, 64, 128)
+        Channels that each convolution block puts out: as many blocks as values.
+    width : int or array-like of shape (n_dense,), default=256
+        Neurons of each dense layer; ``()`` for none, so that the output reads the last block.
+    alpha : float or array-like of shape (n_blocks + n_dense - 1,), default=0.2
+        Weight of the loss of each auxiliary head, first block first. A layer with weight 0 gets
+        no head; ``alpha=0`` is the plain network.
+    kernel_size : int or array-like of shape (n_blocks,), default=3
+        Height and width of the kernels of each block. Convolutions keep the size of their maps.
+    pool : int or array-like of shape (n_blocks,), default=2
+        Height and width of the max pooling of each block; 1 for none. A direction in which the
+        images have one pixel is not pooled.
+    head_input : {"pool", "flatten"}, default="pool"
+        What the head of a block sees: the mean of each map, or every value of every map.
+    batch_norm : bool, default=True
+        Whether the blocks have batch normalisation.
+    image_shape : array-like of shape (3,), default=None
+        (C, H, W), or with `channels_last` (H, W, C), of images that come as flattened rows, from
+        other transformers, say. None for the shape of X.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        What is done to the training images, anew in every epoch: mirror left and right, shift by
+        up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
+        that gives one of the same shape. See :mod:`auxcst_sklearn.transforms`.
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
+        of the classes by their probabilities; for costs per sample it trains a second network of
+        the same shape, which takes as long again. "one_sided" is that of the paper.
+    aux_loss : str or Loss, default=None
+        What the auxiliary heads learn; None for the same as `loss`.
+    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
+        Activation of the hidden layers.
+    dropout : float, default=0.0
+        Probability of dropping a neuron of a dense layer in training.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
+        that a DataFrame of costs names.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+    learning_rate : float, default=3e-3
+        Step size of the optimizer; with a schedule the largest.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
+        along cosines, or not at all. `partial_fit` keeps it constant.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=False
+        Hold out a part of the training set, stop when its mean cost has not fallen for
+        `patience` epochs, and keep the weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the training set that is held out by early stopping.
+    patience : int, default=10
+        Number of epochs without a smaller held-out cost before training stops.
+    calibration_fraction : float, default=0.2
+        Share of the training set that a second network of the same kind does not see; these rows
+        tell how much less certain the class probabilities have to be (a temperature, see
+        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
+        saves that, and leaves them as they are. With early stopping the rows that are held out
+        for it serve instead, at no price. Losses without class probabilities, and fewer than ten
+        rows, have no temperature. A training that goes on (`warm_start`) keeps the temperature of
+        the first, and one by `partial_fit` alone has none.
+    warm_start : bool, default=False
+        Whether another call to `fit` goes on from the present weights, with the network, loss and
+        optimizer as they are; changes of their parameters have no effect then.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
+        training set that fills more than half of its free memory stays in the computer's.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
+        a minute at the start of each fit, which long trainings win back.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, augmentation, dropout and the held-out rows. Pass an int
+        for the same network on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, and on a terminal a bar with the time left.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+        Copies are called in the training of the network that tells the temperature.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    image_shape_ : tuple of int
+        (C, H, W) of the images, as the network sees them.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head: "conv1" ..., "dense1" ...
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_conv1" ...
+        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
+        the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
+        Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
+    temperature_ : float
+        What the logits of the class probabilities are divided by, at least 1.
+    net_ : skorch.NeuralNet
+        The trained net; its torch module is ``net_.module_``.
+    n_features_in_ : int
+        Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    CostSensitiveAuxMLP : The fully connected network.
+    auxcst_sklearn.datasets.fetch_cifar10 : Images to start with.
+
+    Notes
+    -----
+    X of `fit`, `predict` and all others is one of
+
+    - (n_samples, C, H, W), or with `channels_last` (n_samples, H, W, C);
+    - (n_samples, H, W): images of one channel;
+    - (n_samples, n_features), dense or sparse: flattened images of `image_shape`, in this order
+      of dimensions, or without `image_shape` images of one channel and one row of pixels.
+
+    Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
+    0 ... 255 to 0 ... 1. Floats are taken as they are, and all other numbers are made float32.
+    What was fitted on bytes predicts from bytes only, and what was fitted on floats from floats,
+    since the range of the others would be a guess.
+
+    A pickle holds the weights without the state of the optimizer, which starts anew if training
+    goes on after loading.
+
+    References
+    ----------
+    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
+    Estimation", TAAI 2020, arXiv:1611.05134.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from auxcst_sklearn import CostSensitiveAuxCNN
+    >>> from auxcst_sklearn.costs import randomized_proportional_cost_matrix
+    >>> digits = load_digits()
+    >>> X, y = digits.images / 16, digits.target
+    >>> X.shape
+    (1797, 8, 8)
+    >>> cost_matrix = randomized_proportional_cost_matrix(y[:1000], random_state=0)
+    >>> model = CostSensitiveAuxCNN(channels=(8, 16), width=32, cost_matrix=cost_matrix,
+    ...                             max_epochs=5, random_state=0).fit(X[:1000], y[:1000])
+    >>> model.hidden_layers_
+    ['conv1', 'conv2']
+    >>> model.predict(X[1000:1003]).shape, model.predict_cost(X[1000:1003]).shape
+    ((3,), (3, 10))
+    >>> model.score(X[1000:], y[1000:]) > -1  # minus the mean cost
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCostSensitiveNet._parameter_constraints,
+        **ARITHMETIC,
+        **CALIBRATION,
+        **IMAGE_CONSTRAINTS,
+        "channels": [_SIZE, "array-like"],
+        "width": [_SIZE, "array-like"],
+        "alpha": [ALPHA, "array-like"],
+        "kernel_size": [_SIZE, "array-like"],
+        "pool": [_SIZE, "array-like"],
+        "head_input": [StrOptions({"pool", "flatten"})],
+        "batch_norm": ["boolean"],
+        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        channels: int | Sequence[int] = (32, 64, 128),
+        width: int | Sequence[int] = 256,
+        alpha: float | Sequence[float] = 0.2,
+        *,
+        kernel_size: int | Sequence[int] = 3,
+        pool: int | Sequence[int] = 2,
+        head_input: Literal["pool", "flatten"] = "pool",
+        batch_norm: bool = True,
+        image_shape: Sequence[int] | None = None,
+        channels_last: bool = False,
+        augmentation: str | Callable[[Tensor], Tensor] | None = None,
+        loss: str | Loss = "bayes_risk",
+        aux_loss: str | Loss | None = None,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        max_epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 3e-3,
+        schedule: Literal["one_cycle", "constant"] = "one_cycle",
+        weight_decay: float = 1e-2,
+        optimizer: str | type = "adamw",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        calibration_fraction: float = 0.2,
+        warm_start: bool = False,
+        device: str = "auto",
+        precision: Literal["float32", "bf16"] = "float32",
+        compile: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+        callbacks: list | None = None,
+        net_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.channels = channels
+        self.width = width
+        self.alpha = alpha
+        self.kernel_size = kernel_size
+        self.pool = pool
+        self.head_input = head_input
+        self.batch_norm = batch_norm
+        self.image_shape = image_shape
+        self.channels_last = channels_last
+        self.augmentation = augmentation
+        self.loss = loss
+        self.aux_loss = aux_loss
+        self.activation = activation
+        self.dropout = dropout
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.calibration_fraction = calibration_fraction
+        self.warm_start = warm_start
+        self.device = device
+        self.precision = precision
+        self.compile = compile
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.net_params = net_params
+
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxCNN, list[float]]:
+        images = self._make_input(as_image(self._input_shape, self.channels_last))
+        self.image_shape_ = images.out_shape
+        layers = self._layers()
+        self._check_sizes(layers["pool"])
+        head_layers, weights = layers_with_head(
+            self.alpha,
+            len(layers["channels"]) + len(layers["width"]) - 1,
+            layers="convolution block and dense layer but the last",
+        )
+        module = AuxCNN(
+            images,
+            n_outputs,
+            head_layers=head_layers,
+            head_input=self.head_input,
+            batch_norm=self.batch_norm,
+            activation=self.activation,
+            dropout=self.dropout,
+            **layers,
+        )
+        return module, weights
+
+    def _layers(self) -> dict[str, list[int]]:
+        """Sizes of all layers, block by block and dense layer by dense layer."""
+        layers = {
+            name: np.atleast_1d(getattr(self, name)).tolist() for name in ("channels", "width")
+        }
+        n_blocks = len(layers["channels"])
+        if n_blocks == 0:
+            raise ValueError(
+                f"channels={self.channels!r} is empty; expected the channels of at least one "
+                "convolution block. For dense layers alone use CostSensitiveAuxMLP."
+            )
+        for name in ("kernel_size", "pool"):
+            value = getattr(self, name)
+            layers[name] = per_layer(value, n_blocks, name=name, layers="convolution block")
+        for name, values in layers.items():
+            check_each(values, name=name, interval=_SIZE)
+        return layers
+
+    def _check_sizes(self, pool: Sequence[int]) -> None:
+        """Pooling must leave something of an image; rows are pooled as far as they reach."""
+        if self.image_shape is None and len(self._input_shape) == 1:
+            return
+        _, height, width = self.image_shape_
+        if any(1 < size < prod(pool) for size in (height, width)):
+            raise ValueError(
+                f"pool={self.pool!r} in {len(pool)} convolution blocks divides height and width by "
+                f"{prod(pool)}, which leaves nothing of images of {height} x {width} pixels. Use "
+                "fewer blocks (channels), or pool=1 in some of them."
+            )
+
+
+def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
+    """Shape of an image, also of one that comes without channels (H, W), or as a row (W,)."""
+    if len(shape) > 3:
+        raise ValueError(
+            f"X holds examples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
+            "(H, W), or flattened rows."
+        )
+    if len(shape) == 3:
+        return shape
+    height, width = (1, *shape)[-2:]
+    return (height, width, 1) if channels_last else (1, height, width)

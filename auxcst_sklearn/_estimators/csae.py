@@ -1,0 +1,322 @@
+"""CSAEPretrainedMLP: the sigmoid network that cost-sensitive auto-encoders pretrain (CSDNN)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.sparsefuncs import min_max_axis
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector
+
+from .._training.batches import Batches
+from .._training.rows import Rows
+from .._training.seeding import seeded
+from ..losses import Loss
+from ..modules import AuxMLP, CostSensitiveAutoencoder, UnitRange
+from .base import BaseCostSensitiveNet
+from .parameters import check_each, per_layer
+
+if TYPE_CHECKING:
+    from .._training.net import CostNet
+
+_WIDTH = Interval(Integral, 1, None, closed="left")
+_BETA = Interval(Real, 0, 1, closed="both")
+_CORRUPTION = Interval(Real, 0, 1, closed="left")
+
+
+class CSAEPretrainedMLP(BaseCostSensitiveNet):
+    """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
+
+    The hidden layers are first trained one after the other, each as an auto-encoder that
+    reconstructs its input from a corrupted copy, with the same weights in both directions, and
+    estimates the costs from its code::
+
+        (1 - beta) * cross-entropy of the reconstruction + beta * smooth one-sided loss
+
+    The cross-entropy is summed over the inputs of the layer, the one-sided loss over the classes,
+    and both are averaged over the batch. The input of a deeper layer is the uncorrupted code of
+    the layers below. Then the whole stack, with one regression output per class, is trained on
+    `loss`; the prediction is the class with the smallest estimated cost.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        Number of hidden layers.
+    width : int or array-like of shape (depth,), default=256
+        Neurons of each hidden layer.
+    beta : float or array-like of shape (depth,), default=0.9
+        Weight of the costs in the pretraining of each layer, in [0, 1], in units of the mean cost
+        above each row's minimum. 0 is the ordinary stacked denoising auto-encoder. With many
+        inputs the sum of their cross-entropies is large, and costs count only near 1.
+    corruption : float or array-like of shape (depth,), default=0.25
+        Masking noise in the pretraining of each layer: the probability of setting an input to
+        0, in [0, 1).
+    pretrain_epochs : int, default=10
+        Number of passes over the training set for each layer; 0 for no pretraining.
+    pretrain_learning_rate : float, default=1e-2
+        Step size of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
+        are those of the training.
+    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy", \
+            "bayes_risk"} or Loss, default="one_sided"
+        What the output learns after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk"
+        takes the class means of per-sample costs.
+    dropout : float, default=0.0
+        Probability of dropping a hidden neuron in training; pretraining drops none.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
+        that a DataFrame of costs names.
+    max_epochs : int, default=50
+        Number of passes over the training set after pretraining.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+    learning_rate : float, default=1e-3
+        Step size of the optimizer after pretraining.
+    schedule : {"one_cycle", "constant"}, default="constant"
+        How that step size changes over `max_epochs`: not at all, or up for a tenth of them and
+        down to zero along cosines. `partial_fit` keeps it constant.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=False
+        Hold out a part of the training set, stop when its mean cost has not fallen for
+        `patience` epochs, and keep the weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the training set that is held out by early stopping.
+    patience : int, default=10
+        Number of epochs without a smaller held-out cost before training stops.
+    warm_start : bool, default=False
+        Whether another call to `fit` goes on from the present weights, without pretraining.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
+        the same network on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, of pretraining too, and on a terminal a bar with the
+        time left.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, not in pretraining, as in skorch: schedules, checkpoints,
+        gradient clipping ...
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    pretrain_history_ : dict of str to list of dict
+        For each hidden layer, "hidden1" first, one record per epoch of its pretraining: "epoch",
+        "loss" (the mixture), "reconstruction" and "cost" (its two parts).
+    input_range_ : ndarray of shape (2, n_features)
+        The value of each feature that the network sees as 0, and the one it sees as 1.
+    hidden_layers_ : list of str
+        Empty: there are no auxiliary heads.
+    history_ : list of dict
+        One record per epoch after pretraining: "epoch", "train_loss", "train_loss_output" (the
+        same), "dur" (seconds), and with early stopping the same of the held-out rows as
+        "valid_loss..." and their mean cost, "valid_cost". Losses are in units of the mean cost
+        above the smallest, "valid_cost" in currency.
+    net_ : skorch.NeuralNet
+        The trained net; its torch module is ``net_.module_``.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    CostSensitiveAuxMLP : Trains all layers at once, with a cost head on each.
+    auxcst_sklearn.modules.CostSensitiveAutoencoder : The auto-encoder of one layer.
+
+    Notes
+    -----
+    The reconstruction needs inputs in [0, 1]. Features that stay within it in the training set
+    are taken as they are; any other is mapped to it by its smallest and largest training value.
+    Later values outside are clipped. The network itself does this, a batch at a time, so sparse
+    rows stay sparse and `X` is not copied.
+
+    The first call to `partial_fit` pretrains on its rows and sets the range of the features;
+    later calls do neither.
+
+    References
+    ----------
+    Y.-A. Chung, H.-T. Lin, S.-W. Yang, "Cost-aware pre-training for multiclass cost-sensitive
+    deep learning", IJCAI 2016, arXiv:1511.09337.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import train_test_split
+    >>> from auxcst_sklearn import CSAEPretrainedMLP
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    >>> cost_matrix = [[0, 1, 10], [1, 0, 10], [1, 1, 0]]
+    >>> model = CSAEPretrainedMLP(
+    ...     depth=2, width=32, cost_matrix=cost_matrix, learning_rate=1e-2, random_state=0)
+    >>> model.fit(X_train, y_train).predict(X_test[:3])
+    array([2, 0, 1])
+    >>> first, *_, last = model.pretrain_history_["hidden1"]
+    >>> last["reconstruction"] < first["reconstruction"]
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCostSensitiveNet._parameter_constraints,
+        "depth": [Interval(Integral, 1, None, closed="left")],
+        "width": [_WIDTH, "array-like"],
+        "beta": [_BETA, "array-like"],
+        "corruption": [_CORRUPTION, "array-like"],
+        "pretrain_epochs": [Interval(Integral, 0, None, closed="left")],
+        "pretrain_learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        depth: int = 3,
+        width: int | Sequence[int] = 256,
+        beta: float | Sequence[float] = 0.9,
+        corruption: float | Sequence[float] = 0.25,
+        pretrain_epochs: int = 10,
+        *,
+        pretrain_learning_rate: float = 1e-2,
+        loss: str | Loss = "one_sided",
+        dropout: float = 0.0,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        max_epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 1e-3,
+        schedule: Literal["one_cycle", "constant"] = "constant",
+        weight_decay: float = 1e-2,
+        optimizer: str | type = "adamw",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+        callbacks: list | None = None,
+        net_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.depth = depth
+        self.width = width
+        self.beta = beta
+        self.corruption = corruption
+        self.pretrain_epochs = pretrain_epochs
+        self.pretrain_learning_rate = pretrain_learning_rate
+        self.loss = loss
+        self.dropout = dropout
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.net_params = net_params
+
+    _may_add_cost_network = False  # its layers would not be pretrained
+
+    def _learn_inputs(self, X: Any) -> None:
+        """The range of the inputs; the network scales them, where rows are dense anyway."""
+        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(0), X.max(0))
+        inside = (bounds[0] >= 0) & (bounds[1] <= 1)
+        self.input_range_ = np.where(inside, [[0.0], [1.0]], bounds)
+
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+        module = AuxMLP(
+            n_features,
+            n_outputs,
+            width=self._per_layer("width", _WIDTH),
+            head_layers=(),
+            activation="sigmoid",
+            dropout=self.dropout,
+            inputs=UnitRange(*self.input_range_),
+        )
+        return module, []
+
+    def _per_layer(self, name: str, interval: Interval) -> list:
+        values = per_layer(getattr(self, name), self.depth, name=name, layers="hidden layer")
+        check_each(values, name=name, interval=interval)
+        return values
+
+    def _pretrain(self, net: CostNet, rows: Rows) -> None:
+        beta = self._per_layer("beta", _BETA)
+        corruption = self._per_layer("corruption", _CORRUPTION)
+        net.module_.eval()  # the layers below must not drop neurons
+        self.pretrain_history_ = {}
+        for i, (name, (encoder, *_)) in enumerate(net.module_.hidden.items()):
+            with seeded(self._draw_seed()):
+                autoencoder = CostSensitiveAutoencoder(
+                    encoder, len(self.classes_), beta=beta[i], corruption=corruption[i]
+                )
+            self.pretrain_history_[name] = self._pretrain_layer(
+                net, autoencoder.to(net.device), i, name, rows
+            )
+
+    def _pretrain_layer(
+        self, net: CostNet, autoencoder: CostSensitiveAutoencoder, below: int, name: str, rows: Rows
+    ) -> list[dict[str, float]]:
+        """Train one auto-encoder on the code of the layers below it, and record its losses."""
+        args, kwargs = net.get_params_for_optimizer("optimizer", autoencoder.named_parameters())
+        optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})
+        noise = torch.Generator(net.device).manual_seed(self._draw_seed())
+        batches = Batches(rows, net.batch_size, torch.Generator().manual_seed(self._draw_seed()))
+        history = []
+        for epoch in range(1, self.pretrain_epochs + 1):
+            sums = 0
+            for x, target in batches:
+                with torch.no_grad():
+                    x = net.module_.code(x, below)
+                losses = autoencoder.losses(x, target, noise)
+                optimizer.zero_grad()
+                autoencoder.total(losses).backward()
+                optimizer.step()
+                sums = sums + losses.detach() * len(x)
+            _check_finite(sums, autoencoder, name)
+            means = sums / len(rows)
+            reconstruction, cost = means.tolist()
+            loss = autoencoder.total(means).item()
+            history.append(
+                {"epoch": epoch, "loss": loss, "reconstruction": reconstruction, "cost": cost}
+            )
+            if self.verbose:
+                print(
+                    f"Pretraining {name}, epoch {epoch}/{self.pretrain_epochs}: loss {loss:.4f} "
+                    f"(reconstruction {reconstruction:.4f}, cost {cost:.4f})"
+                )
+        return history
+
+
+def _check_finite(losses: Tensor, autoencoder: CostSensitiveAutoencoder, name: str) -> None:
+    # The losses precede the last step, so the weights count too.
+    values = torch.cat([losses, parameters_to_vector(autoencoder.parameters()).detach()])
+    if not values.isfinite().all():
+        raise ValueError(
+            f"The loss or the weights of {name} became infinite or NaN in pretraining, so the fit "
+            "was stopped. Lower pretrain_learning_rate, by a factor of 10, say."
+        )

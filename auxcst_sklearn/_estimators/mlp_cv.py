@@ -1,0 +1,345 @@
+"""CostSensitiveAuxMLPCV: the fully connected network that chooses alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.utils.validation import _check_sample_weight
+
+from .._training.training_set import TrainingSet
+from ..losses import Loss
+from .base import unchanged_on_error
+from .mlp import CostSensitiveAuxMLP
+from .parameters import ALPHA, check_each
+from .path import alpha_path
+
+ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
+    """CostSensitiveAuxMLP with the alpha of least cross-validated cost.
+
+    Each fold trains the networks of all alphas together; see :func:`auxcst_sklearn.alpha_path`.
+    The network is then trained on all rows with the alpha whose predictions of left-out rows cost
+    the least on average, the smaller one where two cost the same.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,), default=(0.0, 0.1, ..., 1.0)
+        Weights of the auxiliary heads to choose from; each holds for all heads.
+    depth : int, default=3
+        Number of hidden layers H.
+    width : int or array-like of shape (depth,), default=256
+        Neurons of each hidden layer.
+    cv : int, cross-validation generator or iterable, default=5
+        How rows are left out: an int for the number of stratified folds, or what
+        :func:`sklearn.model_selection.check_cv` takes.
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
+        of the classes by their probabilities; for costs per sample it trains a second network of
+        the same shape, which takes as long again. "one_sided" is that of the paper.
+    aux_loss : str or Loss, default=None
+        What the auxiliary heads learn; None for the same as `loss`.
+    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
+        Activation of the hidden layers.
+    dropout : float, default=0.3
+        Probability of dropping a hidden neuron in training.
+    standardize : bool or "auto", default="auto"
+        Whether the network centres and scales its inputs first, by what they are in training.
+        "auto" leaves features of order one, and sparse ones, as they are; it gives others a common
+        scale if they seem to have a common unit, as pixels do, and else each its own, as True
+        does.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
+        that a DataFrame of costs names.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+    learning_rate : float, default=3e-3
+        Step size of the optimizer; with a schedule the largest.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
+        along cosines, or not at all. `partial_fit` keeps it constant.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=False
+        Hold out a part of the training set, stop when its mean cost has not fallen for
+        `patience` epochs, and keep the weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the training set that is held out by early stopping.
+    patience : int, default=10
+        Number of epochs without a smaller held-out cost before training stops.
+    calibration_fraction : float, default=0.2
+        Share of the training set that a second network of the same kind does not see; these rows
+        tell how much less certain the class probabilities have to be (a temperature, see
+        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
+        saves that, and leaves them as they are. With early stopping the rows that are held out
+        for it serve instead, at no price. Losses without class probabilities, and fewer than ten
+        rows, have no temperature.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
+        training set that fills more than half of its free memory stays in the computer's.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
+        a minute at the start of each fit, which long trainings win back.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
+        network on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, and on a terminal a bar with the time left.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+        Copies are called in the training of the network that tells the temperature.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The alpha that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The alphas to choose from, sorted.
+    mean_cost_path_ : ndarray of shape (n_alphas, n_folds)
+        Mean cost of the predictions of left-out rows, in currency, weighted by `sample_weight`.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
+        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
+        the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
+        Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
+    temperature_ : float
+        What the logits of the class probabilities are divided by, at least 1.
+    net_ : skorch.NeuralNet
+        The trained net; its torch module is ``net_.module_``.
+    input_center_, input_scale_ : ndarray of shape (n_features,) or None
+        What inputs are centred at and divided by, if they are.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    CostSensitiveAuxMLP : The network with a given alpha.
+    alpha_path : The networks of several alphas.
+
+    Notes
+    -----
+    The mean over the folds counts each by its number of rows, or the sum of their weights. Its
+    minimum is too low an estimate of what the chosen network will cost.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from auxcst_sklearn import CostSensitiveAuxMLPCV
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = CostSensitiveAuxMLPCV(
+    ...     alphas=[0, 0.2, 1], width=16, cv=3, cost_matrix=[[0, 1, 10], [1, 0, 10], [1, 1, 0]],
+    ...     max_epochs=5, random_state=0)
+    >>> model.fit(scale(X), y).mean_cost_path_.shape
+    (3, 3)
+    >>> model.alpha_ in model.alphas_
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **CostSensitiveAuxMLP._parameter_constraints,
+        "alphas": ["array-like"],
+        "cv": ["cv_object"],
+    }
+    del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
+
+    # Another fit chooses another alpha, and goes on from nothing.
+    warm_start = False
+
+    def __init__(
+        self,
+        alphas: ArrayLike = ALPHAS,
+        depth: int = 3,
+        width: int | Sequence[int] = 256,
+        *,
+        cv: int | BaseCrossValidator | Iterable = 5,
+        loss: str | Loss = "bayes_risk",
+        aux_loss: str | Loss | None = None,
+        activation: str = "relu",
+        dropout: float = 0.3,
+        standardize: bool | Literal["auto"] = "auto",
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        max_epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 3e-3,
+        schedule: Literal["one_cycle", "constant"] = "one_cycle",
+        weight_decay: float = 1e-2,
+        optimizer: str | type = "adamw",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        calibration_fraction: float = 0.2,
+        device: str = "auto",
+        precision: Literal["float32", "bf16"] = "float32",
+        compile: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+        callbacks: list | None = None,
+        net_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.depth = depth
+        self.width = width
+        self.cv = cv
+        self.loss = loss
+        self.aux_loss = aux_loss
+        self.activation = activation
+        self.dropout = dropout
+        self.standardize = standardize
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.calibration_fraction = calibration_fraction
+        self.device = device
+        self.precision = precision
+        self.compile = compile
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.net_params = net_params
+
+    @property
+    def alpha(self) -> float:
+        """The alpha that was chosen."""
+        return self.alpha_
+
+    @property
+    def partial_fit(self) -> Any:
+        """Not available: alpha is chosen by all rows at once."""
+        raise AttributeError(
+            "CostSensitiveAuxMLPCV has no partial_fit, because it chooses alpha by "
+            "cross-validation; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
+        )
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        cost: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> CostSensitiveAuxMLPCV:
+        """Choose alpha, and train the network.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training examples. Sparse rows are made dense a batch at a time.
+        y : array-like of shape (n_samples,)
+            Labels: strings, integers or booleans.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+            Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples, in the loss and in the cost of left-out rows; non-negative.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
+        """
+        with unchanged_on_error(self):
+            self._validate_params()
+            self.alphas_ = self._check_alphas()
+            # Rows without weight stay in, so that they count where `cv` names rows.
+            data = self._validate_training_set(X, y, cost, None, self.classes, resume=False)
+            if sample_weight is not None:
+                data.weight = _check_sample_weight(
+                    sample_weight, data.X, dtype=np.float64, ensure_non_negative=True
+                )
+            self._cross_validate(data)
+            return super().fit(X, y, cost, sample_weight)
+
+    def _check_alphas(self) -> NDArray[np.float64]:
+        try:
+            alphas = np.asarray(self.alphas, dtype=np.float64)
+        except (TypeError, ValueError):  # some are lists, or no numbers
+            alphas = np.empty(0)
+        if alphas.ndim != 1 or len(alphas) == 0:
+            raise ValueError(
+                f"alphas={self.alphas!r}; expected at least one number, in one dimension. Values "
+                "that differ among the layers are for alpha_path."
+            )
+        alphas = np.unique(alphas)
+        check_each(alphas.tolist(), name="alphas", interval=ALPHA)
+        return alphas
+
+    def _cross_validate(self, data: TrainingSet) -> None:
+        folds = list(check_cv(self.cv, data.label, classifier=True).split(data.X, data.label))
+        weight = np.ones(len(data.label)) if data.weight is None else data.weight
+        fold_weight = [weight[test].sum() for _, test in folds]
+        if min(fold_weight) == 0:
+            raise ValueError(
+                f"sample_weight is zero for all rows that fold {np.argmin(fold_weight)} of cv "
+                "leaves out, so that nothing tells its cost. Use fewer folds, or folds that "
+                "spread the rows that count."
+            )
+        costs = [
+            [np.average(cost, weights=weight[test]) for cost in self._paid(data, train, test)]
+            for train, test in folds
+        ]
+        self.mean_cost_path_ = np.transpose(costs)
+        mean = np.average(self.mean_cost_path_, axis=1, weights=fold_weight)
+        self.alpha_ = float(self.alphas_[mean.argmin()])
+
+    def _paid(self, data: TrainingSet, train: NDArray, test: NDArray) -> Iterator[NDArray]:
+        """What the predictions of left-out rows cost, for each alpha."""
+        y = self.classes_[data.label]
+        if data.per_class:
+            matrix, train_cost, test_cost = data.cost, None, data.cost[data.label[test]]
+        else:
+            matrix, train_cost, test_cost = None, data.cost[train], data.cost[test]
+        models = alpha_path(
+            self._network(classes=self.classes_, cost_matrix=matrix),
+            self.alphas_.tolist(),
+            data.X[train],
+            y[train],
+            cost=train_cost,
+            sample_weight=None if data.weight is None else data.weight[train],
+        )
+        for model in models:
+            choice = model.predict_cost(data.X[test]).argmin(axis=1, keepdims=True)
+            yield np.take_along_axis(test_cost, choice, axis=1)[:, 0]
+
+    def _network(self, **changes: Any) -> CostSensitiveAuxMLP:
+        parameters = self.get_params(deep=False)
+        del parameters["alphas"], parameters["cv"]
+        return CostSensitiveAuxMLP(**{**parameters, **changes})

@@ -1,0 +1,167 @@
+"""Parameters that the estimators share: their constraints, and how their values are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import signature
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..losses import LOSSES, Loss
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adagrad": torch.optim.Adagrad,
+    "adam": torch.optim.Adam,
+    "adamax": torch.optim.Adamax,
+    "adamw": torch.optim.AdamW,
+    "nadam": torch.optim.NAdam,
+    "radam": torch.optim.RAdam,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
+
+ALPHA = Interval(Real, 0, None, closed="left")
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "loss": [StrOptions(set(LOSSES)), Loss],
+    "cost_matrix": ["array-like", None],
+    "classes": ["array-like", None],
+    "max_epochs": [Interval(Integral, 1, None, closed="left")],
+    "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "schedule": [StrOptions({"constant", "one_cycle"})],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "optimizer": [StrOptions(set(OPTIMIZERS)), type],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "patience": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "device": [str],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "callbacks": [list, tuple, None],
+    "net_params": [dict, None],
+}
+
+ARITHMETIC: dict[str, list[Any]] = {
+    "precision": [StrOptions({"float32", "bf16"})],
+    "compile": ["boolean"],
+}
+
+CALIBRATION: dict[str, list[Any]] = {"calibration_fraction": [Interval(Real, 0, 1, closed="left")]}
+
+RESERVED_NET_PARAMS = {
+    "callbacks",
+    "criterion",
+    "dataset",
+    "device",
+    "iterator_train",
+    "iterator_valid",
+    "max_epochs",
+    "module",
+    "optimizer",
+    "train_split",
+    "verbose",
+    "warm_start",
+}
+IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
+
+
+def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
+    """Refuse what the estimator sets itself, or would ignore."""
+    reserved = sorted(
+        name
+        for name in net_params or {}
+        if name in RESERVED_NET_PARAMS or name.startswith(IGNORED_NET_PARAMS)
+    )
+    if reserved:
+        raise ValueError(
+            f"net_params holds {reserved}, which the estimator sets itself or does not heed; use "
+            "its parameters of that name, if it has them."
+        )
+    return net_params or {}
+
+
+def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list:
+    """One value for each layer, from one number for all or a sequence."""
+    try:
+        values = np.asarray(value).tolist()
+    except ValueError:  # some values are lists: left to the check of each
+        values = list(value)
+    if not isinstance(values, list):
+        return [values] * n_layers
+    if len(values) != n_layers:
+        raise ValueError(
+            f"{name}={value!r} has {len(values)} values; expected one number, or {n_layers}: one "
+            f"per {layers}."
+        )
+    return values
+
+
+def check_each(values: Sequence, *, name: str, interval: Interval) -> None:
+    """Hold every value of a sequence to the interval that a single number is held to."""
+    for value in values:
+        if not interval.is_satisfied_by(value):
+            raise ValueError(f"{name} holds {value!r}; expected each value to be {interval}.")
+
+
+def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[int], list[float]]:
+    """Indices of the layers that get a head, those with alpha > 0, and the alphas of the heads."""
+    weights = per_layer(alpha, n_layers, name="alpha", layers=layers)
+    check_each(weights, name="alpha", interval=ALPHA)
+    chosen = [i for i, weight in enumerate(weights) if weight > 0]
+    return chosen, [weights[i] for i in chosen]
+
+
+def resolve_device(device: str) -> str:
+    """Check that torch sees the device; "auto" is the first GPU, else the CPU."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is not a device of torch; expected 'auto', 'cpu', 'cuda', "
+            "'cuda:1', 'mps' ..."
+        ) from error
+    available = {
+        "cpu": lambda: True,
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+        "xpu": torch.xpu.is_available,
+    }
+    if not available.get(kind, lambda: False)():
+        raise ValueError(
+            f"device={device!r}, but torch sees no such device here; use device='auto' or 'cpu'."
+        )
+    return device
+
+
+def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str) -> dict[str, Any]:
+    """The optimizer of a skorch net, in its fused version where there is one."""
+    cls = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
+    unfit = (torch.optim.LBFGS, torch.optim.SparseAdam)
+    if not issubclass(cls, torch.optim.Optimizer) or issubclass(cls, unfit):
+        raise ValueError(
+            f"optimizer={optimizer!r} is not an optimizer that steps once per batch of dense "
+            f"gradients; expected one of {sorted(OPTIMIZERS)}, or a subclass of "
+            "torch.optim.Optimizer (but not LBFGS, which needs a closure, or SparseAdam)."
+        )
+    accepted = signature(cls).parameters
+    arguments: dict[str, Any] = {"optimizer": cls}
+    if "weight_decay" in accepted:
+        arguments["optimizer__weight_decay"] = float(weight_decay)
+    if "fused" in accepted and torch.device(device).type in ("cpu", "cuda"):
+        arguments["optimizer__fused"] = True
+    return arguments
+
+
+def resolve_batch_size(batch_size: int | str, n_samples: int) -> int:
+    """Number of rows of a step; "auto" is a 32nd of all rows, 8 to 128: enough steps an epoch."""
+    if batch_size == "auto":
+        return int(np.clip(n_samples // 32, 8, 128))
+    return int(batch_size)

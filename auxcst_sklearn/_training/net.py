@@ -1,0 +1,377 @@
+"""The training loop: skorch's, on rows in memory.
+
+skorch's loop and callbacks, without what costs time per batch: data are tensors that a batch
+slices, and callbacks are called for a batch only if they define a method for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import deepcopy
+from functools import cached_property
+from operator import mul
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy import sparse
+from skorch import NeuralNet
+from skorch.callbacks import Callback, EpochTimer, PrintLog
+from skorch.helper import predefined_split
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ..costs._scale import CostScale
+from ..costs._statistics import CostStatistics
+from ..losses import LayerWiseLoss, Target
+from ..modules import AuxNetwork, SeededModule
+from .batches import Batches, epoch_means
+from .callbacks import ProgressBar, as_skorch_batch, check_schedule, without_training_state
+from .early_stopping import EarlyStopping
+from .rows import Rows, densify
+from .schedule import one_cycle, set_rate
+from .threads import multiplications_per_row, thread_limit
+from .training_set import TrainingSet
+
+PREDICT_ROWS = 4096
+
+# A CPU multiplies fewer rows by other routines, which round differently. Rows are added, so that
+# one alone gets the same estimates as among others.
+MIN_PRODUCT_ROWS = 4
+
+# Entries of a skorch history that its callbacks read, and the user need not see.
+SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
+
+
+class Plan(NamedTuple):
+    """Length and schedule of a training; `patience` None trains to the end."""
+
+    epochs: int
+    schedule: str
+    patience: int | None = None
+
+
+class _CallbackStop(Exception):  # noqa: N818
+    """A callback ended the training; skorch raises KeyboardInterrupt for it, as a user does."""
+
+
+class CostNet(NeuralNet):
+    """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`.
+
+    `scale` and `statistics` are those of the costs that it is trained on, `temperature` divides
+    the logits of its class probabilities.
+    """
+
+    _default_callbacks = []
+
+    n_networks = 1
+    temperature: float = 1.0
+
+    # State of a training, which ends with it.
+    _trained: Sequence[nn.Parameter] = ()
+    _rates: Iterator[float] | None = None
+    _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]] | None = None
+
+    def __init__(
+        self,
+        module: AuxNetwork,
+        objective: LayerWiseLoss,
+        *,
+        scale: CostScale,
+        statistics: CostStatistics,
+        compile_step: bool = False,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(module, objective, **arguments)
+        self.scale = scale
+        self.statistics = statistics
+        self.compile_step = compile_step
+
+    @cached_property
+    def multiplications_per_row(self) -> float:
+        """Multiply-adds of a forward pass of one row."""
+        return multiplications_per_row(self.module_)
+
+    def thread_limit(self) -> AbstractContextManager:
+        """Limit the threads of a training."""
+        return thread_limit(self.batch_size * self.multiplications_per_row)
+
+    @property
+    def predict_rows(self) -> int:
+        """Rows of a batch without a gradient."""
+        return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
+
+    def seed(self, seed: int) -> None:
+        """Give shuffling, and all modules that draw random numbers, generators of their own."""
+        self.generator = torch.Generator().manual_seed(seed)
+        on_device = torch.Generator(device=self.device).manual_seed(seed)
+        for module in self.module_.modules():
+            if isinstance(module, SeededModule):
+                module.generator = on_device
+
+    def weights(self) -> list[Tensor]:
+        """The tensors of the network, with the networks of a stack as first dimension."""
+        return [tensor.unsqueeze(0) for tensor in self.module_.state_dict().values()]
+
+    def held_out_costs(self) -> np.ndarray:
+        """Mean cost of the held-out rows in the last epoch, for each network of a stack."""
+        return np.array([self.history[-1, "valid_cost"]])
+
+    def continue_on(self, data: TrainingSet) -> CostNet:
+        """Take in the costs of the samples that the training goes on with."""
+        self.statistics = self.statistics.updated(data.statistics(), replace=data.per_class)
+        self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target())
+        return self
+
+    # -------------------------------------------------------------- training
+
+    def fit_rows(self, rows: Rows, held_out: Rows | None, plan: Plan) -> None:
+        """Train on rows, and stop early by the cost of held-out rows if there are any.
+
+        The weights are then those of the epoch where that cost was smallest.
+        """
+        check_schedule(plan.schedule, self.callbacks_)
+        if self.optimizer_ is None:  # a pickled net comes without it
+            self.initialize_callbacks()
+            self.initialize_optimizer()
+        for group in self.optimizer_.param_groups:  # schedules look for it
+            group.setdefault("initial_lr", group["lr"])
+        stop = None
+        if held_out is not None:
+            self.train_split = predefined_split(held_out)
+            stop = EarlyStopping(plan.patience)
+        if plan.schedule == "one_cycle":
+            self._rates = one_cycle(plan.epochs * len(self.get_iterator(rows, training=True)))
+        self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
+        users, own = self.callbacks_, [EpochTimer(), *self._progress(plan.epochs), stop]
+        self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
+        try:
+            self._run_loop(rows, plan.epochs)
+        finally:
+            self.callbacks_, self.train_split = users, None
+            if self._rates is not None:
+                set_rate(self.optimizer_, 1.0)
+            self._trained, self._objective, self._rates = (), None, None
+            self._set_training(False)
+        if stop is not None:
+            stop.restore(self)
+        self.finish(rows)
+
+    @torch.enable_grad()
+    def _run_loop(self, rows: Rows, epochs: int) -> None:
+        with suppress(_CallbackStop):
+            self.notify("on_train_begin", X=rows, y=None)
+            self.fit_loop(rows, None, epochs)
+        with suppress(_CallbackStop):
+            self.notify("on_train_end", X=rows, y=None)
+
+    @torch.no_grad()
+    def finish(self, rows: Rows) -> None:
+        """Fail a training that diverged in its last step, which comes after the last loss."""
+        x, _ = rows[torch.arange(min(len(rows), self.batch_size))]
+        check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
+
+    def _progress(self, epochs: int) -> list[Callback]:
+        """Callbacks that show the progress."""
+        return [PrintLog(), ProgressBar(epochs)] if self.verbose else []
+
+    def notify(self, method_name: str, **kwargs: Any) -> None:
+        """Call the callbacks, and set their request to stop apart from the user's interrupt."""
+        try:
+            super().notify(method_name, **kwargs)
+        except KeyboardInterrupt as stop:
+            raise _CallbackStop from stop
+
+    def _any_callback_defines(self, *methods: str) -> bool:
+        return any(
+            getattr(type(callback), method) is not getattr(Callback, method)
+            for _, callback in self.callbacks_
+            for method in methods
+        )
+
+    def get_iterator(self, dataset: Rows, training: bool = False) -> Batches:
+        """Batches of the rows, shuffled for training, large for validation."""
+        if training:
+            return Batches(dataset, self.batch_size, self.generator)
+        return Batches(dataset, max(self.batch_size, self.predict_rows))
+
+    def run_single_epoch(
+        self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
+    ) -> None:
+        """Pass over the rows once and record the mean loss of every head."""
+        if iterator is None:
+            return
+        self._set_training(training)
+        notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
+        self.notify_gradient = self._any_callback_defines("on_grad_computed")
+        self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
+        means, sizes = [], []
+        if not notify_batch:  # one for all: checkpoints name the last batch of the history
+            self.history.new_batch()
+        for batch in iterator:
+            size = len(batch[1].label)
+            if notify_batch:
+                self.history.new_batch()
+                self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
+            step = step_fn(batch)
+            means.append(step["means"])
+            sizes.append(size)
+            if notify_batch:
+                step = {name: value.detach() for name, value in step.items()}
+                self.history.record_batch(f"{prefix}_loss", step["loss"].item())
+                self.history.record_batch(f"{prefix}_batch_size", size)
+                self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
+        self.record(prefix, epoch_means(means, sizes))
+
+    def record(self, prefix: str, means: np.ndarray) -> None:
+        """Record the mean loss of every head, and the mean cost of held-out rows."""
+        means = means.tolist()
+        check_finite(means)
+        layers = self.module_.layers
+        weights = self.criterion_.head_weights.tolist()
+        self._record_with_best(f"{prefix}_loss", sum(map(mul, weights, means)))
+        for layer, loss in zip(layers, means):
+            self.history.record(f"{prefix}_loss_{layer}", loss)
+        if prefix == "valid":
+            cost, weight = means[len(layers) :]
+            self._record_with_best("valid_cost", self.scale.to_currency(cost / weight))
+
+    def _record_with_best(self, name: str, value: float) -> None:
+        """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""
+        best = (record[name] for record in reversed(self.history) if record.get(f"{name}_best"))
+        is_best = value < next(best, float("inf"))
+        self.history.record(name, value)
+        self.history.record(f"{name}_best", is_best)
+
+    def records(self, start: int) -> list[dict[str, Any]]:
+        """The records of the epochs from `start` on, for the user."""
+        return [
+            {key: value for key, value in record.items() if key not in SKORCH_ENTRIES}
+            for record in self.history[start:]
+        ]
+
+    def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
+        """One step of the optimizer."""
+        x, target = batch
+        if self._rates is not None:
+            set_rate(self.optimizer_, next(self._rates))
+        for parameter in self._trained:  # what zero_grad does, without its bookkeeping
+            parameter.grad = None
+        loss, losses, output = self._objective(x, target)
+        loss.backward()
+        if self.notify_gradient:
+            parameters = list(self.module_.named_parameters())
+            self.notify(
+                "on_grad_computed",
+                named_parameters=parameters,
+                batch=as_skorch_batch(batch),
+                training=True,
+            )
+        self.optimizer_.step()
+        return {"loss": loss, "y_pred": output, "means": losses}
+
+    def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+        """The objective, the heads' losses, and the outputs."""
+        outputs = self.module_.forward_heads(x)
+        return *self.criterion_(outputs, target), outputs[-1]
+
+    @torch.no_grad()
+    def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
+        """Means of the heads' losses, then of the predictions' weighted costs and the weights."""
+        x, target = batch
+        loss, losses, output = self._evaluate(x, target)
+        means = torch.cat([losses, self.decision_cost(output, target)])
+        return {"loss": loss, "y_pred": output, "means": means}
+
+    def decision_cost(self, output: Tensor, target: Target) -> Tensor:
+        """Means of the predictions' weighted costs, and of the weights."""
+        choice = self.to_cost(output).argmin(dim=1)
+        cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
+        weight = torch.ones_like(cost) if target.weight is None else target.weight
+        return torch.stack([(weight * cost).mean(), weight.mean()])
+
+    # ------------------------------------------------------------ prediction
+
+    def to_cost(self, output: Tensor) -> Tensor:
+        """Estimated costs from the output layer, after the temperature."""
+        loss = self.criterion_.loss
+        if self.temperature != 1:
+            output = loss.with_temperature(output, self.temperature)
+        return loss.to_cost(output, self.statistics)
+
+    @torch.no_grad()
+    def predict_heads(
+        self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
+    ) -> list[np.ndarray]:
+        """Estimated costs (n, K) in currency: of the output, or of every head."""
+        size = self.predict_rows
+        with thread_limit(min(size, X.shape[0]) * self.multiplications_per_row):
+            batches = [
+                self._predict_batch(X[start : start + size], every_head)
+                for start in range(0, X.shape[0], size)
+            ]
+        return [
+            self.scale.to_currency(np.concatenate(head).astype(np.float64))
+            for head in zip(*batches)
+        ]
+
+    def _predict_batch(
+        self, X: np.ndarray | sparse.csr_matrix, every_head: bool
+    ) -> list[np.ndarray]:
+        x = densify(X).to(self.device)
+        n = len(x)
+        if n < MIN_PRODUCT_ROWS:
+            x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - n))
+        outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
+        *hidden, output = outputs
+        estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
+        estimates.append(self.to_cost(output))
+        return [r[:n].cpu().numpy() for r in estimates]
+
+    @contextmanager
+    def unchanged_on_error(self) -> Iterator[None]:
+        """Give the net its weights, optimizer state and history back when training fails."""
+        n_epochs = len(self.history)
+        weights = deepcopy(self.module_.state_dict())
+        optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
+        statistics, loss = self.statistics, self.criterion_.loss
+        try:
+            yield
+        except BaseException:
+            del self.history[n_epochs:]
+            self.module_.load_state_dict(weights)
+            self.statistics, self.criterion_.loss = statistics, loss
+            if optimizer is None:
+                self.optimizer_ = None
+            else:
+                self.optimizer_.load_state_dict(optimizer)
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only training needs: a pickle is hardly larger than the weights."""
+        slim = object.__new__(type(self))
+        slim.__dict__ = {
+            **self.__dict__,
+            "module": None,
+            "callbacks": without_training_state(self.callbacks or []),
+            "callbacks_": [],
+            "optimizer_": None,
+            "generator": None,
+            "_rates": None,
+            "_objective": None,
+            "_trained": (),
+        }
+        return super(CostNet, slim).__getstate__()
+
+
+def check_finite(values: float | list[float]) -> None:
+    """Stop a training that has diverged."""
+    with np.errstate(over="ignore"):  # adaptive optimizers square what they are given
+        squares = np.square(np.asarray(values, dtype=np.float32))
+    if not np.isfinite(squares).all():
+        raise ValueError(
+            "The training loss became infinite or NaN, so the fit was stopped. Lower "
+            "learning_rate (by a factor of 10, say), or scale the features of X, for example by "
+            "a StandardScaler in front."
+        )

@@ -1,0 +1,64 @@
+"""A training: a net, the rows that it sees, and the rows held out from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .net import CostNet, Plan
+from .rows import Rows, RowSets
+from .stack_net import StackNet
+
+
+@dataclass
+class Training:
+    """A net, the rows that it sees, and the rows held out from it.
+
+    Parameters
+    ----------
+    net : CostNet
+        The net to train: one network or a stack.
+    rows : Rows, or RowSets for a stack
+        Rows that it sees.
+    held_out : Rows, or RowSets for a stack, default=None
+        Rows that it does not see: they stop it early where the plan has a patience, and serve its
+        temperature.
+    calibration : Training, default=None
+        That of the calibration network, which is like the net, and whose held-out rows serve the
+        temperature of the net.
+    """
+
+    net: CostNet
+    rows: Rows | RowSets
+    held_out: Rows | RowSets | None = None
+    calibration: Training | None = None
+
+    def run(self, plan: Plan) -> None:
+        """Train the calibration network if there is one, and the net."""
+        if self.calibration is not None:
+            if self.net.verbose:
+                print("The calibration network, which does not see all rows:")
+            self.calibration.run(plan._replace(patience=None))
+        with self.net.thread_limit():
+            held_out = None if plan.patience is None else self.held_out
+            self.net.fit_rows(self.rows, held_out, plan)
+
+    def with_rows_of(self, other: Training) -> Training:
+        """The same net on the rows of another training, so that only one copy of them is kept."""
+        calibration = self.calibration and self.calibration.with_rows_of(other.calibration)
+        return Training(self.net, other.rows, other.held_out, calibration)
+
+
+def train_together(
+    trainings: Sequence[Training], names: Sequence[str], n_row_sets: int, plan: Plan
+) -> None:
+    """Train nets of one architecture as one stack; those of one set of rows are S apart."""
+    if trainings[0].calibration is not None:
+        calibrations = [training.calibration for training in trainings]
+        train_together(calibrations, names, n_row_sets, plan._replace(patience=None))
+    net = StackNet([training.net for training in trainings], names, n_row_sets)
+    rows = RowSets([training.rows for training in trainings[:n_row_sets]])
+    held_out = None
+    if trainings[0].held_out is not None:
+        held_out = RowSets([training.held_out for training in trainings[:n_row_sets]])
+    Training(net, rows, held_out).run(plan)

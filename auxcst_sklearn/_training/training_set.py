@@ -1,0 +1,64 @@
+"""The validated training set: labels, costs and weights that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..costs._checks import check_some_weight
+from ..costs._scale import CostScale
+from ..costs._statistics import CostStatistics
+from ..losses import Target
+
+
+@dataclass
+class TrainingSet:
+    """Validated examples; `cost` has a row per example, or with `per_class` a row per class."""
+
+    X: Any
+    label: np.ndarray
+    cost: np.ndarray
+    per_class: bool
+    weight: np.ndarray | None
+
+    def with_positive_weights(self) -> TrainingSet:
+        """Leave out rows that must not count; the others' weights become 1 or more on average.
+
+        Weights that count repetitions stay as they are, and those that sum to 1 do not make the
+        example that `CostStatistics.prior` adds to each class weigh more than all others.
+        """
+        if self.weight is None:
+            return self
+        keep = self.weight > 0
+        check_some_weight(self.weight)
+        weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
+        if keep.all():
+            return replace(self, weight=weight)
+        cost = self.cost if self.per_class else self.cost[keep]
+        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, weight)
+
+    @property
+    def class_weight(self) -> np.ndarray:
+        """Number of examples of each class, or the sum of their weights."""
+        return np.bincount(self.label, self.weight, minlength=self.cost.shape[1]).astype(float)
+
+    def scale(self) -> CostScale:
+        """Unit of the costs."""
+        return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
+
+    def in_units(self, scale: CostScale) -> TrainingSet:
+        """The same examples, with costs as the network sees them."""
+        return replace(self, cost=scale.to_units(self.cost))
+
+    def statistics(self) -> CostStatistics:
+        """Weight and mean cost vector of each class."""
+        if self.per_class:
+            return CostStatistics(self.class_weight, self.cost)
+        return CostStatistics.of(self.cost, self.label, self.weight)
+
+    def target(self) -> Target:
+        """Costs of every example, labels and weights, as arrays."""
+        cost = self.cost[self.label] if self.per_class else self.cost
+        return Target(cost, self.label, self.weight)

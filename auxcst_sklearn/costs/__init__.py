@@ -1,0 +1,20 @@
+"""Costs: vectors and matrices, those of the experiments among them.
+
+A *cost vector* holds, for one example, what each possible prediction costs, in the caller's
+currency. A *cost matrix* holds one such vector per true class: row = true class, column =
+prediction.
+"""
+
+from ._matrices import (
+    cost_vectors,
+    ordinal_cost_matrix,
+    randomized_proportional_cost_matrix,
+    tree_distance_cost_matrix,
+)
+
+__all__ = [
+    "cost_vectors",
+    "ordinal_cost_matrix",
+    "randomized_proportional_cost_matrix",
+    "tree_distance_cost_matrix",
+]

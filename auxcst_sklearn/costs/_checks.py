@@ -1,0 +1,153 @@
+"""The one validation of costs and of their labels, which every part uses."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def check_cost(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.float64]:
+    """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
+    values = _finite_2d(cost, "cost", "(n_samples, n_classes)")
+    n_rows, n_columns = values.shape
+    if n_rows != n_samples:
+        if n_rows == n_columns == len(classes):
+            raise ValueError(
+                f"cost has shape {values.shape}, which is a cost matrix of the {n_rows} classes; "
+                f"expected one row per sample, ({n_samples}, {len(classes)}). Pass class-level "
+                "costs as cost_matrix=, or expand them with auxcst_sklearn.costs.cost_vectors."
+            )
+        raise ValueError(
+            f"cost has {n_rows} rows, but there are {n_samples} samples; expected shape "
+            f"({n_samples}, {len(classes)}). Select the same rows of cost as of X."
+        )
+    labels = frame_labels(cost)
+    if labels is not None:
+        return values[:, _positions(labels, classes, "the columns of cost")]
+    _check_count(n_columns, classes, f"cost has {n_columns} columns")
+    return values
+
+
+def check_cost_matrix(cost_matrix: Any, *, classes: NDArray) -> NDArray[np.float64]:
+    """Class-level costs as a finite (n_classes, n_classes) array, both axes as in `classes`."""
+    values = _finite_2d(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
+    if values.shape[0] != values.shape[1]:
+        raise ValueError(
+            f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
+            "true class and one column per prediction. Pass per-sample costs to fit(..., cost=)."
+        )
+    labels = frame_labels(cost_matrix)
+    if labels is not None:
+        columns = _positions(labels, classes, "the columns of cost_matrix")
+        index = getattr(cost_matrix, "index", None)  # polars has none: rows as the columns
+        rows = columns
+        if index is not None:
+            rows = _positions(np.asarray(list(index)), classes, "the index of cost_matrix")
+        return values[np.ix_(rows, columns)]
+    _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
+    return values
+
+
+def same_label_kind(labels: NDArray, y: NDArray) -> bool:
+    """Whether the labels of costs and those of examples are texts, or neither is."""
+    return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
+
+
+def check_some_weight(weight: NDArray) -> None:
+    """Refuse weights by which no sample counts."""
+    if not (weight > 0).any():
+        raise ValueError(
+            "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
+            "all samples alike."
+        )
+
+
+def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
+    """Column of each label; `classes` may be in any order."""
+    sorter = np.argsort(classes)
+    is_text = [array.dtype.kind in "OUST" for array in (y, classes)]
+    if is_text[0] == is_text[1]:
+        place = np.searchsorted(classes, y, sorter=sorter)
+        index = sorter[np.minimum(place, len(classes) - 1)]
+        unknown = np.unique(y[classes[index] != y])
+    else:
+        unknown = np.unique(y)
+    if len(unknown):
+        raise ValueError(
+            f"{name} holds labels that are not among the classes: {_shorten(unknown)}; expected "
+            f"labels among {_shorten(classes)}. Name every class that can occur in classes=."
+        )
+    return index
+
+
+def frame_labels(cost: Any) -> NDArray | None:
+    """Column labels of a DataFrame, None for anything else."""
+    columns = getattr(cost, "columns", None)
+    return None if columns is None else np.asarray(list(columns))
+
+
+def _finite_2d(cost: Any, name: str, shape: str) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(cost)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"its values are of type {values.dtype}")
+        if np.ma.is_masked(cost):
+            raise TypeError("it holds masked values")
+        values = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "
+            f"an array or DataFrame of real costs, of shape {shape}. Got {reprlib.repr(cost)}."
+        ) from error
+    if values.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {values.shape}; expected two dimensions, {shape}: the cost of "
+            "each possible prediction."
+        )
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise ValueError(
+            f"{name} holds {values[row, column]} in row {row}, column {column}, and "
+            f"{np.size(finite) - np.count_nonzero(finite)} values that are not finite in all; "
+            "expected finite costs. For a forbidden prediction use a large finite cost."
+        )
+    return values
+
+
+def _check_count(n_columns: int, classes: NDArray, found: str) -> None:
+    if n_columns != len(classes):
+        raise ValueError(
+            f"{found}, but there are {len(classes)} classes: {_shorten(classes)}. If some "
+            "classes have no example here, name all of them in classes=, in sorted order, or use "
+            "a DataFrame with the labels as columns."
+        )
+
+
+def _positions(labels: NDArray, classes: NDArray, name: str) -> list[int]:
+    """Where each class stands among the labels; text labels match classes by their text."""
+    wanted = classes.tolist()
+    if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
+        # Where a meta-estimator has encoded labels, "10" may stand at 2, and still match 10.
+        if len(wanted) > 10 and wanted == list(range(len(wanted))):
+            raise ValueError(
+                f"{name} are texts, {_shorten(labels)}, but the classes are the numbers "
+                f"{_shorten(classes)}, perhaps encoded by a meta-estimator; texts sort in another "
+                "order. Use numbers as column labels, or an array in the order of the classes."
+            )
+        wanted = [str(label) for label in wanted]
+    place = {label: i for i, label in enumerate(labels.tolist())}
+    if set(place) != set(wanted) or len(place) != len(labels):
+        raise ValueError(
+            f"{name} are {_shorten(labels)}; expected each class once: {_shorten(classes)}. "
+            "Rename the labels, or name all classes in classes=."
+        )
+    return [place[label] for label in wanted]
+
+
+def _shorten(labels: NDArray, most: int = 10) -> str:
+    shown = ", ".join(repr(label) for label in labels[:most].tolist())
+    return f"[{shown}{', ...' if len(labels) > most else ''}]"

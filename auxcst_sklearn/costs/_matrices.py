@@ -1,0 +1,177 @@
+"""Cost vectors, and the cost matrices of the experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state, column_or_1d
+
+from ._checks import check_cost_matrix, frame_labels, label_index
+
+
+def cost_vectors(
+    y: ArrayLike, cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Give every example the row of the cost matrix that belongs to its class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        True labels.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes)
+        Cost of each prediction (column) for each true class (row). The rows and columns of a
+        DataFrame are matched by label; those of an array follow `classes`.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that the rows and columns stand for. By default the labels of a DataFrame,
+        else the sorted labels of `y`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        One cost vector per example, columns in the order of `classes`.
+
+    Raises
+    ------
+    ValueError
+        If the matrix does not fit the classes, is not finite, or `y` has a label that is not
+        among the classes.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import cost_vectors
+    >>> cost_vectors(["no", "yes", "yes"], [[0, 1], [5, 0]])
+    array([[0., 1.],
+           [5., 0.],
+           [5., 0.]])
+    """
+    y = column_or_1d(y)
+    if classes is None:
+        classes = frame_labels(cost_matrix)
+    classes = np.unique(y) if classes is None else np.asarray(classes)
+    return check_cost_matrix(cost_matrix, classes=classes)[label_index(y, classes, name="y")]
+
+
+def randomized_proportional_cost_matrix(
+    y: ArrayLike, random_state: int | np.random.RandomState | None = None
+) -> NDArray[np.float64]:
+    """Draw a cost matrix in which mistakes on rare classes tend to be expensive.
+
+    The diagonal is zero, and the cost of predicting class k for class y is drawn from the
+    uniform distribution on [0, 10 n_k / n_y], where n counts the examples of each class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels of the training set.
+    random_state : int, RandomState instance or None, default=None
+        Determines the draw. Pass an int for the same matrix on every call.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        Cost matrix, rows and columns in the order of the sorted labels of `y`.
+
+    References
+    ----------
+    N. Abe, B. Zadrozny, J. Langford, "An iterative method for multi-class cost-sensitive
+    learning", KDD 2004.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import randomized_proportional_cost_matrix
+    >>> randomized_proportional_cost_matrix([0, 0, 0, 1], random_state=0).round(2)
+    array([[ 0.  ,  2.38],
+           [18.08,  0.  ]])
+    """
+    count = np.unique(column_or_1d(y), return_counts=True)[1].astype(np.float64)
+    random_state = check_random_state(random_state)
+    cost_matrix = random_state.uniform(size=(len(count), len(count))) * 10.0
+    cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
+    np.fill_diagonal(cost_matrix, 0.0)
+    return cost_matrix
+
+
+def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[np.float64]:
+    """Count the edges between the leaves of a class tree: near categories are cheap to confuse.
+
+    Parameters
+    ----------
+    paths : sequence of str or of sequences of str, of length n_classes
+        The way from the root to each class, as a tuple of names or one "/"-joined string.
+        Siblings are 2 edges apart, cousins 4. Paths that share no first name meet in an
+        implied root.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        Number of edges between each pair of classes, in the order of `paths`.
+
+    Raises
+    ------
+    ValueError
+        If a path is empty or stands twice.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import tree_distance_cost_matrix
+    >>> tree_distance_cost_matrix(["animal/cat", "animal/dog", "vehicle/car"])
+    array([[0., 2., 4.],
+           [2., 0., 4.],
+           [4., 4., 0.]])
+    """
+    nodes = [tuple(path.split("/")) if isinstance(path, str) else tuple(path) for path in paths]
+    for path in nodes:
+        if not path or not all(path):
+            raise ValueError(
+                f"paths holds {'/'.join(path)!r}: every path must name at least the class itself, "
+                "and no name may be empty. Write e.g. 'animal/cat' or ('animal', 'cat')."
+            )
+        if nodes.count(path) > 1:
+            raise ValueError(
+                f"paths holds {'/'.join(path)!r} more than once: two classes at the same place "
+                "would cost nothing to confuse. Give every class a name of its own."
+            )
+    distance = np.zeros((len(nodes), len(nodes)))
+    for i, a in enumerate(nodes):
+        for j, b in enumerate(nodes[:i]):
+            shared = next((s for s, (u, v) in enumerate(zip(a, b)) if u != v), min(len(a), len(b)))
+            distance[i, j] = distance[j, i] = len(a) + len(b) - 2 * shared
+    return distance
+
+
+def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float64]:
+    """Charge a prediction by how many grades it is off: ``abs(i - j) ** power``.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of ordered classes.
+    power : float, default=1.0
+        1 for absolute, 2 for squared distances.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        Cost matrix.
+
+    Raises
+    ------
+    ValueError
+        If `n_classes` is below 1 or `power` is not positive.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import ordinal_cost_matrix
+    >>> ordinal_cost_matrix(3, power=2)
+    array([[0., 1., 4.],
+           [1., 0., 1.],
+           [4., 1., 0.]])
+    """
+    if n_classes < 1:
+        raise ValueError(f"n_classes must be at least 1, got {n_classes!r}.")
+    if not power > 0:
+        raise ValueError(f"power must be positive, got {power!r}: use 1 for absolute distances.")
+    grade = np.arange(n_classes, dtype=np.float64)
+    return np.abs(grade[:, np.newaxis] - grade) ** power

@@ -1,0 +1,44 @@
+"""The unit of the costs inside a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class CostScale:
+    """Affine map between the caller's currency and costs of order one.
+
+    The offset is the mean of the row minima, the unit the mean of what lies above them, so that
+    learning depends neither on the currency nor on a fee that every decision pays.
+    """
+
+    offset: float = 0.0
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, cost: NDArray, weight: NDArray | None = None) -> CostScale:
+        """Scale of cost vectors (m, K), each counted `weight` times."""
+        # Dividing by the largest value first keeps sums of huge costs finite.
+        largest = np.abs(cost).max()
+        if largest == 0:
+            return cls()
+        relative = cost / largest
+        lowest = relative.min(axis=1)
+        above = relative - lowest[:, np.newaxis]
+        offset = largest * np.average(lowest, weights=weight)
+        share = np.average(above, axis=0, weights=weight).sum()
+        count = np.average(above > 0, axis=0, weights=weight).sum()
+        unit = largest * (share / count) if count > 0 else 0.0
+        return cls(float(offset), float(unit) if unit > 0 else 1.0)
+
+    def to_units(self, cost: NDArray) -> NDArray:
+        """Costs as the network sees them."""
+        return cost / self.unit - self.offset / self.unit  # huge costs do not overflow
+
+    def to_currency(self, estimate: NDArray) -> NDArray:
+        """Estimates as the caller sees them."""
+        return estimate * self.unit + self.offset

@@ -1,0 +1,65 @@
+"""Where costs come from: the caller, per sample or by a matrix, or else every mistake costs 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._checks import check_cost, check_cost_matrix, frame_labels, same_label_kind
+
+
+def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
+    """All labels, sorted: as named by the caller, by labelled costs, or as they occur."""
+    if classes is not None:
+        found = np.asarray(classes)
+        if found.ndim != 1 or not np.array_equal(np.unique(found), found):
+            raise ValueError(
+                f"classes={classes!r} must list each label once, in sorted order, as classes_ "
+                "does everywhere in scikit-learn. For costs in another order, use a DataFrame "
+                "with the labels as columns."
+            )
+    else:
+        found = np.unique(y)
+        labels = frame_labels(cost_matrix if cost is None else cost)
+        if labels is not None and same_label_kind(labels, y):
+            name = "cost_matrix" if cost is None else "cost"
+            found = _labels_of_costs(name, labels, found)
+    if len(found) < 2:
+        source = "y" if classes is None else f"classes={classes!r}"
+        raise ValueError(
+            f"{source} holds 1 class only, {found.tolist()}; a classifier needs at least two. If "
+            "the others have no example here, name all classes in classes=."
+        )
+    return found
+
+
+def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Take the classes from the labels of the costs, in the type of those in y."""
+    missing = np.setdiff1d(present, labels)
+    if len(missing):
+        raise ValueError(
+            f"The columns of {name} are {labels.tolist()}, but y also holds "
+            f"{missing.tolist()}; expected a column for every class. Add the missing columns, or "
+            "rename those that stand for these classes."
+        )
+    found = np.unique(labels)
+    if present.dtype.kind in "biu" and np.array_equal(found, found.astype(present.dtype)):
+        found = found.astype(present.dtype)
+    return found
+
+
+def resolve_costs(
+    cost: Any, cost_matrix: Any, n_samples: int, classes: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """Give the cost rows, and whether there is one per class rather than per sample."""
+    if cost is not None and cost_matrix is not None:
+        raise ValueError(
+            "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
+            "to use per-sample costs, or drop cost=."
+        )
+    if cost is not None:
+        return check_cost(cost, n_samples=n_samples, classes=classes), False
+    if cost_matrix is not None:
+        return check_cost_matrix(cost_matrix, classes=classes), True
+    return 1 - np.eye(len(classes)), True

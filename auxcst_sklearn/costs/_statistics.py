@@ -1,0 +1,52 @@
+"""Statistics of the training costs: weight and mean cost vector of each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class CostStatistics:
+    """Total weight of each class (K,) and its mean cost vector (K, K); NaN where none is known."""
+
+    weight: NDArray
+    rows: NDArray
+
+    @classmethod
+    def of(cls, cost: NDArray, label: NDArray, weight: NDArray | None = None) -> CostStatistics:
+        """Statistics of cost vectors (n, K) of examples with label indices (n,)."""
+        n_classes = cost.shape[1]
+        total = np.zeros((n_classes, n_classes))
+        np.add.at(total, label, cost if weight is None else cost * weight[:, np.newaxis])
+        weight = np.bincount(label, weight, minlength=n_classes).astype(float)
+        divisor = np.where(weight > 0, weight, np.nan)
+        return cls(weight, total / divisor[:, np.newaxis])
+
+    def updated(self, other: CostStatistics, *, replace: bool) -> CostStatistics:
+        """These and others together; or the others' costs, with the weights of both."""
+        weight = self.weight + other.weight
+        if replace:
+            return CostStatistics(weight, other.rows)
+        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+        share = share[:, np.newaxis]
+        mixed = (1 - share) * np.nan_to_num(self.rows) + share * np.nan_to_num(other.rows)
+        return CostStatistics(weight, np.where(share > 0, mixed, self.rows))
+
+    @property
+    def mean(self) -> NDArray:
+        """Mean cost vector of all examples (K,)."""
+        return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
+
+    @cached_property
+    def class_mean(self) -> NDArray:
+        """Mean cost vector of each class (K, K); where none is known, the overall mean."""
+        return np.where(np.isnan(self.rows), self.mean, self.rows)
+
+    @property
+    def prior(self) -> NDArray:
+        """Share of each class (K,), after adding one example to each, so that none is zero."""
+        return (self.weight + 1) / (self.weight + 1).sum()

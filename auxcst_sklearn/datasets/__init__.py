@@ -1,0 +1,15 @@
+"""Data sets of the experiments, with their original split, and their imbalanced variants."""
+
+from ._class_tree import caltech256_taxonomy
+from ._fetchers import fetch_cifar10, fetch_cifar100, fetch_mnist
+from ._image_folder import load_image_folder
+from ._imbalance import make_imbalanced
+
+__all__ = [
+    "caltech256_taxonomy",
+    "fetch_cifar10",
+    "fetch_cifar100",
+    "fetch_mnist",
+    "load_image_folder",
+    "make_imbalanced",
+]

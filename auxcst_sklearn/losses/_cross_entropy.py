@@ -1,0 +1,114 @@
+"""Cross-entropy, and the Bayes decision on its probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ..costs._statistics import CostStatistics
+from ._loss import ProbabilisticLoss, Target
+
+# Rows of fewer numbers than a vector register holds are what torch's softmax is slow at.
+FEW_CLASSES = 16
+
+
+@dataclass(frozen=True)
+class CrossEntropy(ProbabilisticLoss):
+    """Cross-entropy on the labels, and the Bayes decision: class probabilities times mean costs.
+
+    The outputs are logits, and they learn labels: costs have no part in the training. They enter
+    at the decision: the estimated costs are ``P @ M`` with P the class probabilities and M the mean
+    training cost vector of each class, so the smallest estimate is the decision of least risk.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.0
+        Share of every training label that is spread evenly over all classes. It keeps the
+        network from certainty; the estimated probabilities have it taken out again, exactly,
+        so that they stay probabilities of the labels.
+
+    Raises
+    ------
+    ValueError
+        If `smoothing` is not in [0, 1).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import CrossEntropy, Target
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
+    >>> CrossEntropy()(logits, Target(None, torch.tensor([0])))
+    tensor([0.2395])
+    >>> CrossEntropy(smoothing=0.1).probabilities(logits)
+    tensor([[0.8374, 0.0813, 0.0813]])
+    """
+
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smoothing < 1:
+            raise ValueError(f"smoothing is {self.smoothing!r}; expected a share in [0, 1).")
+
+    def __call__(self, outputs: Tensor, target: Target) -> Tensor:
+        def loss(outputs: Tensor, label: Tensor) -> Tensor:
+            return F.cross_entropy(outputs, label, reduction="none", label_smoothing=self.smoothing)
+
+        label = target.label
+        if outputs.dim() == 2:
+            return loss(outputs, label)
+        shape = outputs.shape[:-1]
+        if outputs.dim() == 3 and outputs.shape[-1] < FEW_CLASSES:
+            return loss(outputs.mT, label.expand(shape))
+        return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
+
+    def mean(self, outputs: Tensor, target: Target) -> Tensor:
+        """Mean loss of each head, in few operations."""
+        if type(self).__call__ is not CrossEntropy.__call__:  # a loss of the user's own
+            return super().mean(outputs, target)
+        label, weight = target.label, target.weight
+        if outputs.dim() > 2 or weight is not None:
+            return self._mean_of_heads(outputs, label, weight)
+        loss = F.cross_entropy(outputs, label)
+        if self.smoothing > 0:  # it adds what is linear in the outputs; torch's takes longer
+            share = self.smoothing / outputs.shape[1]
+            change = outputs.new_full(outputs.shape, -share)
+            change.scatter_(1, label.unsqueeze(1), self.smoothing - share)
+            loss = loss + torch.dot(outputs.flatten(), change.flatten()) / len(outputs)
+        return loss
+
+    def _mean_of_heads(self, outputs: Tensor, label: Tensor, weight: Tensor | None) -> Tensor:
+        """Log-probabilities of all heads, times the smoothed labels of all rows."""
+        n, n_classes = outputs.shape[-2:]
+        low = self.smoothing / n_classes
+        share = outputs.new_full((n_classes, n), low)
+        share.scatter_(0, label.unsqueeze(0), 1 - self.smoothing + low)
+        if weight is not None:
+            share *= weight
+        if n_classes < FEW_CLASSES:
+            log_p = F.log_softmax(outputs.mT, dim=-2)
+        else:
+            log_p, share = F.log_softmax(outputs, dim=-1), share.t()
+        return log_p.flatten(-2) @ share.flatten() / -n
+
+    def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+        """Expected cost of each prediction under the class probabilities."""
+        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Class probabilities, with the smoothing of the labels taken out again."""
+        if outputs.shape[-1] < FEW_CLASSES:  # not over columns, which rounds by their position
+            p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp()
+            p = p / p.sum(dim=-1, keepdim=True)
+        else:
+            p = F.softmax(outputs, dim=-1)
+        if self.smoothing > 0:
+            p = F.relu(p - self.smoothing / p.shape[-1])
+            p = p / p.sum(dim=-1, keepdim=True)
+        return p
+
+    def start_bias(self, statistics: CostStatistics) -> Tensor:
+        """Start at the logarithms of the class shares."""
+        return torch.as_tensor(statistics.prior).log()

@@ -1,0 +1,138 @@
+"""The convolutional network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ._heads import CostHead
+from ._image_input import ImageInput
+from ._layers import ACTIVATIONS, SeededDropout
+from ._network import LayeredNetwork
+
+
+class BatchNorm(nn.BatchNorm2d):
+    """Batch normalisation that survives a batch of one value.
+
+    A single image whose maps have shrunk to one pixel has no variance, so the running statistics
+    normalise it, and do not learn from it.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise each channel."""
+        if self.training and x.numel() == x.shape[1]:
+            return F.batch_norm(
+                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(x)
+
+
+class AuxCNN(LayeredNetwork):
+    """Convolution blocks, then dense layers, with auxiliary cost heads.
+
+    A block is a convolution that keeps the size of its maps, batch normalisation, the activation
+    and max pooling. The first dense layer reads all values of the last maps.
+
+    Parameters
+    ----------
+    images : ImageInput
+        First layer; its `out_shape` is the shape (C, H, W) of the images.
+    n_classes : int
+        Number of costs that each head estimates.
+    channels : sequence of int
+        Channels of each convolution block, "conv1" ...
+    kernel_size : sequence of int, of the same length
+        Height and width of each block's kernels.
+    pool : sequence of int, of the same length
+        Height and width of each block's pooling; 1 for none. A map of fewer pixels in one
+        direction is pooled there to a single one.
+    width : sequence of int
+        Neurons of each dense layer, "dense1" ...; may be empty.
+    head_layers : collection of int
+        Indices of the hidden layers that get a head, counted from 0, blocks first.
+    head_input : {"pool", "flatten"}, default="pool"
+        What the head of a block sees: the mean of each map, or every value.
+    batch_norm : bool, default=True
+        Whether blocks have batch normalisation.
+    activation : str, default="relu"
+        A key of `ACTIVATIONS`.
+    dropout : float, default=0.0
+        Probability of dropping a neuron of a dense layer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import AuxCNN, ImageInput
+    >>> network = AuxCNN(ImageInput((3, 8, 8)), 5, channels=[4, 6], kernel_size=[3, 3],
+    ...                  pool=[2, 2], width=[16], head_layers=[0, 1])
+    >>> network.layers
+    ('conv1', 'conv2', 'output')
+    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(7, 3, 8, 8))]
+    [(7, 5), (7, 5), (7, 5)]
+    """
+
+    def __init__(
+        self,
+        images: ImageInput,
+        n_classes: int,
+        *,
+        channels: Sequence[int],
+        kernel_size: Sequence[int],
+        pool: Sequence[int],
+        width: Sequence[int],
+        head_layers: Collection[int],
+        head_input: Literal["pool", "flatten"] = "pool",
+        batch_norm: bool = True,
+        activation: str = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.inputs = images
+        self.hidden = nn.ModuleDict()
+        shapes = [images.out_shape]
+        for i, (n_maps, kernel, window) in enumerate(zip(channels, kernel_size, pool), start=1):
+            block, shape = _convolution_block(
+                shapes[-1], n_maps, kernel, window, ACTIVATIONS[activation], batch_norm
+            )
+            self.hidden[f"conv{i}"] = block
+            shapes.append(shape)
+        for i, n_neurons in enumerate(width, start=1):
+            layer = [nn.Flatten(), nn.Linear(prod(shapes[-1]), n_neurons)]
+            layer.append(ACTIVATIONS[activation]())
+            if dropout > 0:
+                layer.append(SeededDropout(dropout))
+            self.hidden[f"dense{i}"] = nn.Sequential(*layer)
+            shapes.append((n_neurons,))
+        # The heads are drawn last, so that the rest starts alike with and without them.
+        self.output = CostHead(shapes[-1], n_classes, "flatten")
+        names = list(self.hidden)
+        self.heads = nn.ModuleDict(
+            {names[i]: CostHead(shapes[i + 1], n_classes, head_input) for i in sorted(head_layers)}
+        )
+        self.to(memory_format=torch.channels_last)  # convolutions take half the time on a CPU
+
+
+def _convolution_block(
+    shape: tuple[int, ...],
+    n_maps: int,
+    kernel_size: int,
+    window: int,
+    activation: type[nn.Module],
+    batch_norm: bool,
+) -> tuple[nn.Sequential, tuple[int, ...]]:
+    """Build a block for inputs of one shape; return it and the shape of its output."""
+    n_inputs, *size = shape
+    windows = [min(window, pixels) for pixels in size]
+    layer = [nn.Conv2d(n_inputs, n_maps, kernel_size, padding="same", bias=not batch_norm)]
+    if batch_norm:
+        layer.append(BatchNorm(n_maps))
+    layer.append(activation())
+    if max(windows) > 1:
+        layer.append(nn.MaxPool2d(windows))
+    out_size = (pixels // w for pixels, w in zip(size, windows))
+    return nn.Sequential(*layer), (n_maps, *out_size)

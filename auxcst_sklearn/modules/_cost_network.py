@@ -1,0 +1,60 @@
+"""A network of the classes, and beside it a cost network: the two of the loss "bayes_risk"."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ._network import AuxNetwork
+
+
+class ClassAndCostNetwork(AuxNetwork):
+    """A network with heads, and a cost network without, whose outputs follow those of the first.
+
+    Parameters
+    ----------
+    classes : AuxNetwork
+        The network with the heads.
+    costs : AuxNetwork
+        The cost network, which has an output only.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import AuxMLP, ClassAndCostNetwork
+    >>> classes = AuxMLP(4, 3, width=[8, 8], head_layers=[0])
+    >>> network = ClassAndCostNetwork(classes, AuxMLP(4, 6, width=[8, 8], head_layers=[]))
+    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 4))]
+    [(5, 3), (5, 9)]
+    """
+
+    def __init__(self, classes: AuxNetwork, costs: AuxNetwork) -> None:
+        super().__init__()
+        self.classes = classes
+        self.costs = costs
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers of the class network that have a head, and of its output."""
+        return self.classes.layers
+
+    def set_precision(self, bf16: bool) -> None:
+        """Set the number format of both networks."""
+        self.classes.set_precision(bf16)
+        self.costs.set_precision(bf16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the class network, then of the cost network."""
+        return torch.cat([self.classes(x), self.costs(x)], dim=-1)
+
+    def forward_heads(self, x: Tensor) -> list[Tensor]:
+        """Outputs of every head of the class network, the last with those of the cost network."""
+        *hidden, output = self.classes.forward_heads(x)
+        return [*hidden, torch.cat([output, self.costs(x)], dim=-1)]
+
+    @torch.no_grad()
+    def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
+        """Set the biases of the class network; the cost network starts at outputs of zero."""
+        self.classes.start_at(bias, aux_bias)
+        self.costs.output.weight.zero_()
+        self.costs.output.bias.zero_()

@@ -1,0 +1,129 @@
+"""Transforms of training images: random flips and shifts, from a generator of their own.
+
+torch's global generator stays untouched, and the same seed gives the same images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ._layers import SeededModule
+
+
+class RandomTransform(SeededModule):
+    """Base of transforms that draw random numbers.
+
+    An estimator sets `generator`, on the device of the images, before it trains. Subclass it and
+    draw from there, for images that `random_state` determines.
+    """
+
+
+class RandomFlipShift(RandomTransform):
+    """Mirror and shift every image at random.
+
+    Parameters
+    ----------
+    flip : bool, default=True
+        Whether to mirror each image, left and right, with probability 1/2.
+    max_shift : int, default=4
+        Each image moves by up to so many pixels, in both directions; zeros fill the gap.
+
+    Raises
+    ------
+    ValueError
+        If `max_shift` is negative.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import RandomFlipShift
+    >>> shift = RandomFlipShift(flip=False, max_shift=1)
+    >>> shift.generator = torch.Generator().manual_seed(0)
+    >>> shift(torch.ones(1, 1, 3, 3))
+    tensor([[[[0., 1., 1.],
+              [0., 1., 1.],
+              [0., 0., 0.]]]])
+    """
+
+    def __init__(self, *, flip: bool = True, max_shift: int = 4) -> None:
+        super().__init__()
+        if max_shift < 0:
+            raise ValueError(f"max_shift is {max_shift!r}; expected a number of pixels, 0 or more.")
+        self.flip = flip
+        self.max_shift = max_shift
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (n_samples, n_channels, height, width), as many, of the same shape."""
+        n, n_channels, height, width = x.shape
+        if self.max_shift >= min(height, width):
+            raise ValueError(
+                f"max_shift={self.max_shift} can move images of {height} x {width} pixels out of "
+                "sight; use a smaller one, RandomFlipShift(max_shift=1), say."
+            )
+        rows = torch.arange(height, device=x.device).expand(n, -1)
+        columns = torch.arange(width, device=x.device).expand(n, -1)
+        if self.flip:
+            columns = torch.where(self._draw(x, 2) == 1, columns.flip(1), columns)
+        if self.max_shift > 0:
+            x = F.pad(x, [self.max_shift] * 4)
+            rows = rows + self._draw(x, 2 * self.max_shift + 1)
+            columns = columns + self._draw(x, 2 * self.max_shift + 1)
+        image = torch.arange(n, device=x.device)[:, None, None, None]
+        channel = torch.arange(n_channels, device=x.device)[:, None, None]
+        return x[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+    def _draw(self, x: Tensor, high: int) -> Tensor:
+        """Draw an integer below `high` for each image."""
+        return torch.randint(high, (len(x), 1), generator=self.generator, device=x.device)
+
+    def extra_repr(self) -> str:
+        """Show the parameters."""
+        return f"flip={self.flip}, max_shift={self.max_shift}"
+
+
+TRANSFORMS: dict[str, RandomTransform] = {
+    "flip": RandomFlipShift(max_shift=0),
+    "shift": RandomFlipShift(flip=False),
+    "flip_shift": RandomFlipShift(),
+}
+
+
+def get_transform(
+    transform: str | Callable[[Tensor], Tensor] | None,
+) -> Callable[[Tensor], Tensor] | None:
+    """Look a transform up by its name; a callable is copied, as its generator will be set.
+
+    Parameters
+    ----------
+    transform : {"flip", "shift", "flip_shift"}, callable or None
+        A callable takes and gives images (n_samples, n_channels, height, width).
+
+    Returns
+    -------
+    callable or None
+        The transform; None for none.
+
+    Raises
+    ------
+    ValueError
+        If there is no transform of that name.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.modules import get_transform
+    >>> get_transform("shift")
+    RandomFlipShift(flip=False, max_shift=4)
+    """
+    if not isinstance(transform, str):
+        return deepcopy(transform)
+    if transform not in TRANSFORMS:
+        raise ValueError(
+            f"No transform is called {transform!r}; expected one of "
+            f"{', '.join(map(repr, TRANSFORMS))}, or a callable."
+        )
+    return deepcopy(TRANSFORMS[transform])

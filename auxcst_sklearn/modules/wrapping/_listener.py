@@ -1,0 +1,95 @@
+"""Hearing what the parts of a module put out while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+# A call in a run: the path of a submodule, "layer1.0", or of a function, "layer1.0.relu()", and
+# which of the calls of this path, counted from 1.
+Call = tuple[str, int]
+
+
+class Listener(TorchFunctionMode):
+    """Hears what submodules, and the torch functions in them, put out while a module runs.
+
+    Hooks are there as long as the context, and only for the thread that entered it: the module
+    may run elsewhere at the same time.
+
+    Parameters
+    ----------
+    module : nn.Module
+        The module that will run.
+    on_call : callable
+        Takes a call, its output, and what it was computed from: the arguments of a function, None
+        for a submodule.
+    only : collection of str, default=None
+        Paths to report, for speed; None for all.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        on_call: Callable[[Call, Any, tuple | None], None],
+        only: Collection[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.module, self.on_call, self.only = module, on_call, only
+        # Which submodule a function runs in shows only if all are reported.
+        self.functions = only is None or any(path.endswith("()") for path in only)
+        self.counts: Counter[str] = Counter()
+        self.running: list[Call] = []
+        self.reporting = False
+
+    def __enter__(self) -> Listener:
+        self.thread = get_ident()
+        self.handles = []
+        for path, part in self.module.named_modules():
+            if path and (self.functions or path in self.only):
+                self.handles += [
+                    part.register_forward_pre_hook(partial(self._on_entry, path)),
+                    part.register_forward_hook(self._on_return),
+                ]
+        if self.functions:
+            super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.functions:
+            super().__exit__(*error)
+        for handle in self.handles:
+            handle.remove()
+
+    def __torch_function__(
+        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        """Compute a function, and report it."""
+        output = function(*args, **(kwargs or {}))
+        if not self.reporting:
+            prefix = f"{self.running[-1][0]}." if self.running else ""
+            call = self._count(f"{prefix}{function.__name__.strip('_')}()")
+            self._report(call, output, (args, kwargs))
+        return output
+
+    def _on_entry(self, path: str, part: nn.Module, args: Any) -> None:
+        if get_ident() == self.thread:
+            self.running.append(self._count(path))
+
+    def _on_return(self, part: nn.Module, args: Any, output: Any) -> None:
+        if get_ident() == self.thread:
+            self._report(self.running.pop(), output, None)
+
+    def _count(self, path: str) -> Call:
+        self.counts[path] += 1
+        return path, self.counts[path]
+
+    def _report(self, call: Call, output: Any, inputs: tuple | None) -> None:
+        self.reporting = True  # what on_call computes is no part of the module
+        self.on_call(call, output, inputs)
+        self.reporting = False
