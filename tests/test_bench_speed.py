@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sklearn.utils import check_random_state
-
 from auxcst_sklearn._params import resolve_batch_size
+from sklearn.utils import check_random_state
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "examples")]

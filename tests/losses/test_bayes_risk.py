@@ -5,7 +5,7 @@ from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.losses import BayesRisk, CrossEntropy, Target
-from auxcst_sklearn.losses._bayes_risk import ExampleRisk
+from auxcst_sklearn.losses._bayes_risk import SampleRisk
 from auxcst_sklearn.metrics import mean_cost
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -40,19 +40,20 @@ def factors(a, b):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_costs_that_only_repeat_those_of_classes_need_no_second_network(problem, weighted):
+def test_costs_that_only_repeat_those_of_classes_need_no_cost_network(problem, weighted):
     _, label, weight = problem
     weight = weight if weighted else None
 
-    assert BayesRisk().specialize(MATRIX[label], label, weight) == BayesRisk()
+    assert BayesRisk().for_sample_costs(Target(MATRIX[label], label, weight)) == BayesRisk()
     fee = np.linspace(0, 9, 20)[:, None]  # what every prediction costs changes no decision
-    assert BayesRisk().specialize(MATRIX[label] + fee, label, weight) == BayesRisk()
-    assert isinstance(BayesRisk().specialize(MATRIX[label] * (1 + fee), label, weight), ExampleRisk)
+    assert BayesRisk().for_sample_costs(Target(MATRIX[label] + fee, label, weight)) == BayesRisk()
+    target = Target(MATRIX[label] * (1 + fee), label, weight)
+    assert isinstance(BayesRisk().for_sample_costs(target), SampleRisk)
 
 
 def test_loss_agrees_with_an_independent_computation(problem):
     cost, label, weight = problem
-    loss = BayesRisk(smoothing=0.1).specialize(cost, label, weight)
+    loss = BayesRisk(smoothing=0.1).for_sample_costs(Target(cost, label, weight))
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, _ = numpy_tables(cost, label, weight)
 
@@ -64,24 +65,24 @@ def test_loss_agrees_with_an_independent_computation(problem):
         deviance = above[y] * factor - (c - c.min()) * np.log(factor)
         expected.append(-smooth @ np.log(softmax(logits)) + deviance.mean())
 
-    found = loss(*map(torch.from_numpy, (outputs, cost, label)))
+    found = loss(torch.from_numpy(outputs), Target(*map(torch.from_numpy, (cost, label))))
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
 def test_gradient(problem):
     cost, label, _ = problem
-    loss = BayesRisk().specialize(cost, label, None)
+    loss = BayesRisk().for_sample_costs(Target(cost, label))
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
     assert torch.autograd.gradcheck(
-        lambda z: loss(z, torch.from_numpy(cost), torch.from_numpy(label)),
+        lambda z: loss(z, Target(torch.from_numpy(cost), torch.from_numpy(label))),
         outputs.requires_grad_(True),
     )
 
 
 def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
     cost, label, weight = problem
-    loss = BayesRisk(smoothing=0.1).specialize(cost, label, weight)
+    loss = BayesRisk(smoothing=0.1).for_sample_costs(Target(cost, label, weight))
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, level = numpy_tables(cost, label, weight)
 
@@ -93,25 +94,25 @@ def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
 
     for size in (2**20, 40):
         monkeypatch.setattr("auxcst_sklearn.losses._bayes_risk.LARGEST_TABLE", size)
-        found = loss.estimate(torch.from_numpy(outputs), None)
+        found = loss.to_cost(torch.from_numpy(outputs), None)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
-def test_a_second_network_at_zero_changes_neither_costs_nor_gradient_of_class_costs(problem):
+def test_a_cost_network_at_zero_changes_neither_costs_nor_gradient_of_class_costs(problem):
     _, label, _ = problem
     cost = torch.from_numpy(MATRIX[label])
     above = torch.from_numpy(MATRIX)
-    loss = ExampleRisk(
+    loss = SampleRisk(
         BayesRisk(), above, torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.bool)
     )
     logits = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     outputs = torch.cat([logits, torch.zeros(20, 6)], dim=1).requires_grad_(True)
 
-    loss(outputs, cost, torch.from_numpy(label)).sum().backward()
+    loss(outputs, Target(cost, torch.from_numpy(label))).sum().backward()
 
     np.testing.assert_allclose(outputs.grad[:, 3:], 0, atol=1e-15)
     p = CrossEntropy(0.05).probabilities(logits)
-    np.testing.assert_allclose(loss.estimate(outputs.detach(), None), p @ above)
+    np.testing.assert_allclose(loss.to_cost(outputs.detach(), None), p @ above)
 
 
 def individual_costs(n=600, seed=0):
@@ -164,14 +165,14 @@ def test_pretrained_networks_take_costs_per_sample_by_their_class_means():
 
 def test_several_heads_at_once(problem):
     cost, label, _ = problem
-    loss = BayesRisk().specialize(cost, label, None)
+    loss = BayesRisk().for_sample_costs(Target(cost, label))
     outputs = torch.randn(2, 20, 9, dtype=torch.float64)
     target = Target(torch.from_numpy(cost), torch.from_numpy(label))
 
-    found = loss(outputs, target.cost, target.label)
+    found = loss(outputs, target)
 
     for head, expected in zip(outputs, found, strict=True):
-        torch.testing.assert_close(loss(head, target.cost, target.label), expected)
+        torch.testing.assert_close(loss(head, target), expected)
 
 
 @pytest.mark.parametrize("how", ["partial_fit", "warm_start"])
@@ -200,9 +201,10 @@ def test_a_class_that_first_occurs_later_costs_what_it_costs_then(how):
 
 def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
     cost = np.array([[0.0, 1, 2], [0, 3, 4], [2, 0, 0]])
-    loss = BayesRisk().specialize(cost, np.array([0, 0, 1]), None)
+    loss = BayesRisk().for_sample_costs(Target(cost, np.array([0, 0, 1])))
 
-    later = loss.resume(np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]]), np.array([0, 1, 2]), None)
+    more = Target(np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]]), np.array([0, 1, 2]))
+    later = loss.for_more_samples(more)
 
     # The zeros of class 1 and all of class 2, which had no example, are new.
     np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])

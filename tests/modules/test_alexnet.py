@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import AlexNet, DressedNetwork, ImageInput, find_hidden_layers
+from auxcst_sklearn.modules import AlexNet, ImageInput, WrappedNetwork, find_hidden_layers
 
 # Names and shapes of the published weights.
 SHAPES = {
@@ -106,7 +106,7 @@ def test_parameters_of_the_heads(small, head_input, n_inputs):
     module = AlexNet(5, small=True, width=16)
     names = find_hidden_layers(module, (3, 32, 32))[:-1]
 
-    network = DressedNetwork(
+    network = WrappedNetwork(
         ImageInput((3, 32, 32)), module, 2, hidden_layers=names, head_input=head_input
     )
 

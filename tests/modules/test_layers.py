@@ -9,7 +9,7 @@ from auxcst_sklearn.modules._layers import draw_dropout
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations(activation):
-    network = AuxMLP(2, 2, width=[3], dressed=[], activation=activation)
+    network = AuxMLP(2, 2, width=[3], head_layers=[], activation=activation)
 
     assert type(network.hidden["hidden1"][1]) is ACTIVATIONS[activation]
     assert network(torch.ones(1, 2)).shape == (1, 2)

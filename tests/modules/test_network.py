@@ -4,7 +4,7 @@ from auxcst_sklearn.modules import AuxMLP
 
 
 def test_start_at_sets_the_biases_of_all_heads():
-    network = AuxMLP(5, 3, width=[7, 6], dressed=[0])
+    network = AuxMLP(5, 3, width=[7, 6], head_layers=[0])
 
     network.start_at(torch.tensor([1.0, 2, 3]), torch.tensor([4.0, 5, 6]))
 

@@ -4,22 +4,22 @@ import torch
 
 from auxcst_sklearn.modules import (
     AuxMLP,
+    ClassAndCostNetwork,
     SeededModule,
     StackedMLP,
     Standardize,
-    TwinNetwork,
     stack,
     unstack,
 )
 
-DRESSED = ([], [0], [1], [0, 1])
+HEAD_LAYERS = ([], [0], [1], [0, 1])
 
 
 def make_networks(**params):
     torch.manual_seed(0)
     return [
-        AuxMLP(5, 3, width=[7, 6, 4], dressed=dressed, activation="tanh", **params).double()
-        for dressed in DRESSED
+        AuxMLP(5, 3, width=[7, 6, 4], head_layers=layers, activation="tanh", **params).double()
+        for layers in HEAD_LAYERS
     ]
 
 
@@ -39,7 +39,7 @@ def assert_same_outputs(stacked, networks, x):
 
 def test_each_network_gives_what_it_gives_alone():
     networks = make_networks()
-    stacked = stack(networks, n_seeds=1)
+    stacked = stack(networks, n_row_sets=1)
 
     assert isinstance(stacked, StackedMLP)
     assert stacked.layers == ("hidden1", "hidden2", "output")
@@ -71,23 +71,23 @@ def test_inputs_are_scaled():
     networks = make_networks(inputs=Standardize(range(5), [0.5] * 5))
 
     x = torch.randn(1, 9, 5).double()
-    assert_same_outputs(stack(networks, n_seeds=1), networks, x)
-    assert_same_outputs(stack(networks, n_seeds=2), networks, torch.cat([x, x + 1]))
+    assert_same_outputs(stack(networks, n_row_sets=1), networks, x)
+    assert_same_outputs(stack(networks, n_row_sets=2), networks, torch.cat([x, x + 1]))
 
 
 def test_twin_networks():
     networks = [
-        TwinNetwork(network, AuxMLP(5, 6, width=[4], dressed=[]).double())
+        ClassAndCostNetwork(network, AuxMLP(5, 6, width=[4], head_layers=[]).double())
         for network in make_networks()
     ]
     x = torch.randn(1, 9, 5).double()
 
-    assert_same_outputs(stack(networks, n_seeds=1), networks, x)
+    assert_same_outputs(stack(networks, n_row_sets=1), networks, x)
 
 
 def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
     networks = make_networks()
-    stacked = stack(networks, n_seeds=1)
+    stacked = stack(networks, n_row_sets=1)
     x = torch.randn(1, 9, 5).double()
     weight = torch.tensor([[name in n.layers for n in networks] for name in stacked.layers])
 
@@ -104,7 +104,7 @@ def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
 
 def test_weights_go_back_to_their_networks():
     networks = make_networks()
-    stacked = stack(networks, n_seeds=1)
+    stacked = stack(networks, n_row_sets=1)
     with torch.no_grad():
         for parameter in stacked.parameters():
             parameter.normal_()
@@ -117,7 +117,7 @@ def test_weights_go_back_to_their_networks():
 def test_the_networks_themselves_stay_as_they_are():
     networks = make_networks()
     before = [p.clone() for network in networks for p in network.parameters()]
-    stacked = stack(networks, n_seeds=1)
+    stacked = stack(networks, n_row_sets=1)
     with torch.no_grad():
         for parameter in stacked.parameters():
             parameter.normal_()

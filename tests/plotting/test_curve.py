@@ -159,7 +159,7 @@ def test_unknown_and_ambiguous_parameters_name_the_candidates(search, data):
         CostCurveDisplay.from_search(search, hue="epochs")
     with pytest.raises(ValueError, match="where='tau' is not there"):
         CostCurveDisplay.from_search(search, where={"tau": 1})
-    with pytest.raises(ValueError, match="meets where={'loss': 'softmin'}"):
+    with pytest.raises(ValueError, match="matches where={'loss': 'softmin'}"):
         CostCurveDisplay.from_search(search, where={"loss": "softmin"})
 
     grid = {"nystroem__gamma": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}
@@ -241,7 +241,7 @@ def test_bad_saved_runs():
         CostCurveDisplay.from_results({"alpha": [0.0], "cost": [1.0, 2.0]}, "alpha", "cost")
     with pytest.raises(ValueError, match="results holds no columns"):
         CostCurveDisplay.from_results([], "alpha", "cost")
-    with pytest.raises(ValueError, match="No record of results meets"):
+    with pytest.raises(ValueError, match="No record of results matches"):
         CostCurveDisplay.from_results(
             {"alpha": [0.0], "cost": [1.0]}, "alpha", "cost", where={"alpha": 3}
         )

@@ -6,7 +6,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn.plotting._results import columns, final_estimator, find_name, levels, meets
+from auxcst_sklearn.plotting._results import columns, final_estimator, find_name, levels, matches
 
 
 def test_columns_of_records_and_frames_mark_what_is_missing():
@@ -36,12 +36,12 @@ def test_levels_sort_numbers_and_keep_the_order_of_texts():
     assert place.tolist() == [0, 1, 0]
 
 
-def test_meets_compares_whole_values():
+def test_matches_compares_whole_values():
     table = {"net__alpha": [0.1, (0.1, 0.2), None], "loss": ["a", "a", "b"]}
 
-    assert meets(table, {"alpha": (0.1, 0.2)}).tolist() == [False, True, False]
-    assert meets(table, {"loss": "a", "alpha": 0.1}).tolist() == [True, False, False]
-    np.testing.assert_array_equal(meets(table, None), True)
+    assert matches(table, {"alpha": (0.1, 0.2)}).tolist() == [False, True, False]
+    assert matches(table, {"loss": "a", "alpha": 0.1}).tolist() == [True, False, False]
+    np.testing.assert_array_equal(matches(table, None), True)
 
 
 def test_final_estimator_looks_through_pipelines():

@@ -1,0 +1,91 @@
+"""No cost is lost on its way to a scorer without a word."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn.metrics import cost_scorer
+from tests.contract.cost_problem import FOLDS, MATRIX, RAISE, RowCheckingMLP, by_matrix
+
+
+def test_cost_scorer_works_with_routing_off(per_sample):
+    assert not sklearn.get_config()["enable_metadata_routing"]
+    network = per_sample.fit(per_sample.mlp())
+    expected = per_sample.score(network.predict(per_sample.X))
+    for scorer in (cost_scorer, pickle.loads(pickle.dumps(cost_scorer))):
+        found = scorer(network, per_sample.X, per_sample.y, cost=per_sample.cost)
+        np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_cost_scorer_raises_where_no_costs_reach_it(per_sample, on):
+    X, y = per_sample.X, per_sample.y
+    network = CostSensitiveAuxMLP(depth=1, width=4, max_epochs=1).fit(X, y)
+    search = GridSearchCV(network, {"alpha": [0.1]}, scoring=cost_scorer, **RAISE)
+    uses = [
+        lambda: cost_scorer(network, X, y),
+        lambda: search.fit(X, y),
+        lambda: cross_validate(network, X, y, scoring={"cost": cost_scorer}, **RAISE),
+        lambda: permutation_importance(network, X, y, scoring=cost_scorer),
+    ]
+    lost = "No costs reached cost_scorer; it never falls back to 0/1 costs.*enable_metadata_routing"
+    for use in uses:
+        with (
+            sklearn.config_context(enable_metadata_routing=on),
+            pytest.raises(ValueError, match=lost),
+        ):
+            use()
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_search_that_swallows_errors_warns_and_scores_nan(per_sample):
+    search = GridSearchCV(per_sample.mlp(), {"alpha": [0.0, 0.5]}, scoring=cost_scorer)
+    with pytest.warns(UserWarning, match="Scoring failed"):
+        per_sample.fit(search)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+
+
+def test_tuned_threshold_without_costs_is_an_error(per_sample):
+    tuned = TunedThresholdClassifierCV(LogisticRegression(), scoring=cost_scorer)
+    with pytest.raises(ValueError, match="neither cost nor cost_matrix"):
+        tuned.fit(per_sample.X, per_sample.y > 0)
+
+
+def test_search_without_routing_warns_that_it_scores_the_accuracy(per_sample):
+    search = GridSearchCV(per_sample.mlp(RowCheckingMLP), {"alpha": [0.5]}, cv=FOLDS, **RAISE)
+    with pytest.warns(UserWarning, match="none reached score, which returns the accuracy"):
+        per_sample.fit(search)
+    assert search.best_score_ >= 0
+
+
+def test_search_without_routing_refuses_a_cost_matrix_in_fit(per_sample):
+    search = GridSearchCV(per_sample.mlp(), {"alpha": [0.5]}, **RAISE)
+    with pytest.raises(ValueError, match=r"cost has shape \(3, 3\).*cost_matrix="):
+        search.fit(per_sample.X, per_sample.y, cost=MATRIX)
+
+
+@pytest.mark.parametrize("matrix", [None, MATRIX])
+def test_scorers_weigh_the_rows_of_each_fold(per_sample, routing, matrix):
+    setting = per_sample if matrix is None else by_matrix(per_sample, matrix)
+    weight = np.random.default_rng(1).uniform(0, 5, size=len(setting.y))
+    model = setting.mlp().set_fit_request(sample_weight=True)
+    setting.params["sample_weight"] = weight
+    found = cross_val_score(model, setting.X, setting.y, params=setting.params, **setting.how)
+    for score, (train, test) in zip(found, FOLDS.split(setting.X, setting.y), strict=True):
+        chosen = setting.fit(clone(model), train).predict(setting.X[test])
+        expected = -np.average(setting.cost[test, chosen], weights=weight[test])
+        np.testing.assert_allclose(score, expected)

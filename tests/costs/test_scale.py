@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from auxcst_sklearn.costs._scale import CostScale
+from auxcst_sklearn.costs._statistics import CostStatistics
+
+COST = np.array([[0.0, 2.0, 4.0], [1.0, 1.0, 7.0], [3.0, 3.0, 3.0]])
+
+
+def test_unit_is_the_mean_above_the_row_minima():
+    scale = CostScale.of(COST)
+
+    assert scale.offset == pytest.approx((0 + 1 + 3) / 3)
+    assert scale.unit == pytest.approx((2 + 4 + 6) / 3)
+
+
+def test_weights_count_rows():
+    weighted = CostScale.of(COST, np.array([2.0, 1.0, 0.0]))
+    repeated = CostScale.of(COST[[0, 0, 1]])
+
+    assert weighted.offset == pytest.approx(repeated.offset)
+    assert weighted.unit == pytest.approx(repeated.unit)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-12, 1.0, 1e12, 1e300])
+def test_costs_of_any_unit_come_out_alike_and_go_back(unit):
+    scale = CostScale.of(COST * unit)
+
+    np.testing.assert_allclose(
+        scale.to_units(COST * unit), CostScale.of(COST).to_units(COST), atol=1e-12
+    )
+    np.testing.assert_allclose(scale.to_currency(scale.to_units(COST * unit)) / unit, COST)
+
+
+def test_a_common_fee_changes_nothing():
+    np.testing.assert_allclose(
+        CostScale.of(COST + 1e6).to_units(COST + 1e6),
+        CostScale.of(COST).to_units(COST),
+        atol=1e-9,
+    )
+
+
+def test_the_widest_costs_stay_finite():
+    cost = np.array([[-1e308, 1e308], [0.0, 1e308]])
+
+    assert np.isfinite(CostScale.of(cost).to_units(cost)).all()
+
+
+@pytest.mark.parametrize("cost", [np.zeros((2, 3)), np.full((2, 3), 5.0)])
+def test_costs_without_differences(cost):
+    scale = CostScale.of(cost)
+
+    assert scale.unit == 1.0
+    np.testing.assert_array_equal(scale.to_units(cost), 0)
+
+
+def test_statistics_are_weighted_means():
+    label = np.array([0, 1, 0])
+    weight = np.array([1.0, 2.0, 3.0])
+
+    found = CostStatistics.of(COST, label, weight)
+
+    np.testing.assert_allclose(found.mean, np.average(COST, axis=0, weights=weight))
+    first = np.average(COST[[0, 2]], axis=0, weights=[1, 3])
+    np.testing.assert_allclose(found.class_mean, [first, COST[1], found.mean])
+    np.testing.assert_allclose(found.prior, [5 / 9, 3 / 9, 1 / 9])
+
+
+def test_statistics_add_up():
+    label = np.array([0, 1, 2])
+    whole = CostStatistics.of(COST, label)
+
+    parts = CostStatistics.of(COST[:1], label[:1]).updated(
+        CostStatistics.of(COST[1:], label[1:]), replace=False
+    )
+
+    np.testing.assert_array_equal(parts.weight, whole.weight)
+    np.testing.assert_array_equal(parts.rows, whole.rows)
+    twice = whole.updated(whole, replace=False)
+    np.testing.assert_array_equal(twice.weight, 2 * whole.weight)
+    np.testing.assert_allclose(twice.rows, whole.rows)
+    replaced = whole.updated(CostStatistics(whole.weight, COST + 1), replace=True)
+    np.testing.assert_array_equal(replaced.weight, 2 * whole.weight)
+    np.testing.assert_array_equal(replaced.rows, COST + 1)

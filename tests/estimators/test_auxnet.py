@@ -1,0 +1,341 @@
+import pickle
+from copy import deepcopy
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils import check_random_state
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn.losses import OneSided
+from auxcst_sklearn.metrics import make_cost_scorer
+from tests.estimators.torch_modules import Residual, body, lazy_mlp, mlp, mlp_for, net, weights
+
+MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
+
+
+def raw_loop(module, X, cost, *, seed, alpha, epochs, size):
+    """The same training, written by hand for the module that `mlp` makes."""
+    random_state = check_random_state(seed)
+    init_seed, train_seed = (random_state.randint(np.iinfo(np.int32).max) for _ in range(2))
+    first, _, second, _, _ = deepcopy(module)
+    with torch.random.fork_rng():
+        torch.manual_seed(init_seed)
+        output, head = nn.Linear(8, 3), nn.Linear(8, 3)
+    row_minimum = cost.min(axis=1)
+    above = cost - row_minimum[:, None]
+    cost = (cost - row_minimum.mean()) / above[above > 0].mean()
+    with torch.no_grad():
+        for layer in (output, head):
+            layer.bias.copy_(torch.from_numpy(cost.mean(axis=0)))
+    layers = [first, second, output, head]
+    parameters = [p for layer in layers for p in layer.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=1e-2, fused=True)
+    generator = torch.Generator().manual_seed(train_seed)
+    X, cost = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(cost.astype(np.float32))
+    for _ in range(epochs):
+        for batch in torch.randperm(len(X), generator=generator).split(size):
+            hidden1 = torch.relu(first(X[batch]))
+            outputs = [head(hidden1), output(torch.relu(second(hidden1)))]
+            losses = [OneSided()(r, cost[batch], None).mean() for r in outputs]
+            optimizer.zero_grad()
+            (alpha * losses[0] + losses[1]).backward()
+            optimizer.step()
+    return np.concatenate([p.detach().ravel() for p in parameters])
+
+
+# ------------------------------------------------------------------------------- training
+
+
+def test_a_module_is_trained_as_by_hand(problem):
+    X, y, _ = problem
+    torch.manual_seed(5)
+    module = mlp()
+    expected = raw_loop(module, X, MATRIX[y], seed=0, alpha=0.4, epochs=3, size=8)
+
+    estimator = net(
+        module,
+        alpha=0.4,
+        max_epochs=3,
+        batch_size=8,
+        cost_matrix=MATRIX,
+        loss="one_sided",
+        schedule="constant",
+    ).fit(X, y)
+
+    np.testing.assert_allclose(weights(estimator), expected, atol=1e-5)
+
+
+def test_the_module_of_the_caller_stays_as_it_was(digits):
+    module = Residual().eval()
+    before = deepcopy(module.state_dict())
+
+    estimator = net(module, learning_rate=1e-6, max_epochs=1).fit(*digits)
+
+    assert estimator.module is module
+    assert not any(part.training for part in module.modules())
+    assert module.fc.out_features == 1000
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
+    trained = body(estimator)
+    assert not np.array_equal(trained["conv.weight"], before["conv.weight"])
+    np.testing.assert_allclose(trained["conv.weight"], before["conv.weight"], atol=1e-4)
+
+
+def test_costs_are_lower_than_those_of_the_cost_blind_network():
+    X, y = load_digits(return_X_y=True)
+    X = X.reshape(-1, 1, 8, 8) / 16
+    cost = np.random.RandomState(0).lognormal(sigma=2, size=(10, 10)) * (1 - np.eye(10))
+    train, test = np.arange(0, 1797, 2), np.arange(1, 1797, 2)
+    bills = []
+    for cost_matrix in (cost, None):
+        estimator = net(partial(Residual, 8), cost_matrix=cost_matrix, max_epochs=15)
+        y_pred = estimator.fit(X[train], y[train]).predict(X[test])
+        bills.append(cost[y[test], y_pred].mean())
+
+    assert bills[0] < 0.8 * bills[1]
+
+
+def test_history_and_stages_have_every_layer(digits):
+    X, y = digits
+    estimator = net(alpha=[0.3, 0.5]).fit(X, y)
+
+    assert estimator.hidden_layers_ == ["relu:1", "relu:2"]
+    for record in estimator.history_:
+        total = 0.3 * record["train_loss_relu:1"] + 0.5 * record["train_loss_relu:2"]
+        assert record["train_loss"] == pytest.approx(total + record["train_loss_output"])
+    stages = list(estimator.staged_predict_cost(X))
+    assert len(stages) == 3
+    np.testing.assert_allclose(stages[-1], estimator.predict_cost(X), rtol=1e-6)
+
+
+def test_partial_fit_goes_on(digits):
+    X, y = digits
+    estimator = net()
+    for _ in range(2):
+        estimator.partial_fit(X, y, classes=np.arange(10))
+
+    assert [record["epoch"] for record in estimator.history_] == [1, 2]
+    assert estimator.predict(X).shape == (200,)
+
+
+def test_bytes_are_scaled(digits):
+    X, y = digits
+    pixels = (X * 255).astype(np.uint8)
+
+    estimates = [net().fit(images, y).predict_cost(images) for images in (pixels, pixels / 255)]
+
+    np.testing.assert_allclose(*estimates, rtol=1e-3)
+
+
+# ------------------------------------------------------------------------------- the layers
+
+
+def test_named_layers(digits):
+    estimator = net(hidden_layers=["bn", "conv", "drop"], alpha=[0.1, 0, 0.2]).fit(*digits)
+
+    assert estimator.hidden_layers_ == ["bn", "drop"]
+    assert estimator.net_.criterion_.head_weights.tolist() == pytest.approx([0.1, 0.2, 1])
+
+
+def test_what_auto_found_may_be_named(digits):
+    found = net().fit(*digits)
+    named = net(hidden_layers=found.hidden_layers_).fit(*digits)
+
+    np.testing.assert_array_equal(weights(named), weights(found))
+
+
+@pytest.mark.parametrize(("head_input", "n_inputs"), [("pool", 4), ("flatten", 4 * 8 * 8)])
+def test_head_input(digits, head_input, n_inputs):
+    estimator = net(head_input=head_input).fit(*digits)
+
+    heads = estimator.net_.module_.heads.values()
+    assert [tuple(head.weight.shape) for head in heads] == [(10, n_inputs)] * 2
+
+
+def test_alpha_zero_is_the_network_without_heads(digits):
+    estimator = net(alpha=0).fit(*digits)
+
+    assert estimator.hidden_layers_ == []
+    np.testing.assert_array_equal(weights(estimator), weights(net(hidden_layers=[]).fit(*digits)))
+
+
+def test_a_module_without_hidden_layers(problem):
+    X, y, _ = problem
+    module = nn.Linear(4, 7)
+
+    with pytest.warns(UserWarning, match="No hidden layer was found in Linear"):
+        estimator = net(module).fit(X, y)
+    np.testing.assert_array_equal(weights(estimator), weights(net(module, alpha=0).fit(X, y)))
+
+
+# ------------------------------------------------------------------------------- factories
+
+
+@pytest.mark.parametrize(
+    "module",
+    [partial(mlp, width=6), mlp_for, partial(mlp_for, width=6), lazy_mlp, lazy_mlp()],
+    ids=["partial", "by input_shape", "partial by input_shape", "factory", "instance"],
+)
+def test_what_module_may_be(problem, module):
+    X, y, _ = problem
+
+    estimator = net(module).fit(X, y)
+
+    assert estimator.hidden_layers_ == ["1"]
+    assert estimator.predict_cost(X).shape == (60, 3)
+
+
+def test_a_factory_works_under_the_seed(problem):
+    X, y, _ = problem
+    state = torch.get_rng_state()
+
+    first, again = (weights(net(mlp).fit(X, y)) for _ in range(2))
+
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, weights(net(mlp, random_state=1).fit(X, y)))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# ------------------------------------------------------------------------------- randomness
+
+
+def test_same_seed_same_network_whatever_draws(digits):
+    state = torch.get_rng_state()
+
+    first = weights(net(augmentation="flip_shift").fit(*digits))
+
+    np.testing.assert_array_equal(weights(net(augmentation="flip_shift").fit(*digits)), first)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_threads_fit_the_same_networks(digits):
+    networks = [net(random_state=seed) for seed in (0, 1, 0, 1)]
+    fitted = Parallel(n_jobs=4, backend="threading")(
+        delayed(clone(network).fit)(*digits) for network in networks
+    )
+
+    for one, network in zip(fitted, networks, strict=True):
+        np.testing.assert_array_equal(weights(one), weights(network.fit(*digits)))
+
+
+# ------------------------------------------------------------------------------- scikit-learn
+
+
+def test_search_over_alpha_and_modules(problem):
+    X, y, _ = problem
+    grid = {"alpha": [0, 0.3], "module": [partial(mlp, width=6), mlp()]}
+    search = GridSearchCV(
+        net(mlp, cost_matrix=MATRIX), grid, scoring=make_cost_scorer(MATRIX), cv=2
+    ).fit(X, y)
+
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_estimator_.hidden_layers_ == (["1"] if search.best_params_["alpha"] else [])
+
+
+def test_pipeline_of_flattened_images(digits):
+    X, y = digits
+    rows = X.reshape(200, 64)
+    model = make_pipeline(MinMaxScaler(clip=True), net(image_shape=(1, 8, 8)))
+
+    assert model.fit(rows, y).predict(rows).shape == (200,)
+    assert model[-1].net_.module_.body.stem.in_channels == 1
+
+
+@pytest.mark.parametrize("module", [Residual, Residual()])
+def test_copies_and_pickles(digits, module):
+    X, y = digits
+    estimator = net(module, freeze=1).fit(X, y)
+
+    for copy in (deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
+        for found, expected in zip(copy.staged_predict_cost(X), estimator.staged_predict_cost(X)):
+            np.testing.assert_array_equal(found, expected)
+        assert len(copy.partial_fit(X, y).history_) == 3
+
+
+def test_a_pickle_is_hardly_larger_than_the_weights(problem):
+    X, y, _ = problem
+    estimator = net(partial(mlp, width=300), max_epochs=1).fit(X, y)
+
+    assert len(pickle.dumps(estimator)) < 1.1 * 4 * len(weights(estimator))
+
+
+# ------------------------------------------------------------------------------- mistakes
+
+
+def ends_with_a_convolution():
+    return nn.Sequential(nn.Conv2d(1, 4, 5), nn.ReLU(), nn.Conv2d(4, 3, 4), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"module": "resnet18"}, ValueError, "'module' parameter .* must be a callable"),
+        ({"module": partial(nn.Linear, 4)}, TypeError, r"requires the arguments \['out_features'"),
+        ({"module": list}, TypeError, "made an object of type list; expected an nn.Module"),
+        ({"module": mlp}, ValueError, r"cannot compute an example of shape \(1, 8, 8\); check"),
+        ({"module": ends_with_a_convolution}, ValueError, "does not end with an nn.Linear"),
+        ({"hidden_layers": "all"}, ValueError, "'hidden_layers' parameter"),
+        ({"hidden_layers": ["fc9"]}, ValueError, "names 'fc9', which is no part of Residual"),
+        ({"hidden_layers": [3]}, ValueError, "names '3', which is no part of Residual"),
+        ({"hidden_layers": ["relu"]}, ValueError, r"runs 2 times; .* \['relu:1', 'relu:2'\]"),
+        ({"hidden_layers": ["bn", "bn"]}, ValueError, "names a layer twice"),
+        ({"head_input": "mean"}, ValueError, "'head_input' parameter"),
+        (
+            {"alpha": [0.1]},
+            ValueError,
+            r"alpha=\[0.1\] has 1 values; .* 2: one per layer of \['relu:1', 'relu:2'\]",
+        ),
+        ({"alpha": [0.1, -1]}, ValueError, "alpha holds -1"),
+        (
+            {"freeze": ["layer*"]},
+            ValueError,
+            r"freeze names 'layer\*', which no submodule of Resid",
+        ),
+        ({"freeze": True}, ValueError, "freeze=True; expected a number of epochs"),
+        ({"freeze": -1}, ValueError, "'freeze' parameter"),
+        ({"freeze": "conv"}, ValueError, "'freeze' parameter"),
+        ({"pretrained_lr_factor": 0}, ValueError, "'pretrained_lr_factor' parameter"),
+    ],
+)
+def test_mistakes_are_named_before_training(digits, parameters, error, message):
+    with pytest.raises(error, match=message):
+        net(**parameters).fit(*digits)
+
+
+def test_costs_of_examples_leave_random_numbers_to_the_fit(problem):
+    X, y, cost = problem
+    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+    before = torch.get_rng_state()
+
+    one, other = (
+        CostSensitiveAuxNet(module, alpha=0, max_epochs=3, random_state=0)
+        .fit(X, y, cost=cost)
+        .predict_cost(X)
+        for _ in range(2)
+    )
+
+    np.testing.assert_array_equal(one, other)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("first", [nn.ReLU(inplace=True), nn.Hardtanh(inplace=True)])
+def test_a_module_that_changes_its_inputs_does_not_change_those_of_the_caller(problem, first):
+    X, y, _ = problem
+    given = X.copy()
+    module = nn.Sequential(first, nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    model = CostSensitiveAuxNet(module, alpha=0.2, max_epochs=2, random_state=0).fit(X, y)
+
+    once = model.predict_cost(X)
+    list(model.staged_predict_cost(X))
+
+    np.testing.assert_array_equal(X, given)
+    np.testing.assert_array_equal(model.predict_cost(X), once)

@@ -1,0 +1,71 @@
+"""Parts of a pretrained module that are frozen, or learn at a rate of their own."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from skorch.callbacks import Callback
+
+from tests.estimators.torch_modules import Residual, body, mlp, net
+
+
+def test_frozen_epochs(digits):
+    X, y = digits
+    module = Residual()
+    module.dense.requires_grad_(False)  # by the caller: for good
+    estimator = net(module, freeze=2, max_epochs=2).fit(X, y)
+    start = {name: value.numpy() for name, value in module.state_dict().items()}
+
+    frozen = body(estimator)
+    assert estimator.history_[1]["train_loss"] != estimator.history_[0]["train_loss"]
+    assert all(np.array_equal(frozen[name], start[name]) for name in frozen)
+    trained = body(pickle.loads(pickle.dumps(estimator)).partial_fit(X, y))
+    changed = {name for name in frozen if not np.array_equal(trained[name], frozen[name])}
+    assert changed == {name for name in frozen if not name.startswith("dense")}
+
+
+def test_frozen_submodules(digits):
+    module = Residual()
+    estimator = net(module, freeze=["stem", "b?"], early_stopping=True).fit(*digits)
+
+    start, trained = module.state_dict(), body(estimator)
+    changed = {name for name in trained if not np.array_equal(trained[name], start[name])}
+    assert changed == {"conv.weight", "conv.bias", "dense.weight", "dense.bias"}
+
+
+@pytest.mark.parametrize("factor", [0.1, 3.0])
+def test_learning_rate_of_the_pretrained_part(problem, factor):
+    X, y, _ = problem
+    torch.manual_seed(0)
+    module = mlp()
+    start = {name: value.numpy() for name, value in module.state_dict().items()}
+    steps, heads = [], []
+    for pretrained_lr_factor in (1.0, factor):
+        estimator = net(
+            module,
+            pretrained_lr_factor=pretrained_lr_factor,
+            optimizer="sgd",
+            weight_decay=0,
+            batch_size=60,
+            max_epochs=1,
+        ).fit(X, y)
+        steps.append(body(estimator)["0.weight"] - start["0.weight"])
+        heads.append(estimator.net_.module_.output.weight.detach().numpy())
+
+    np.testing.assert_allclose(steps[1], factor * steps[0], atol=1e-6)
+    np.testing.assert_array_equal(*heads)
+
+
+def test_callbacks_of_the_caller_are_called_too(digits):
+    class CountFrozen(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            frozen = [not p.requires_grad for p in net.module_.parameters()]
+            net.history.record("frozen", sum(frozen))
+
+    estimator = net(freeze=1, callbacks=[CountFrozen()]).fit(*digits)
+
+    n_parameters = len(list(Residual().parameters())) - 2  # without the output layer
+    assert [record["frozen"] for record in estimator.history_] == [n_parameters, 0]

@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from skorch.callbacks import Callback
+
+from auxcst_sklearn import CostSensitiveAuxCNN
+from auxcst_sklearn._estimators.images import resolve_image_shape
+
+
+@pytest.fixture
+def pixels():
+    return np.random.RandomState(0).randint(256, size=(40, 2, 4, 6)).astype(np.uint8)
+
+
+@pytest.fixture
+def y():
+    return np.arange(40) % 3
+
+
+def small(**parameters):
+    defaults = {"channels": 4, "width": 6, "max_epochs": 2, "random_state": 0, "device": "cpu"}
+    return CostSensitiveAuxCNN(**{**defaults, **parameters})
+
+
+def test_resolve_image_shape():
+    assert resolve_image_shape((3, 4, 5), None) == (3, 4, 5)
+    assert resolve_image_shape((60,), (3, 4, 5)) == (3, 4, 5)
+    assert resolve_image_shape((60,), np.array([3, 4, 5])) == (3, 4, 5)
+    assert resolve_image_shape((3, 4, 5), [3, 4, 5]) == (3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "image_shape", "message"),
+    [
+        ((3, 0, 5), None, r"shape \(3, 0, 5\); expected at least one value"),
+        ((61,), (3, 4, 5), r"shape \(61,\); image_shape=\(3, 4, 5\) .* rows of 60 values"),
+        ((4, 5, 3), (3, 4, 5), r"shape \(4, 5, 3\); image_shape=\(3, 4, 5\) expects"),
+        ((60,), (3, 4.0, 5), r"image_shape=\(3, 4.0, 5\) must be positive integers"),
+        ((60,), (-3, -4, 5), "must be positive integers"),
+        ((60,), (), "must be positive integers"),
+    ],
+)
+def test_shapes_that_do_not_fit(shape, image_shape, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_image_shape(shape, image_shape)
+
+
+def test_all_layouts_of_the_same_images_give_the_same_network(pixels, y):
+    channels_last = pixels.transpose(0, 2, 3, 1)
+    layouts = [
+        (pixels, {}),
+        (pixels, {"image_shape": (2, 4, 6)}),
+        (pixels.reshape(40, 48), {"image_shape": (2, 4, 6)}),
+        (sparse.csr_matrix(pixels.reshape(40, 48)), {"image_shape": (2, 4, 6)}),
+        (channels_last, {"channels_last": True}),
+        (channels_last.reshape(40, 48), {"channels_last": True, "image_shape": (4, 6, 2)}),
+    ]
+    expected = small().fit(pixels, y).predict_cost(pixels)
+    for X, parameters in layouts:
+        estimator = small(**parameters).fit(X, y)
+
+        assert estimator.image_shape_ == (2, 4, 6)
+        np.testing.assert_array_equal(estimator.predict_cost(X), expected)
+
+
+def test_bytes_are_pixels_from_0_to_1(pixels, y):
+    scaled = pixels.astype(np.float32) / np.float32(255)
+
+    of_bytes, of_floats = (small().fit(X, y).predict_cost(X) for X in (pixels, scaled))
+
+    np.testing.assert_array_equal(of_bytes, of_floats)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [("uint8", "uint8"), ("float64", "float32"), ("int64", "float32"), ("float16", "float32")],
+)
+def test_bytes_stay_bytes_until_the_network_sees_them(pixels, y, dtype, kept):
+    class Spy(Callback):
+        seen = set()
+
+        def on_batch_begin(self, net, batch, training, **kwargs):
+            self.seen.add(str(batch[0].numpy().dtype))
+
+    spy = Spy()
+    X = pixels.astype(dtype)
+    before = X.copy()
+
+    small(callbacks=[spy], augmentation="flip").fit(X, y).predict(X)
+
+    assert spy.seen == {kept}
+    np.testing.assert_array_equal(X, before)
+
+
+def test_bytes_and_floats_are_not_mixed_up(pixels, y):
+    of_bytes, of_floats = small().fit(pixels, y), small().fit(pixels.astype(float), y)
+
+    with pytest.raises(ValueError, match="X is float32, but CostSensitiveAuxCNN .* on uint8"):
+        of_bytes.predict(pixels / 255)
+    with pytest.raises(ValueError, match="X is uint8, but CostSensitiveAuxCNN .* on float32"):
+        of_floats.predict(pixels)
+    with pytest.raises(ValueError, match="X is float32"):
+        of_bytes.partial_fit(pixels / 255, y)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((5, 1, 4, 6), r"X holds examples of shape \(1, 4, 6\), but .* fitted on .* \(2, 4, 6\)"),
+        ((5, 2, 4, 5), r"shape \(2, 4, 5\), but"),
+        ((5, 4, 6, 2), r"shape \(4, 6, 2\), but"),
+        ((5, 48), r"shape \(48,\), but"),
+        ((5, 2, 4), r"shape \(2, 4\), but"),
+    ],
+)
+def test_images_of_another_shape(pixels, y, shape, message):
+    estimator = small().fit(pixels, y)
+    X = np.zeros(shape, dtype=np.uint8)
+
+    for X_wrong in (X, X.astype(float).tolist()):
+        with pytest.raises(ValueError, match=message if X_wrong is X else "shape|features"):
+            estimator.predict(X_wrong)
+    with pytest.raises(ValueError, match=message):
+        estimator.partial_fit(X, y[:5])
+
+
+def test_lists_of_another_shape_with_as_many_channels(pixels, y):
+    estimator = small().fit(pixels.astype(float), y)
+
+    with pytest.raises(ValueError, match=r"X holds examples of shape \(2, 4, 5\), but"):
+        estimator.predict(np.zeros((5, 2, 4, 5)).tolist())
+
+
+def test_features_of_rows_are_counted_as_everywhere(pixels, y):
+    rows = pixels.reshape(40, 48)
+    estimator = small(image_shape=(2, 4, 6)).fit(rows, y)
+
+    assert estimator.n_features_in_ == 48
+    with pytest.raises(ValueError, match="X has 47 features, but .* is expecting 48"):
+        estimator.predict(rows[:, 1:])
+    with pytest.raises(ValueError, match="Reshape your data"):
+        estimator.predict(rows[0])
+
+
+def test_a_batch_to_predict_holds_a_bounded_number_of_values(pixels, y):
+    estimator = small().fit(pixels, y)
+
+    assert estimator.net_.predict_rows == 2**20 // 48
+    smaller = small(net_params={"iterator_valid__batch_size": 7}).fit(pixels, y)
+    np.testing.assert_allclose(
+        smaller.predict_cost(pixels), estimator.predict_cost(pixels), rtol=1e-5
+    )

@@ -1,0 +1,104 @@
+from numbers import Real
+
+import numpy as np
+import pytest
+import torch
+from sklearn.utils._param_validation import Interval
+
+from auxcst_sklearn._estimators.parameters import (
+    OPTIMIZERS,
+    check_each,
+    check_net_params,
+    layers_with_head,
+    optimizer_arguments,
+    per_layer,
+    resolve_batch_size,
+    resolve_device,
+)
+
+
+def test_per_layer():
+    assert per_layer(3, 2, name="width", layers="layer") == [3, 3]
+    assert per_layer(np.float32(0.5), 2, name="alpha", layers="layer") == [0.5, 0.5]
+    assert per_layer(np.array([1, 2]), 2, name="width", layers="layer") == [1, 2]
+    assert per_layer(np.array(8), 2, name="width", layers="layer") == [8, 8]
+    assert per_layer([], 0, name="alpha", layers="layer") == []
+    with pytest.raises(ValueError, match=r"width=\(1, 2, 3\) has 3 values; .* one per layer"):
+        per_layer((1, 2, 3), 2, name="width", layers="layer")
+
+
+def test_check_each():
+    interval = Interval(Real, 0, 1, closed="left")
+
+    check_each([0.0, 0.5], name="beta", interval=interval)
+    with pytest.raises(ValueError, match="beta holds 1.0; expected each value to be a float in"):
+        check_each([0.0, 1.0], name="beta", interval=interval)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_steps(name):
+    parameter = torch.nn.Parameter(torch.ones(2))
+    arguments = optimizer_arguments(name, 0.1, "cpu")
+    optimizer = arguments.pop("optimizer")([parameter], lr=0.1, **strip(arguments))
+
+    parameter.sum().backward()
+    optimizer.step()
+
+    assert (parameter < 1).all()
+
+
+def strip(arguments):
+    return {key.removeprefix("optimizer__"): value for key, value in arguments.items()}
+
+
+def test_the_fused_optimizer_is_taken_where_there_is_one():
+    assert optimizer_arguments("adamw", 0.1, "cpu") == {
+        "optimizer": torch.optim.AdamW,
+        "optimizer__weight_decay": 0.1,
+        "optimizer__fused": True,
+    }
+    assert "optimizer__fused" not in optimizer_arguments(torch.optim.Rprop, 0.1, "cpu")
+
+
+@pytest.mark.parametrize("optimizer", [dict, torch.optim.LBFGS, torch.optim.SparseAdam])
+def test_classes_that_are_no_optimizer_of_batches(optimizer):
+    with pytest.raises(ValueError, match="not an optimizer that steps once per batch"):
+        optimizer_arguments(optimizer, 0.1, "cpu")
+
+
+def test_resolve_device():
+    assert resolve_device("cpu") == "cpu"
+    assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+    with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
+        resolve_device("gpu")
+
+
+def test_layers_with_head_are_those_with_a_weight():
+    assert layers_with_head(0.2, 3, layers="layer") == ([0, 1, 2], [0.2, 0.2, 0.2])
+    assert layers_with_head([0.0, 0.5, 0.1], 3, layers="layer") == ([1, 2], [0.5, 0.1])
+    assert layers_with_head(0, 3, layers="layer") == ([], [])
+    with pytest.raises(ValueError, match="alpha holds -0.1"):
+        layers_with_head([0.1, -0.1], 2, layers="layer")
+    with pytest.raises(ValueError, match=r"alpha holds \[0.2, 0.3\]; expected each value to be"):
+        layers_with_head([0.1, [0.2, 0.3]], 2, layers="layer")
+
+
+def test_check_net_params():
+    assert check_net_params(None) == {}
+    assert check_net_params({"lr": 0.1}) == {"lr": 0.1}
+    with pytest.raises(ValueError, match=r"net_params holds \['max_epochs'\]"):
+        check_net_params({"max_epochs": 7})
+    with pytest.raises(ValueError, match="does not heed"):
+        check_net_params({"iterator_train__shuffle": False})
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_resolve_device_says_what_is_missing():
+    with pytest.raises(ValueError, match="device='cuda:1', but torch sees no such device"):
+        resolve_device("cuda:1")
+
+
+@pytest.mark.parametrize(("n", "size"), [(10, 8), (320, 10), (4096, 128), (10**6, 128)])
+def test_batch_size_grows_with_the_data(n, size):
+    assert resolve_batch_size("auto", n) == size
+    assert resolve_batch_size(50, n) == 50

@@ -1,0 +1,113 @@
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from auxcst_sklearn.modules import TRANSFORMS, RandomFlipShift, RandomTransform, get_transform
+
+
+def seeded(transform, seed=0):
+    transform.generator = torch.Generator().manual_seed(seed)
+    return transform
+
+
+def moved(image, flip, down, right):
+    """The image, mirrored and moved, pixel by pixel."""
+    n_channels, height, width = image.shape
+    result = np.zeros_like(image)
+    for c in range(n_channels):
+        for i in range(height):
+            for j in range(width):
+                source = i - down, j - right
+                if 0 <= source[0] < height and 0 <= source[1] < width:
+                    column = width - 1 - source[1] if flip else source[1]
+                    result[c, i, j] = image[c, source[0], column]
+    return result
+
+
+@pytest.mark.parametrize(("flip", "max_shift"), [(True, 0), (False, 1), (True, 1)])
+def test_every_flip_and_shift_is_drawn_equally_often_and_nothing_else(flip, max_shift):
+    image = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
+    shifts = range(-max_shift, max_shift + 1)
+    candidates = [
+        moved(image, mirrored, down, right)
+        for mirrored in range(1 + flip)
+        for down in shifts
+        for right in shifts
+    ]
+    n = 400 * len(candidates)
+
+    images = seeded(RandomFlipShift(flip=flip, max_shift=max_shift))(
+        torch.from_numpy(image).expand(n, -1, -1, -1)
+    ).numpy()
+
+    counts = [(images == c).all(axis=(1, 2, 3)).sum() for c in candidates]
+    assert sum(counts) == n
+    assert min(counts) > 320  # 400 expected, with a standard deviation below 20
+    assert max(counts) < 480
+
+
+def test_the_images_of_a_batch_are_moved_independently_and_not_in_place():
+    x = torch.rand(50, 1, 6, 6)
+    before = x.clone()
+
+    y = seeded(RandomFlipShift())(x)
+
+    assert torch.equal(x, before)
+    assert y.shape == x.shape
+    assert y.dtype == x.dtype
+    assert len({image.numpy().tobytes() for image in y}) == 50
+
+
+def test_the_generator_alone_determines_the_images():
+    x = torch.rand(20, 3, 8, 8)
+    before = torch.get_rng_state()
+
+    first, same, other = (seeded(RandomFlipShift(), seed)(x) for seed in (0, 0, 1))
+
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_pickle_leaves_the_generator_behind():
+    copy = pickle.loads(pickle.dumps(seeded(RandomFlipShift(max_shift=2))))
+
+    assert copy.generator is None
+    assert copy.max_shift == 2
+
+
+def test_a_transform_of_ones_own_may_draw_from_the_generator():
+    class Noise(RandomTransform):
+        def forward(self, x):
+            return x + torch.empty_like(x).normal_(generator=self.generator)
+
+    x = torch.zeros(2, 1, 4, 4)
+
+    assert torch.equal(seeded(Noise())(x), seeded(Noise())(x))
+
+
+def test_get_transform():
+    assert get_transform(None) is None
+    assert get_transform(torch.relu) is torch.relu
+    assert [(t.flip, t.max_shift) for t in map(get_transform, TRANSFORMS)] == [
+        (True, 0),
+        (False, 4),
+        (True, 4),
+    ]
+    mine = RandomFlipShift()
+    assert get_transform(mine) is not mine
+    assert get_transform("flip") is not get_transform("flip")
+
+
+def test_bad_shifts():
+    with pytest.raises(ValueError, match="max_shift is -1; expected a number of pixels"):
+        RandomFlipShift(max_shift=-1)
+    with pytest.raises(ValueError, match="max_shift=4 can move images of 3 x 8 pixels out of sigh"):
+        RandomFlipShift()(torch.zeros(1, 1, 3, 8))
+
+
+def test_get_transform_names_those_that_exist():
+    with pytest.raises(ValueError, match="No transform is called 'spin'; expected one of 'flip'"):
+        get_transform("spin")

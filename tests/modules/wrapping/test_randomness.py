@@ -1,0 +1,83 @@
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+from auxcst_sklearn.modules.wrapping._randomness import SeededDraws
+
+
+def draw(function, seed=0):
+    with SeededDraws(torch.Generator().manual_seed(seed)):
+        return function()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: nn.Dropout(0.4)(torch.ones(30)),
+        lambda: nn.Dropout(0.4, inplace=True)(torch.ones(30)),
+        lambda: F.dropout(torch.ones(30), 0.4),
+        lambda: torch.dropout(torch.ones(30), 0.4, True),
+        lambda: nn.Dropout1d(0.4)(torch.ones(30, 2, 3)),
+        lambda: nn.Dropout2d(0.4)(torch.ones(30, 2, 3, 3)),
+        lambda: nn.Dropout3d(0.4)(torch.ones(30, 2, 3, 3, 3)),
+        lambda: torch.bernoulli(torch.full((30,), 0.4)),
+        lambda: torch.full((30,), 0.4).bernoulli(),
+        lambda: torch.empty(30).bernoulli_(0.4),
+        lambda: torch.empty(30).normal_(),
+        lambda: torch.empty(30).uniform_(-1, 1),
+    ],
+)
+def test_draws_follow_the_generator_alone(function):
+    before = torch.get_rng_state()
+
+    first, again, other = draw(function), draw(function), draw(function, seed=1)
+
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    y = draw(lambda: F.dropout(torch.ones(100_000), 0.25))
+
+    assert (y == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert y[y > 0].unique().tolist() == pytest.approx([1 / 0.75])
+
+
+def test_whole_maps_are_dropped():
+    y = draw(lambda: F.dropout2d(torch.ones(100, 50, 3, 3), 0.4)).flatten(2)
+
+    assert torch.equal(y.amin(2), y.amax(2))
+    assert (y == 0).float().mean().item() == pytest.approx(0.4, abs=0.02)
+
+
+def test_dropout_in_place():
+    x = torch.ones(30)
+
+    assert draw(lambda: F.dropout(x, 0.4, inplace=True)) is x
+    assert (x == 0).any()
+
+
+@pytest.mark.parametrize("kwargs", [{"training": False}, {"p": 0.0}])
+def test_dropout_that_does_nothing(kwargs):
+    x = torch.ones(30)
+
+    assert torch.equal(draw(lambda: F.dropout(x, **kwargs)), x)
+
+
+def test_dropping_all():
+    assert draw(lambda: F.dropout(torch.ones(30), 1.0)).tolist() == [0.0] * 30
+
+
+def test_a_generator_of_the_caller_counts():
+    def function():
+        return torch.empty(30).normal_(generator=torch.Generator().manual_seed(7))
+
+    assert torch.equal(draw(function), function())
+
+
+def test_other_functions_are_as_ever():
+    x = torch.randn(3, 4)
+
+    assert torch.equal(draw(lambda: F.linear(x, x) + torch.relu(x).sum()), x @ x.T + x.relu().sum())

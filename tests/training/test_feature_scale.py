@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.model_selection import train_test_split
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn._training.feature_scale import feature_scale
+
+X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("found", [X, 0.5 * X, 5 * X, abs(X) > 1, X + 3, 0 * X, 0 * X + 100])
+def test_auto_leaves_inputs_of_order_one_and_constant_ones(found):
+    assert feature_scale(found.astype(np.float32), "auto") is None
+
+
+def test_auto_leaves_sparse_inputs():
+    assert feature_scale(sparse.csr_array(100 * X), "auto") is None
+
+
+@pytest.mark.parametrize("unit", [1e-3, 100.0])
+def test_auto_gives_features_of_one_unit_one_scale(unit):
+    spread = np.array([1, 2, 0.1, 0], np.float32)
+    center, scale = feature_scale(unit * (spread * X + 1), "auto")
+
+    np.testing.assert_allclose(center, unit * (spread * X + 1).mean(0), rtol=1e-3)
+    expected = unit * np.sqrt(np.mean(np.array([1, 4, 0.01])))
+    np.testing.assert_allclose(scale, np.full(4, expected), rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "standardize"), [(np.asarray, "auto"), (np.asarray, True), (sparse.csr_array, True)]
+)
+@pytest.mark.parametrize("unit", [1e-3, 1, 100.0])
+def test_features_of_different_units_have_scales_of_their_own(kind, standardize, unit):
+    raw = unit * (np.array([1, 1000, 0.1, 0], np.float32) * X + 1)
+
+    center, scale = feature_scale(kind(raw), standardize)
+
+    np.testing.assert_allclose(center, raw.mean(0), rtol=1e-3)
+    np.testing.assert_allclose(scale, [unit, unit * 1000, unit * 0.1, 1], rtol=0.02)
+    assert feature_scale(kind(raw), False) is None
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_the_network_sees_standardized_inputs(kind):
+    raw, y = make_classification(300, random_state=0)
+    raw = (raw * 100 + 300).astype(np.float32)
+    parameters = {"depth": 2, "width": 16, "max_epochs": 3, "random_state": 0}
+    standardize = "auto" if kind is np.asarray else True
+
+    inside = CostSensitiveAuxMLP(**parameters, standardize=standardize).fit(kind(raw), y)
+    before = (raw - inside.input_center_) / inside.input_scale_
+    outside = CostSensitiveAuxMLP(**parameters, standardize=False).fit(before, y)
+
+    assert outside.input_scale_ is None
+    np.testing.assert_allclose(
+        inside.predict_cost(kind(raw)), outside.predict_cost(before), rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
+def test_raw_features_are_learnt(load):
+    raw, y = load(return_X_y=True)
+    split = train_test_split(raw, y, stratify=y, random_state=0)
+
+    def errors(standardize, unit):
+        X_train, X_test, y_train, y_test = split
+        network = CostSensitiveAuxMLP(width=64, standardize=standardize, random_state=0)
+        network.fit(unit * X_train, y_train)
+        return (network.predict(unit * X_test) != y_test).mean()
+
+    assert errors("auto", unit=100) < 0.06
+    assert errors("auto", unit=0.001) < 0.06
+    assert errors("auto", unit=100) < errors(False, unit=100)
+
+
+def test_rows_without_weight_do_not_count():
+    noise = np.vstack([X[:50], 1e6 * X[50:60]])
+    y = np.arange(60) % 2
+    weight = np.r_[np.ones(50), np.zeros(10)]
+
+    network = CostSensitiveAuxMLP(1, 4, max_epochs=1, random_state=0)
+
+    assert network.fit(noise, y, sample_weight=weight).input_scale_ is None
+    assert network.fit(noise, y).input_scale_ is not None

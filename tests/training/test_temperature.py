@@ -1,0 +1,263 @@
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax
+from sklearn.datasets import make_classification
+from sklearn.model_selection import train_test_split
+from skorch.callbacks import Callback
+from torch import nn
+
+from auxcst_sklearn import (
+    CostSensitiveAuxCNN,
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxNet,
+    alpha_path,
+)
+from auxcst_sklearn._training.rows import Rows
+from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS, learn_temperature
+from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
+from auxcst_sklearn.metrics import mean_cost
+
+K = 4
+COST_MATRIX = np.array([[0, 1, 1, 5], [1, 0, 1, 5], [2, 2, 0, 5], [20, 20, 20, 0]])
+
+
+def overlapping(n=400, seed=0):
+    return make_classification(
+        n, 10, n_informative=5, n_classes=K, class_sep=0.5, flip_y=0.1, random_state=seed
+    )
+
+
+def network(**parameters):
+    defaults = {"width": 64, "dropout": 0.0, "cost_matrix": COST_MATRIX, "max_epochs": 30}
+    return CostSensitiveAuxMLP(2, random_state=0, **{**defaults, **parameters})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return network().fit(*overlapping())
+
+
+class Focal(CrossEntropy):
+    """A loss of the user's own; certain rows count less."""
+
+    def __call__(self, outputs, target):
+        loss = super().__call__(outputs, target)
+        return (1 - torch.exp(-loss)) ** 2 * loss
+
+
+def numpy_temperature(logits, y, loss, weight):
+    """The definition once more: the geometric mean of what the loss and the money say."""
+    target = (1 - loss.smoothing) * np.eye(K)[y] + loss.smoothing / K
+    paid = COST_MATRIX[y] - COST_MATRIX[y].mean(axis=1, keepdims=True)
+    unit = weight @ (paid**2).sum(axis=1) / len(y)
+
+    def risks(temperature):
+        log_q = log_softmax(logits / temperature, axis=1)
+        losses = -(target * log_q).sum(axis=1)
+        if isinstance(loss, Focal):
+            losses *= (1 - np.exp(-losses)) ** 2
+        p = np.maximum(np.exp(log_q) - loss.smoothing / K, 0)
+        expected = p / p.sum(axis=1, keepdims=True) @ COST_MATRIX
+        errors = (expected - expected.mean(axis=1, keepdims=True) - paid) ** 2
+        prior = PRIOR_ROWS * np.log(temperature) ** 2
+        return weight @ losses + prior, weight @ errors.sum(axis=1) / unit + prior
+
+    grid = np.exp(np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2)
+    by_loss, by_money = np.argmin([risks(temperature) for temperature in grid], axis=0)
+    return np.sqrt(grid[by_loss] * grid[by_money])
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), CrossEntropy(0.05), Focal()])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weighted):
+    X, y = overlapping()
+    model = network(loss=loss, calibration_fraction=0).fit(X[:200], y[:200])
+    X, y = X[200:].astype(np.float32), y[200:]
+    weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
+    weight /= weight.mean()  # as in training
+    cost_matrix = model.net_.scale.to_units(COST_MATRIX)
+    data = TrainingSet(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
+    rows = Rows(data, device="cpu")
+    found = learn_temperature(model.net_, rows)
+
+    with torch.no_grad():
+        logits = model.net_.module_(torch.from_numpy(X)).double().numpy()
+    assert found == pytest.approx(numpy_temperature(logits, y, loss, weight))
+    assert 1 < found < HOTTEST
+
+
+def test_the_network_is_the_same_and_only_less_sure(fitted):
+    X, y = overlapping()
+    sure = network(calibration_fraction=0).fit(X, y)
+
+    assert sure.temperature_ == 1
+    assert fitted.temperature_ > 1
+    for weight, other in zip(sure.net_.module_.parameters(), fitted.net_.module_.parameters()):
+        assert torch.equal(weight, other)
+    assert sure.history_[-1]["train_loss"] == fitted.history_[-1]["train_loss"]
+    cost, soft = sure.predict_cost(X), fitted.predict_cost(X)
+    assert np.ptp(soft, axis=1).mean() < np.ptp(cost, axis=1).mean()
+
+
+def test_where_classes_overlap_it_saves_money():
+    soft, sure = [], []
+    for seed in range(3):
+        X, y = overlapping(4000, seed)
+        X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random_state=0)
+        model = network().fit(X_train, y_train)
+        soft.append(mean_cost(y_test, model.predict(X_test), cost_matrix=COST_MATRIX))
+        model.net_.temperature = 1.0
+        sure.append(mean_cost(y_test, model.predict(X_test), cost_matrix=COST_MATRIX))
+
+    assert np.mean(soft) < 0.98 * np.mean(sure)
+
+
+def test_where_classes_are_apart_it_is_one():
+    X, y = make_classification(
+        400, 10, n_informative=5, n_classes=K, class_sep=4, flip_y=0, random_state=0
+    )
+
+    assert network().fit(X, y).temperature_ == 1
+
+
+def test_the_currency_does_not_matter(fitted):
+    yen = network(cost_matrix=150 * COST_MATRIX).fit(*overlapping())
+
+    assert yen.temperature_ == fitted.temperature_
+
+
+def test_costs_per_sample_have_a_temperature_too():
+    X, y = overlapping()
+    cost = COST_MATRIX[y] * np.exp(X[:, :1])
+    model = network(cost_matrix=None).fit(X, y, cost=cost)
+    estimate = model.predict_cost(X)
+    model.net_.temperature = 1.0
+
+    assert model.temperature_ > 1
+    assert np.ptp(estimate, axis=1).mean() < np.ptp(model.predict_cost(X), axis=1).mean()
+
+
+def test_it_is_that_of_the_classes_whatever_single_rows_cost(fitted):
+    X, y = overlapping()
+    factor = np.random.default_rng(0).lognormal(0, 1, len(y))
+    factor /= np.array([factor[y == k].mean() for k in range(K)])[y]
+    model = network(cost_matrix=None).fit(X, y, cost=COST_MATRIX[y] * factor[:, np.newaxis])
+
+    assert model.temperature_ == fitted.temperature_
+
+
+def test_rows_held_out_by_early_stopping_serve():
+    X, y = overlapping()
+    stopping = {"early_stopping": True, "validation_fraction": 0.3, "patience": 30}
+    model = network(**stopping).fit(X, y)
+    sure = network(**stopping, calibration_fraction=0).fit(X, y)
+
+    assert model.temperature_ > 1
+    assert sure.temperature_ == 1
+    assert len(model.history_) == len(sure.history_)
+
+
+def test_losses_without_probabilities_have_none():
+    model = network(loss="squared", max_epochs=2).fit(*overlapping())
+
+    assert model.temperature_ == 1
+    assert not isinstance(Squared(), ProbabilisticLoss)
+
+
+def test_it_survives_pickling_and_more_training(fitted):
+    X, y = overlapping()
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.predict_cost(X), fitted.predict_cost(X))
+
+    copy.partial_fit(X, y)
+    assert copy.temperature_ == fitted.temperature_
+
+
+def test_a_first_partial_fit_has_none():
+    X, y = overlapping()
+
+    assert network().partial_fit(X, y, classes=np.arange(K)).temperature_ == 1
+
+
+class CountEpochs(Callback):
+    seen = []
+
+    def on_train_begin(self, net, **kwargs):
+        self.epochs_ = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        self.epochs_ += 1
+        self.seen.append((id(self), id(net), self.epochs_))
+
+
+def test_each_training_has_its_own_callbacks():
+    CountEpochs.seen = []
+    network(max_epochs=2, callbacks=[CountEpochs()]).fit(*overlapping())
+
+    (callback, net, _), *_, (other_callback, other_net, _) = CountEpochs.seen
+    assert [epoch for *_, epoch in CountEpochs.seen] == [1, 2, 1, 2]
+    assert callback != other_callback
+    assert net != other_net
+
+
+def test_an_alpha_path_learns_those_of_single_fits():
+    X, y = overlapping(200)
+    estimator = network(max_epochs=8)
+    path = alpha_path(estimator, [0.0, 0.5], X, y, random_states=[0, 1])
+
+    for seed, models in enumerate(path):
+        for alpha, model in zip([0.0, 0.5], models):
+            single = estimator.set_params(alpha=alpha, random_state=seed).fit(X, y)
+            assert model.temperature_ == single.temperature_
+            np.testing.assert_allclose(
+                model.predict_cost(X), single.predict_cost(X), rtol=1e-4, atol=1e-4
+            )
+
+
+def test_a_convolutional_network_learns_one():
+    X, y = overlapping(200)
+    images = np.pad(X, ((0, 0), (0, 54))).reshape(-1, 8, 8).astype(np.float32)
+    parameters = {"channels": (8, 16), "max_epochs": 20, "random_state": 0}
+    sure = CostSensitiveAuxCNN(**parameters, calibration_fraction=0).fit(images, y)
+    model = CostSensitiveAuxCNN(**parameters).fit(images, y)
+
+    assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
+
+
+def test_a_module_of_ones_own_learns_one_when_asked():
+    X, y = overlapping(200)
+    module = nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, K))
+    parameters = {"max_epochs": 30, "learning_rate": 1e-2, "random_state": 0}
+    sure = CostSensitiveAuxNet(module, **parameters).fit(X, y)
+    model = CostSensitiveAuxNet(module, **parameters, calibration_fraction=0.3).fit(X, y)
+
+    assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
+
+
+def test_a_fraction_that_leaves_no_rows():
+    X, y = overlapping(40)
+
+    with pytest.raises(ValueError, match="calibration_fraction=0.99 holds out 40 of 40 rows"):
+        network(calibration_fraction=0.99).fit(X, y)
+
+
+class Logger(Callback):
+    """What cannot be copied, as a callback with a connection or an open file."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def on_epoch_end(self, net, **kwargs):
+        print(len(net.history), file=self.stream)
+
+
+def test_a_callback_that_cannot_be_copied_hears_of_the_one_training(tmp_path):
+    X, y = overlapping(100)
+    with open(tmp_path / "log", "w") as stream:
+        network(max_epochs=4, callbacks=[Logger(stream)]).fit(X, y)
+
+    assert (tmp_path / "log").read_text().split() == ["1", "2", "3", "4"]

@@ -1,0 +1,115 @@
+import re
+import threading
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+import torch
+from joblib import parallel_config
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from skorch.callbacks import Callback
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
+from auxcst_sklearn._training.threads import (
+    FEWEST_MULTIPLICATIONS,
+    multiplications_per_row,
+    thread_limit,
+)
+
+SMALL = nn.Linear(10, 10)
+LARGE = nn.Linear(1000, 1000)
+ROWS = int(FEWEST_MULTIPLICATIONS // 1000**2)
+
+
+class NoteThreads(Callback):
+    """Write down how many threads torch has while it trains: a file for each epoch."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_epoch_begin(self, net, **kwargs):
+        Path(self.folder, uuid4().hex).write_text(str(torch.get_num_threads()))
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    torch.ones(1000, 1000) @ torch.ones(1000, 1000)  # a fork finds the pool of threads in use
+    yield
+    torch.set_num_threads(before)
+
+
+def limited(module, n_rows):
+    with thread_limit(n_rows * multiplications_per_row(module)):
+        return torch.get_num_threads()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_small_networks_get_one_thread():
+    assert limited(SMALL, 100) == 1
+    assert limited(LARGE, ROWS) == 2
+    assert limited(nn.Conv2d(1, 1, 3), 1) == 2
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="torch is built without MKL")
+def test_the_limit_holds_for_mkl():
+    with thread_limit(100 * multiplications_per_row(SMALL)):
+        assert re.search(r"mkl_get_max_threads\(\) : 1\b", torch.__config__.parallel_info())
+    assert re.search(r"mkl_get_max_threads\(\) : 2\b", torch.__config__.parallel_info())
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(limited(LARGE, ROWS)))
+    thread.start()
+    thread.join()
+
+    assert found == [1]
+    assert limited(LARGE, ROWS) == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tmp_path):
+    X, y = make_classification(64, 20, random_state=0)
+    network = CostSensitiveAuxMLP(
+        1, 4000, batch_size=256, max_epochs=1, callbacks=[NoteThreads(tmp_path)], random_state=0
+    )
+    search = GridSearchCV(network, {"learning_rate": [1e-3, 1e-2]}, cv=2, refit=False)
+
+    with parallel_config(backend, n_jobs=2):
+        search.fit(X, y)
+
+    threads = [int(path.read_text()) for path in tmp_path.iterdir()]
+    assert len(threads) == 8  # two networks in each fit
+    assert set(threads) == {1}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_networks_trained_together_in_a_forked_worker():
+    X, y = make_classification(100, 20, random_state=0)
+    network = CostSensitiveAuxMLPCV((0, 0.5), 3, 1000, cv=2, max_epochs=1, random_state=0)
+    with parallel_config("multiprocessing", n_jobs=2):
+        found = cross_val_score(network, X, y, cv=2)
+
+    torch.set_num_threads(1)  # several would round otherwise
+    np.testing.assert_array_equal(found, cross_val_score(network, X, y, cv=2))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_training_leaves_the_number_of_threads_alone():
+    X, y = make_classification(random_state=0)
+
+    estimator = CostSensitiveAuxMLP(max_epochs=1, random_state=0).fit(X, y)
+    estimator.predict(X)
+    with pytest.raises(ValueError, match="infinite or NaN"):
+        estimator.set_params(standardize=False).fit(X * np.float32(1e37), y)
+
+    assert torch.get_num_threads() == 2

@@ -1,0 +1,113 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn.costs._scale import CostScale
+from auxcst_sklearn.costs._source import find_classes, resolve_costs
+from auxcst_sklearn.costs._statistics import CostStatistics
+
+MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
+LABEL = np.array([0, 2, 2, 0, 2])
+
+
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 2, 0.5, 3, 1])])
+def test_a_matrix_stands_for_its_rows(weight):
+    """Scale and statistics are the same from K rows as from n expanded ones."""
+    by_class = TrainingSet(None, LABEL, MATRIX, True, weight)
+    by_row = TrainingSet(None, LABEL, MATRIX[LABEL], False, weight)
+
+    scale = by_class.scale()
+    assert (scale.offset, scale.unit) == pytest.approx((by_row.scale().offset, by_row.scale().unit))
+    found, expected = (d.in_units(scale).statistics() for d in (by_class, by_row))
+    np.testing.assert_allclose(found.weight, expected.weight)
+    np.testing.assert_allclose(found.rows[[0, 2]], expected.rows[[0, 2]], atol=1e-12)
+
+
+def test_statistics_are_in_units_of_the_scale():
+    scale = CostScale(1.0, 4.0)
+
+    found = TrainingSet(None, LABEL, MATRIX[LABEL], False, None).in_units(scale).statistics()
+
+    expected = CostStatistics.of((MATRIX[LABEL] - 1) / 4, LABEL)
+    np.testing.assert_allclose(found.rows, expected.rows)
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_rows_without_weight_do_not_count(per_class):
+    X = np.arange(5.0)[:, None]
+    weight = np.array([1.0, 0, 2, 0, 1])
+    cost = MATRIX if per_class else MATRIX[LABEL]
+
+    kept = TrainingSet(X, LABEL, cost, per_class, weight).with_positive_weights()
+
+    assert kept.X.ravel().tolist() == [0, 2, 4]
+    assert kept.label.tolist() == [0, 2, 2]
+    assert kept.weight.tolist() == [1, 2, 1]
+    np.testing.assert_array_equal(kept.cost, MATRIX if per_class else MATRIX[[0, 2, 2]])
+
+
+def test_small_weights_are_raised():
+    weight = np.array([0.25, 0, 0.5, 0, 0.25]) / 3
+
+    kept = TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, weight).with_positive_weights()
+
+    np.testing.assert_allclose(kept.weight, [0.75, 1.5, 0.75])
+
+
+def test_some_weight_must_be_positive():
+    with pytest.raises(ValueError, match="sample_weight is zero for every sample"):
+        TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).with_positive_weights()
+
+
+def test_a_class_without_examples_keeps_its_row_of_the_matrix():
+    found = TrainingSet(None, LABEL, MATRIX, True, None).statistics()
+
+    assert found.weight[1] == 0
+    np.testing.assert_array_equal(found.class_mean, MATRIX)
+
+
+def test_labels_of_costs_must_cover_y():
+    y = np.array([0, 1, 2])
+    frame = pd.DataFrame(np.ones((3, 3)), columns=[0, 1, 5])
+
+    with pytest.raises(ValueError, match=r"columns of cost are \[0, 1, 5\], .* \[2\]"):
+        find_classes(y, None, frame, None)
+    frame.columns = [0.0, 1.0, 2.0]
+    assert find_classes(y, None, frame, None).dtype == y.dtype
+
+
+def test_classes_come_from_the_caller_from_labels_of_costs_or_from_y():
+    y = np.array(["b", "a"])
+    frame = pd.DataFrame(np.ones((2, 3)), columns=list("cab"))
+
+    assert find_classes(y, ["a", "b", "d"], frame, None).tolist() == ["a", "b", "d"]
+    assert find_classes(y, None, frame, None).tolist() == ["a", "b", "c"]
+    assert find_classes(y, None, None, frame).tolist() == ["a", "b", "c"]
+    assert find_classes(y, None, np.ones((2, 2)), None).tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("classes", [["b", "a"], ["a", "a", "b"], [["a"], ["b"]]])
+def test_classes_must_be_sorted(classes):
+    with pytest.raises(ValueError, match="each label once, in sorted order.*DataFrame"):
+        find_classes(np.array(["a", "b"]), classes, None, None)
+
+
+def test_a_single_class_is_refused():
+    with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
+        find_classes(np.array(["a", "a"]), None, None, None)
+
+
+def test_the_caller_may_not_name_a_single_class():
+    with pytest.raises(ValueError, match=r"classes=\[0\] holds 1 class only"):
+        find_classes(np.array([0, 0]), [0], None, None)
+
+
+def test_costs_have_one_source():
+    classes = np.arange(3)
+    with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
+        resolve_costs(MATRIX[LABEL], MATRIX, 5, classes)
+
+    assert resolve_costs(MATRIX[LABEL], None, 5, classes)[1] is False
+    np.testing.assert_array_equal(resolve_costs(None, MATRIX, 5, classes)[0], MATRIX)
+    np.testing.assert_array_equal(resolve_costs(None, None, 5, classes)[0], 1 - np.eye(3))
