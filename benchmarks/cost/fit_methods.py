@@ -1,0 +1,204 @@
+"""How the methods of `bench_cost` learn a task, and decide.
+
+The Bayes decision multiplies class probabilities by costs: by the cost matrix, where one holds
+for all examples up to a positive factor, otherwise by the mean cost vector of each class in the
+training set, because what a mistake will cost is not known at prediction. The decision "told"
+breaks this rule and is given the costs of each test example: what that knowledge is worth.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.model_selection import train_test_split
+from sklearn.multioutput import MultiOutputRegressor
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
+from auxcst_sklearn.losses import CrossEntropy
+from benchmarks.cost.settings import Task
+
+Estimator = Callable[[Task], Any]  # an unfitted estimator, with the random state of the task
+
+
+class Decision(NamedTuple):
+    """What was predicted, by which decision, after how much CPU time of fitting."""
+
+    name: str
+    y_pred: NDArray
+    seconds: float
+
+
+def decision_costs(task: Task) -> NDArray:
+    """The matrix of the Bayes decision."""
+    if task.cost_matrix is not None:
+        return task.cost_matrix
+    classes = range(task.cost_train.shape[1])
+    return np.array([task.cost_train[task.y_train == k].mean(axis=0) for k in classes])
+
+
+def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
+    """A fitted estimator and the CPU seconds that it took."""
+    start = time.process_time()
+    return fit(), time.process_time() - start
+
+
+class Training(ABC):
+    """How an estimator is fitted to a task, and decides."""
+
+    packages: tuple[str, ...] = ("scikit-learn",)
+
+    def __init__(self, estimator: Estimator) -> None:
+        self.estimator = estimator
+
+    def identity(self, task: Task) -> dict[str, str]:
+        """All parameters that determine the result."""
+        estimator = self.estimator(task)
+        parameters = estimator.get_params() if hasattr(estimator, "get_params") else vars(estimator)
+        return {
+            "training": f"{type(self).__name__}, {type(estimator).__name__}",
+            **{package: version(package) for package in self.packages},
+            **{name: repr(value) for name, value in parameters.items()},
+        }
+
+    @abstractmethod
+    def run(self, task: Task) -> Iterator[Decision]:
+        """Fit to the training part, and predict the test part by each decision."""
+
+
+class CostSensitive(Training):
+    """An estimator that is fitted with a cost vector for each example."""
+
+    packages = ("auxcst_sklearn", "torch", "skorch")
+
+    def run(self, task: Task) -> Iterator[Decision]:
+        X_train, X_test = self.inputs(task)
+        model = self.estimator(task)
+        with sklearn.config_context(enable_metadata_routing=True):
+            model, seconds = timed(lambda: model.fit(X_train, task.y_train, cost=task.cost_train))
+        yield Decision("", model.predict(X_test), seconds)
+
+    def inputs(self, task: Task) -> tuple[NDArray, NDArray]:
+        return task.X_train, task.X_test
+
+
+class Pretrained(CostSensitive):
+    """An estimator for inputs in [0, 1]; it maps features itself, but each pixel on its own."""
+
+    def inputs(self, task: Task) -> tuple[NDArray, NDArray]:
+        if not task.pixels:
+            return super().inputs(task)
+        low, high = task.X_train.min(), task.X_train.max()
+        return (task.X_train - low) / (high - low), (task.X_test - low) / (high - low)
+
+
+class Classifier(Training):
+    """A cost-blind classifier and the Bayes decision."""
+
+    def run(self, task: Task) -> Iterator[Decision]:
+        model = BayesMinimumRiskClassifier(self.estimator(task), decision_costs(task))
+        model, seconds = timed(lambda: model.fit(task.X_train, task.y_train))
+        yield Decision("Bayes", model.predict(task.X_test), seconds)
+
+
+class LogProbability(CrossEntropy):
+    """Cross-entropy whose estimates are minus the log-probabilities, in place of costs."""
+
+    def estimate(self, outputs: Tensor, statistics: Any) -> Tensor:
+        """Exact where probabilities would be rounded to 0."""
+        return -F.log_softmax(outputs, dim=-1)
+
+
+class Network(Training):
+    """The cost-blind network, fitted once for all its decisions.
+
+    The temperature is the one of least cross-entropy on a fifth of the training set, for a
+    network fitted to the rest; it serves the network that is fitted to all.
+    """
+
+    packages = CostSensitive.packages
+
+    def run(self, task: Task) -> Iterator[Decision]:
+        costs = decision_costs(task)
+        model, seconds = timed(lambda: self.estimator(task).fit(task.X_train, task.y_train))
+        log_p = self.log_probability(model, task.X_test)
+        yield Decision("blind", log_p.argmax(axis=1), seconds)
+        yield Decision("Bayes", (softmax(log_p, axis=1) @ costs).argmin(axis=1), seconds)
+        if task.test_matrices is not None:
+            told = np.einsum("nj,njk->nk", softmax(log_p, axis=1), task.test_matrices)
+            yield Decision("told", told.argmin(axis=1), seconds)
+        temperature, more = timed(lambda: self.temperature(task))
+        p = softmax(log_p / temperature, axis=1)
+        yield Decision("temperature", (p @ costs).argmin(axis=1), seconds + more)
+
+    @staticmethod
+    def log_probability(model: CostSensitiveAuxMLP, X: NDArray) -> NDArray:
+        return -model.predict_cost(X)
+
+    def temperature(self, task: Task) -> float:
+        X, X_held_out, y, y_held_out = train_test_split(
+            *(task.X_train, task.y_train),
+            test_size=0.2,
+            stratify=task.y_train,
+            random_state=task.random_state,
+        )
+        log_p = self.log_probability(self.estimator(task).fit(X, y), X_held_out)
+        return best_temperature(log_p, y_held_out)
+
+
+def best_temperature(log_p: NDArray, y: NDArray) -> float:
+    """The temperature of least cross-entropy, between 1/20 and 20."""
+
+    def cross_entropy(log_temperature: float) -> float:
+        scaled = log_softmax(log_p / np.exp(log_temperature), axis=1)
+        return -scaled[np.arange(len(y)), y].mean()
+
+    return float(np.exp(minimize_scalar(cross_entropy, bounds=(-3, 3), method="bounded").x))
+
+
+class Reduction(Training):
+    """A reduction to binary classification or regression, fitted to costs alone.
+
+    costsensitive refuses two classes. All pairs and one-vs-rest are then the same single
+    classifier, weighted by the difference of the costs, and it is fitted here.
+    """
+
+    packages = ("scikit-learn", "costsensitive")
+
+    def run(self, task: Task) -> Iterator[Decision]:
+        model = self.estimator(task)
+        if task.cost_train.shape[1] == 2:
+            model = TwoClasses(getattr(model, "base_classifier", None) or model.base_regressor)
+        _, seconds = timed(lambda: model.fit(task.X_train, task.cost_train))
+        yield Decision("", model.predict(task.X_test), seconds)
+
+
+class TwoClasses:
+    """What the reductions come to for two classes."""
+
+    def __init__(self, base: BaseEstimator) -> None:
+        self.base = base
+
+    def fit(self, X: NDArray, cost: NDArray) -> TwoClasses:
+        if is_regressor(self.base):
+            self.model_ = MultiOutputRegressor(self.base).fit(X, cost)
+        else:
+            self.model_ = clone(self.base).fit(
+                X, cost.argmin(axis=1), sample_weight=np.abs(cost[:, 0] - cost[:, 1])
+            )
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        y_pred = self.model_.predict(X)
+        return y_pred if y_pred.ndim == 1 else y_pred.argmin(axis=1)

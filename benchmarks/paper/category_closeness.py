@@ -1,0 +1,321 @@
+"""Mean test cost of AuxAlexNet against alpha, where mistakes cost the distance in a class tree.
+
+AlexNet, with a cost head on each hidden layer but the last, is trained for each alpha, and once
+without heads or costs, by cross-entropy. That cost-blind network gives two baselines: "blind"
+predicts the most probable class, "Bayes" the class of least expected cost. Images are those of
+Caltech-256 if ``--caltech256`` names their folder, else those of CIFAR-10. Run
+``python examples/experiment_category_closeness.py --help`` for options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
+from sklearn.utils import gen_batches
+from threadpoolctl import threadpool_limits
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn.costs import tree_distance_cost_matrix
+from auxcst_sklearn.metrics import mean_cost, savings_score
+from auxcst_sklearn.modules import AlexNet
+from auxcst_sklearn.transforms import RandomFlipShift
+from benchmarks.paper.images import Images, draw_rows, load_images
+from benchmarks.paper.report import differences, format_table, plot_costs, save, summarize
+from benchmarks.paper.runs import digest, make_common_parser, run_all
+
+NAME = "category_closeness"
+ALPHAS = np.linspace(0, 1, 11).round(1).tolist()
+IMAGE_SIZES = {"caltech256": 224, "cifar10": 32}
+SMALL = 64  # pixels; up to here, AlexNet's first layer must not skip any
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that determines the result of one run.
+
+    `alpha` is None for the cost-blind network. `weights` is the SHA-256 of the pretrained weights,
+    None for random ones.
+    """
+
+    dataset: str
+    image_size: int
+    train_size: int | None
+    test_size: int | None
+    seed: int
+    alpha: float | None
+    loss: str
+    width: int
+    dropout: float
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    precision: str
+    weights: str | None
+    freeze: int | tuple[str, ...] | None
+    pretrained_lr_factor: float
+
+    @property
+    def file_name(self) -> str:
+        network = "blind" if self.alpha is None else f"alpha{self.alpha:g}"
+        return f"{self.dataset}_alexnet_{network}_seed{self.seed}_{digest(self)}.json"
+
+
+# ------------------------------------------------------------------- one run
+
+
+def make_network(configuration: Configuration, weights: Path | None) -> Callable[..., nn.Module]:
+    """AlexNet as trained on ImageNet, or what makes one with random weights."""
+    dropout = configuration.dropout
+    if configuration.weights is not None:
+        return AlexNet.from_file(weights, sha256=configuration.weights, dropout=dropout)
+    small = configuration.image_size <= SMALL
+    return partial(random_alexnet, small=small, width=configuration.width, dropout=dropout)
+
+
+def random_alexnet(**parameters: Any) -> AlexNet:
+    """Draw weights that keep the scale of a signal, which torch's own shrink layer by layer."""
+    network = AlexNet(**parameters, normalize=True)
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
+    return network
+
+
+def make_estimator(
+    configuration: Configuration,
+    cost_matrix: NDArray,
+    *,
+    device: str,
+    weights: Path | None,
+    verbose: bool = False,
+) -> CostSensitiveAuxNet:
+    """The cost-blind network has no heads and learns labels; all else is alike."""
+    if configuration.alpha is None:
+        goal = {"loss": "cross_entropy", "alpha": 0.0}
+    else:
+        goal = {
+            "loss": configuration.loss,
+            "alpha": configuration.alpha,
+            "cost_matrix": cost_matrix,
+        }
+    return CostSensitiveAuxNet(
+        make_network(configuration, weights),
+        **goal,
+        freeze=configuration.freeze,
+        pretrained_lr_factor=configuration.pretrained_lr_factor,
+        augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),
+        max_epochs=configuration.epochs,
+        batch_size=configuration.batch_size,
+        learning_rate=configuration.learning_rate,
+        schedule="one_cycle",
+        precision=configuration.precision,
+        device=device,
+        random_state=configuration.seed,
+        verbose=verbose,
+    )
+
+
+def run(
+    configuration: Configuration,
+    data: Images,
+    device: str,
+    *,
+    weights: Path | None = None,
+    verbose: bool = False,
+) -> tuple[Configuration, dict[str, Any]]:
+    """Train one network, and test its decisions."""
+    sizes = configuration.train_size, configuration.test_size
+    train, test = draw_rows(data, *sizes, configuration.seed)
+    cost_matrix = tree_distance_cost_matrix(data.paths)
+    estimator = make_estimator(
+        configuration, cost_matrix, device=device, weights=weights, verbose=verbose
+    )
+    pixels = partial(data.resized, size=configuration.image_size)
+    start = time.perf_counter()
+    with threadpool_limits(1):
+        estimator.fit(pixels(train), data.target[train])
+        seconds = time.perf_counter() - start
+        batches = [test[rows] for rows in gen_batches(len(test), 1000)]
+        estimates = np.concatenate([estimator.predict_cost(pixels(rows)) for rows in batches])
+    return configuration, {
+        **asdict(configuration),
+        "n_classes": len(data.paths),
+        "n_train": len(train),
+        "n_test": len(test),
+        "train_loss": [round(epoch["train_loss_output"], 6) for epoch in estimator.history_],
+        "seconds": round(seconds, 2),
+        "results": [
+            {"method": method, **judge(data.target[test], y_pred, cost_matrix)}
+            for method, y_pred in decide(configuration, estimates, cost_matrix).items()
+        ],
+    }
+
+
+def decide(
+    configuration: Configuration, estimates: NDArray, cost_matrix: NDArray
+) -> dict[str, NDArray[np.int64]]:
+    """Predictions of each method that a network serves, from the costs that it estimates."""
+    if configuration.alpha is not None:
+        return {"AuxAlexNet": estimates.argmin(axis=1)}
+    probability = 1 - estimates  # to the cost-blind network, every mistake costs 1
+    return {
+        "blind": probability.argmax(axis=1),
+        "Bayes": (probability @ cost_matrix).argmin(axis=1),
+    }
+
+
+def judge(y_true: NDArray, y_pred: NDArray, cost_matrix: NDArray) -> dict[str, float]:
+    costs = {"cost_matrix": cost_matrix, "classes": np.arange(len(cost_matrix))}
+    return {
+        "test_cost": mean_cost(y_true, y_pred, **costs),
+        "savings": savings_score(y_true, y_pred, **costs),
+        "accuracy": accuracy_score(y_true, y_pred),
+    }
+
+
+# ---------------------------------------------------------------- all results
+
+
+def methods(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each method of each run; `network` tells the alphas apart."""
+    rows = [
+        {**{key: run[key] for key in run if key != "results"}, **result}
+        for run in runs
+        for result in run["results"]
+    ]
+    for row in rows:
+        cost_sensitive = row["alpha"] is not None
+        row["network"] = f"alpha {row['alpha']:g}" if cost_sensitive else row["method"]
+    return rows
+
+
+def measures(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean costs and accuracies, and mean differences that are paired by seed."""
+    values = [{**row, "measure": "test cost", "value": row["test_cost"]} for row in rows]
+    for reference in ("alpha 0", "blind", "Bayes"):
+        values += [
+            {**row, "measure": f"minus {reference}", "value": row["difference"]}
+            for row in differences(rows, "network", reference, by=["dataset"])
+        ]
+    values += [{**row, "measure": "accuracy", "value": row["accuracy"]} for row in rows]
+    return summarize(values, ["dataset", "network", "measure"], "value")
+
+
+# -------------------------------------------------------------------- options
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = make_common_parser(__doc__.splitlines()[0])
+    add = parser.add_argument
+    add(
+        "--caltech256",
+        type=Path,
+        metavar="FOLDER",
+        help="class folders NNN.name/NNN_MMMM.jpg of Caltech-256; None for CIFAR-10",
+    )
+    add("--image-size", type=int, help=f"pixels on each side; None for {IMAGE_SIZES}")
+    add("--train-size", type=int, default=20_000, help="images to train on, drawn by the seed")
+    add("--test-size", type=int, help="images to test on, drawn by the seed; None for the rest")
+    add("--alphas", nargs="+", type=float, default=ALPHAS, help="weights of the auxiliary heads")
+    add("--width", type=int, default=4096, help="neurons of the dense layers; weights bring 4096")
+    add("--dropout", type=float, default=0.5, help="share of inputs of dense layers to drop")
+    add("--batch-size", type=int, default=64, help="images per step")
+    add("--learning-rate", type=float, default=1e-3, help="the highest, of new neurons")
+    add("--precision", choices=["float32", "bf16"], default="float32")
+    add("--weights", type=Path, help="file of AlexNet's ImageNet weights; None for random ones")
+    add("--sha256", help="checksum of this file, or its first digits")
+    add(
+        "--freeze",
+        nargs="+",
+        metavar="LAYER",
+        help="pretrained layers that stay as they are, or for how many epochs all of them do",
+    )
+    add(
+        "--pretrained-lr-factor",
+        type=float,
+        default=0.1,
+        help="learning rate of pretrained layers, as a multiple of that of new neurons",
+    )
+    add("--verbose", action="store_true", help="print a line per epoch")
+    return parser
+
+
+def check_weights(path: Path | None, sha256: str | None) -> str | None:
+    """SHA-256 of the weights, which is part of what a run is known by."""
+    if path is None:
+        return None
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is no file; expected the weights of AlexNet, such as torchvision's "
+            "alexnet-owt-7be5be79.pth."
+        )
+    AlexNet.from_file(path, sha256=sha256)  # what is wrong with it shows before images are read
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def make_configurations(options: argparse.Namespace) -> list[Configuration]:
+    """For each seed, the cost-blind network and one for each alpha."""
+    dataset = "cifar10" if options.caltech256 is None else "caltech256"
+    weights = check_weights(options.weights, options.sha256)
+    if weights is None and (options.freeze is not None or options.sha256 is not None):
+        raise ValueError("--freeze and --sha256 need pretrained weights: name them in --weights.")
+    freeze = options.freeze and tuple(options.freeze)
+    if freeze and len(freeze) == 1 and freeze[0].isdigit():
+        freeze = int(freeze[0])
+    return [
+        Configuration(
+            dataset=dataset,
+            image_size=options.image_size or IMAGE_SIZES[dataset],
+            train_size=options.train_size,
+            test_size=options.test_size,
+            seed=seed,
+            alpha=alpha,
+            loss=options.loss if alpha is not None else "cross_entropy",
+            width=options.width,
+            dropout=options.dropout,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            learning_rate=options.learning_rate,
+            precision=options.precision,
+            weights=weights,
+            freeze=freeze,
+            pretrained_lr_factor=1.0 if weights is None else options.pretrained_lr_factor,
+        )
+        for seed, alpha in product(options.seeds, [*options.alphas, None])
+    ]
+
+
+def main() -> None:
+    options = make_parser().parse_args()
+    configurations = make_configurations(options)
+    runs = run_all(
+        configurations,
+        options,
+        load=partial(
+            load_images, folder=options.caltech256, image_size=configurations[0].image_size
+        ),
+        run=partial(run, weights=options.weights, verbose=options.verbose),
+    )
+    rows = methods(runs)
+    summary = measures(rows)
+    text = format_table(summary, row="network", column="measure")
+    text = f"Means +- standard errors over the seeds; differences are paired by seed\n\n{text}"
+    save(NAME, options, text, summary=summary, runs=rows)
+    plot_costs(NAME, rows, options, x="alpha", hue="method")
+
+
+if __name__ == "__main__":
+    main()
