@@ -1,6 +1,6 @@
 """Mean test cost of our estimators against everything a user could pick instead.
 
-Settings (`_settings.py`) cross kinds of data with kinds of costs; methods (`_methods.py`) are our
+Settings (`settings.py`) cross kinds of data with kinds of costs; methods (`methods.py`) are our
 estimators and their variants, the same network without costs and with a Bayes decision, other
 classifiers with a Bayes decision, and the reductions of costsensitive. Each seed draws rows,
 costs and random states for all methods alike. Whatever is selected or calibrated is so inside the
@@ -12,7 +12,7 @@ and to a plain network alike where it ran. Ratios are of means over the seeds, w
 what a constant prediction costs added to both sides: on tiny test sets hardly a mistake is made,
 and a ratio would be near 0/0. Wine and breast cancer are also drawn several times for each seed.
 
-Each training is kept in `--runs`, and what is found there is not run again. Results are written
+Each run is kept in `--runs`, and what is found there is not run again. Results are written
 to `--out` as `cost.json` and, as tables, `cost.rst`. Choose defaults by seeds from 100 on: they
 never see what smaller seeds test on. Images have 2,000 training rows unless `--sizes` says
 10000 or all, where running every method takes many hours: name a few by `--methods`.
@@ -30,6 +30,7 @@ from typing import Any
 
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.methods import METHODS
 from benchmarks.cost.results import ALWAYS, Results
@@ -84,23 +85,20 @@ def save(content: dict[str, Any], out: Path) -> None:
         "heads": results.heads(),
         "by_setting": results.by_setting(),
     }
-    out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, default=list)
     write_json(out / "cost.json", json.loads(text, parse_constant=lambda nan: None))
     (out / "cost.rst").write_text(render(results, content["left_out"]))
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(
+        __doc__, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), data_home=None, out=RESULTS
+    )
     add = parser.add_argument
     add("--settings", nargs="+", default=["*"], metavar="PATTERN", help="such as 'digits/*'")
     add("--sizes", nargs="+", default=["2000"], choices=["2000", "10000", "all"], help="of images")
     add("--methods", nargs="+", default=["*"], metavar="PATTERN", help="such as 'ours:*'")
-    add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
-    add("--n-jobs", type=int, default=os.cpu_count(), help="processes, one thread each")
-    add("--data-home", type=Path, help="folder of MNIST and CIFAR-10, default scikit-learn's")
     add("--runs", type=Path, default=Path("out/cost_runs"), help="folder of finished runs")
-    add("--out", type=Path, default=RESULTS, help="folder of cost.json and cost.rst")
     add("--smoke", action="store_true", help="two small settings, one seed, results in out/")
     add("--tables-only", action="store_true", help="render the runs that are in cost.json anew")
     options = parser.parse_args()

@@ -8,9 +8,6 @@ with versions and seeds as JSON.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,8 @@ from auxcst_sklearn.costs import randomized_proportional_cost_matrix
 from auxcst_sklearn.datasets import fetch_mnist
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS
+from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 
 STARTS: dict[str, dict[str, Any]] = {
@@ -51,12 +50,9 @@ def run(start: str, seed: int, epochs: int, train: tuple, test: tuple) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-home", help="folder with the files of MNIST")
+    parser = make_parser(__doc__, data_home=None, n_seeds=3, out=RESULTS / "csae_pretraining.json")
     parser.add_argument("--n-rows", type=int, default=10_000, help="training rows")
     parser.add_argument("--n-epochs", type=int, default=20, help="epochs after pretraining")
-    parser.add_argument("--n-seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS / "csae_pretraining.json")
     options = parser.parse_args()
 
     mnist = fetch_mnist(options.data_home, scaled=True)
@@ -73,8 +69,7 @@ def main() -> None:
         print(f"{start:30s}{loss:20.4f}{cost:16.4f}", flush=True)
         runs += of_start
 
-    options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps({**provenance(), "runs": runs}, indent=1) + "\n")
+    write_json(options.out, {**provenance(), "runs": runs})
 
 
 if __name__ == "__main__":

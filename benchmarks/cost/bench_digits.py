@@ -6,28 +6,26 @@ and the initial weights anew. Writes the table with versions and seeds as JSON.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import runpy
-from pathlib import Path
 
 import numpy as np
 import sklearn
 import torch
 
 from benchmarks.common.folders import RESULTS, ROOT
+from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
+from benchmarks.common.statistics import standard_error
 
-compare = runpy.run_path(str(ROOT / "examples" / "demo_digits.py"))["compare"]
+DEMO = ROOT / "examples" / "demo_digits.py"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--n-seeds", type=int, default=5)
-    parser.add_argument("--n-jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, default=RESULTS / "digits.json")
+    parser = make_parser(__doc__, n_seeds=5, n_jobs=os.cpu_count(), out=RESULTS / "digits.json")
     options = parser.parse_args()
+    compare = runpy.run_path(str(DEMO))["compare"]
 
     sklearn.set_config(enable_metadata_routing=True)
     torch.set_num_threads(1)  # networks this small are slower on several threads
@@ -40,14 +38,13 @@ def main() -> None:
 
     methods = [row["method"] for row in runs[0]["rows"]]
     cost = np.array([[row["test cost"] for row in run["rows"]] for run in runs])
-    error = cost.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    error = [standard_error(of_method) for of_method in cost.T]
     print(f"\n{'method':30s}{'mean test cost':>15s}{'s.e.':>8s}{'tuned is lower on':>20s}")
     for j, name in enumerate(methods):
         wins = f"{(cost[:, 0] < cost[:, j]).sum()} of {len(runs)}" if j else ""
         print(f"{name:30s}{cost[:, j].mean():15.4f}{error[j]:8.4f}{wins:>20s}")
 
-    options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps({**provenance(), "runs": runs}, indent=1) + "\n")
+    write_json(options.out, {**provenance(), "runs": runs})
 
 
 if __name__ == "__main__":

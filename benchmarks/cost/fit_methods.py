@@ -1,4 +1,4 @@
-"""How the methods of `bench_cost` learn a task, and decide.
+"""How the methods of `bench_cost` learn what a seed draws, and decide.
 
 The Bayes decision multiplies class probabilities by costs: by the cost matrix, where one holds
 for all examples up to a positive factor, otherwise by the mean cost vector of each class in the
@@ -27,9 +27,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.losses import CrossEntropy
-from benchmarks.cost.settings import Task
+from benchmarks.cost.settings import Draw
 
-Estimator = Callable[[Task], Any]  # an unfitted estimator, with the random state of the task
+Estimator = Callable[[Draw], Any]  # an unfitted estimator, with the random state of the draw
 
 
 class Decision(NamedTuple):
@@ -40,12 +40,12 @@ class Decision(NamedTuple):
     seconds: float
 
 
-def decision_costs(task: Task) -> NDArray:
+def decision_costs(draw: Draw) -> NDArray:
     """The matrix of the Bayes decision."""
-    if task.cost_matrix is not None:
-        return task.cost_matrix
-    classes = range(task.cost_train.shape[1])
-    return np.array([task.cost_train[task.y_train == k].mean(axis=0) for k in classes])
+    if draw.cost_matrix is not None:
+        return draw.cost_matrix
+    classes = range(draw.cost_train.shape[1])
+    return np.array([draw.cost_train[draw.y_train == k].mean(axis=0) for k in classes])
 
 
 def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
@@ -54,62 +54,64 @@ def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
     return fit(), time.process_time() - start
 
 
-class Training(ABC):
-    """How an estimator is fitted to a task, and decides."""
+class FitMethod(ABC):
+    """How an estimator is fitted to a draw, and decides."""
 
     packages: tuple[str, ...] = ("scikit-learn",)
+    revision = 1  # to be raised where a change of code, here or in our package, changes results
 
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
 
-    def identity(self, task: Task) -> dict[str, str]:
-        """All parameters that determine the result."""
-        estimator = self.estimator(task)
+    def identity(self, draw: Draw) -> dict[str, Any]:
+        """All that determines the result beside the draw."""
+        estimator = self.estimator(draw)
         parameters = estimator.get_params() if hasattr(estimator, "get_params") else vars(estimator)
         return {
-            "training": f"{type(self).__name__}, {type(estimator).__name__}",
+            "fit method": f"{type(self).__name__}, {type(estimator).__name__}",
+            "revision": self.revision,
             **{package: version(package) for package in self.packages},
             **{name: repr(value) for name, value in parameters.items()},
         }
 
     @abstractmethod
-    def run(self, task: Task) -> Iterator[Decision]:
+    def run(self, draw: Draw) -> Iterator[Decision]:
         """Fit to the training part, and predict the test part by each decision."""
 
 
-class CostSensitive(Training):
+class CostSensitive(FitMethod):
     """An estimator that is fitted with a cost vector for each example."""
 
     packages = ("auxcst_sklearn", "torch", "skorch")
 
-    def run(self, task: Task) -> Iterator[Decision]:
-        X_train, X_test = self.inputs(task)
-        model = self.estimator(task)
+    def run(self, draw: Draw) -> Iterator[Decision]:
+        X_train, X_test = self.inputs(draw)
+        model = self.estimator(draw)
         with sklearn.config_context(enable_metadata_routing=True):
-            model, seconds = timed(lambda: model.fit(X_train, task.y_train, cost=task.cost_train))
+            model, seconds = timed(lambda: model.fit(X_train, draw.y_train, cost=draw.cost_train))
         yield Decision("", model.predict(X_test), seconds)
 
-    def inputs(self, task: Task) -> tuple[NDArray, NDArray]:
-        return task.X_train, task.X_test
+    def inputs(self, draw: Draw) -> tuple[NDArray, NDArray]:
+        return draw.X_train, draw.X_test
 
 
 class Pretrained(CostSensitive):
     """An estimator for inputs in [0, 1]; it maps features itself, but each pixel on its own."""
 
-    def inputs(self, task: Task) -> tuple[NDArray, NDArray]:
-        if not task.pixels:
-            return super().inputs(task)
-        low, high = task.X_train.min(), task.X_train.max()
-        return (task.X_train - low) / (high - low), (task.X_test - low) / (high - low)
+    def inputs(self, draw: Draw) -> tuple[NDArray, NDArray]:
+        if not draw.pixels:
+            return super().inputs(draw)
+        low, high = draw.X_train.min(), draw.X_train.max()
+        return (draw.X_train - low) / (high - low), (draw.X_test - low) / (high - low)
 
 
-class Classifier(Training):
+class Classifier(FitMethod):
     """A cost-blind classifier and the Bayes decision."""
 
-    def run(self, task: Task) -> Iterator[Decision]:
-        model = BayesMinimumRiskClassifier(self.estimator(task), decision_costs(task))
-        model, seconds = timed(lambda: model.fit(task.X_train, task.y_train))
-        yield Decision("Bayes", model.predict(task.X_test), seconds)
+    def run(self, draw: Draw) -> Iterator[Decision]:
+        model = BayesMinimumRiskClassifier(self.estimator(draw), decision_costs(draw))
+        model, seconds = timed(lambda: model.fit(draw.X_train, draw.y_train))
+        yield Decision("Bayes", model.predict(draw.X_test), seconds)
 
 
 class LogProbability(CrossEntropy):
@@ -120,7 +122,7 @@ class LogProbability(CrossEntropy):
         return -F.log_softmax(outputs, dim=-1)
 
 
-class Network(Training):
+class Network(FitMethod):
     """The cost-blind network, fitted once for all its decisions.
 
     The temperature is the one of least cross-entropy on a fifth of the training set, for a
@@ -129,16 +131,16 @@ class Network(Training):
 
     packages = CostSensitive.packages
 
-    def run(self, task: Task) -> Iterator[Decision]:
-        costs = decision_costs(task)
-        model, seconds = timed(lambda: self.estimator(task).fit(task.X_train, task.y_train))
-        log_p = self.log_probability(model, task.X_test)
+    def run(self, draw: Draw) -> Iterator[Decision]:
+        costs = decision_costs(draw)
+        model, seconds = timed(lambda: self.estimator(draw).fit(draw.X_train, draw.y_train))
+        log_p = self.log_probability(model, draw.X_test)
         yield Decision("blind", log_p.argmax(axis=1), seconds)
         yield Decision("Bayes", (softmax(log_p, axis=1) @ costs).argmin(axis=1), seconds)
-        if task.test_matrices is not None:
-            told = np.einsum("nj,njk->nk", softmax(log_p, axis=1), task.test_matrices)
+        if draw.test_matrices is not None:
+            told = np.einsum("nj,njk->nk", softmax(log_p, axis=1), draw.test_matrices)
             yield Decision("told", told.argmin(axis=1), seconds)
-        temperature, more = timed(lambda: self.temperature(task))
+        temperature, more = timed(lambda: self.temperature(draw))
         p = softmax(log_p / temperature, axis=1)
         yield Decision("temperature", (p @ costs).argmin(axis=1), seconds + more)
 
@@ -146,14 +148,14 @@ class Network(Training):
     def log_probability(model: CostSensitiveAuxMLP, X: NDArray) -> NDArray:
         return -model.predict_cost(X)
 
-    def temperature(self, task: Task) -> float:
+    def temperature(self, draw: Draw) -> float:
         X, X_held_out, y, y_held_out = train_test_split(
-            *(task.X_train, task.y_train),
+            *(draw.X_train, draw.y_train),
             test_size=0.2,
-            stratify=task.y_train,
-            random_state=task.random_state,
+            stratify=draw.y_train,
+            random_state=draw.random_state,
         )
-        log_p = self.log_probability(self.estimator(task).fit(X, y), X_held_out)
+        log_p = self.log_probability(self.estimator(draw).fit(X, y), X_held_out)
         return best_temperature(log_p, y_held_out)
 
 
@@ -167,7 +169,7 @@ def best_temperature(log_p: NDArray, y: NDArray) -> float:
     return float(np.exp(minimize_scalar(cross_entropy, bounds=(-3, 3), method="bounded").x))
 
 
-class Reduction(Training):
+class Reduction(FitMethod):
     """A reduction to binary classification or regression, fitted to costs alone.
 
     costsensitive refuses two classes. All pairs and one-vs-rest are then the same single
@@ -176,12 +178,12 @@ class Reduction(Training):
 
     packages = ("scikit-learn", "costsensitive")
 
-    def run(self, task: Task) -> Iterator[Decision]:
-        model = self.estimator(task)
-        if task.cost_train.shape[1] == 2:
+    def run(self, draw: Draw) -> Iterator[Decision]:
+        model = self.estimator(draw)
+        if draw.cost_train.shape[1] == 2:
             model = TwoClasses(getattr(model, "base_classifier", None) or model.base_regressor)
-        _, seconds = timed(lambda: model.fit(task.X_train, task.cost_train))
-        yield Decision("", model.predict(task.X_test), seconds)
+        _, seconds = timed(lambda: model.fit(draw.X_train, draw.cost_train))
+        yield Decision("", model.predict(draw.X_test), seconds)
 
 
 class TwoClasses:

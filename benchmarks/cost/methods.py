@@ -1,7 +1,7 @@
 """What `bench_cost` compares: our estimators, and all that a user could pick instead.
 
-A :class:`Method` is one decision of a training; methods that only decide differently, such as a
-cost-blind network with and without the Bayes decision, share their training. To add an estimator
+A :class:`Method` is one decision of a fit method; methods that only decide differently, such as a
+cost-blind network with and without the Bayes decision, share their run. To add an estimator
 of ours, add a line to :data:`OURS`.
 
 "Same network" is the default network, trained as it is by default, but by cross-entropy on the
@@ -36,23 +36,23 @@ from benchmarks.cost.fit_methods import (
     Classifier,
     CostSensitive,
     Estimator,
+    FitMethod,
     LogProbability,
     Network,
     Pretrained,
     Reduction,
-    Training,
 )
-from benchmarks.cost.settings import Setting, Task
+from benchmarks.cost.settings import Draw, Setting
 
-# What an estimator of ours is called, and how it is made for a task.
+# What an estimator of ours is called, and how it is made for a draw.
 OURS: dict[str, Estimator] = {
-    "default": lambda task: CostSensitiveAuxMLP(random_state=task.random_state),
-    "default, alpha 0": lambda task: CostSensitiveAuxMLP(alpha=0, random_state=task.random_state),
-    "default, alpha 0.2": lambda task: CostSensitiveAuxMLP(
-        alpha=0.2, random_state=task.random_state
+    "default": lambda draw: CostSensitiveAuxMLP(random_state=draw.random_state),
+    "default, alpha 0": lambda draw: CostSensitiveAuxMLP(alpha=0, random_state=draw.random_state),
+    "default, alpha 0.2": lambda draw: CostSensitiveAuxMLP(
+        alpha=0.2, random_state=draw.random_state
     ),
-    "default, no temperature": lambda task: CostSensitiveAuxMLP(
-        calibration_fraction=0, random_state=task.random_state
+    "default, no temperature": lambda draw: CostSensitiveAuxMLP(
+        calibration_fraction=0, random_state=draw.random_state
     ),
 }
 LOSSES: dict[str, str] = {
@@ -68,70 +68,70 @@ TUNED = {"loss": ["bayes_risk", "softmin"], "alpha": ALPHAS}
 PLAIN = {"dropout": 0, "schedule": "constant", "learning_rate": 1e-3}
 
 
-def tuned(task: Task) -> GridSearchCV:
+def tuned(draw: Draw) -> GridSearchCV:
     """Loss and alpha by the cost of a quarter of the training set."""
     return GridSearchCV(
-        CostSensitiveAuxMLP(random_state=task.random_state),
+        CostSensitiveAuxMLP(random_state=draw.random_state),
         TUNED,
         scoring=cost_scorer,
-        cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=task.random_state),
+        cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=draw.random_state),
         error_score="raise",
     )
 
 
-def of_loss(loss: str, alpha: float, task: Task) -> CostSensitiveAuxMLP:
-    return CostSensitiveAuxMLP(loss=loss, alpha=alpha, random_state=task.random_state)
+def of_loss(loss: str, alpha: float, draw: Draw) -> CostSensitiveAuxMLP:
+    return CostSensitiveAuxMLP(loss=loss, alpha=alpha, random_state=draw.random_state)
 
 
-def blind(task: Task, **changed: Any) -> CostSensitiveAuxMLP:
+def blind(draw: Draw, **changed: Any) -> CostSensitiveAuxMLP:
     """The default network, trained as it is by default, but on the labels alone."""
     return CostSensitiveAuxMLP(
         loss=LogProbability(),
         alpha=0,
         calibration_fraction=0,
-        random_state=task.random_state,
+        random_state=draw.random_state,
         **changed,
     )
 
 
-def cnn(task: Task, **changed: Any) -> CostSensitiveAuxCNN:
+def cnn(draw: Draw, **changed: Any) -> CostSensitiveAuxCNN:
     """The default network for square colour images, which it sees mirrored and shifted."""
-    side = isqrt(task.X_train.shape[1] // 3)
+    side = isqrt(draw.X_train.shape[1] // 3)
     return CostSensitiveAuxCNN(
         image_shape=(3, side, side),
         augmentation="flip_shift",
-        random_state=task.random_state,
+        random_state=draw.random_state,
         **changed,
     )
 
 
-def logistic(task: Task) -> LogisticRegression:
+def logistic(draw: Draw) -> LogisticRegression:
     return LogisticRegression(max_iter=1000)
 
 
-def perceptron(task: Task) -> MLPClassifier:
-    return MLPClassifier(max_iter=500, random_state=task.random_state)
+def perceptron(draw: Draw) -> MLPClassifier:
+    return MLPClassifier(max_iter=500, random_state=draw.random_state)
 
 
-def forest(task: Task) -> RandomForestClassifier:
-    return RandomForestClassifier(random_state=task.random_state)
+def forest(draw: Draw) -> RandomForestClassifier:
+    return RandomForestClassifier(random_state=draw.random_state)
 
 
-def boosting(task: Task) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(random_state=task.random_state)
+def boosting(draw: Draw) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(random_state=draw.random_state)
 
 
-def early_boosting(task: Task) -> HistGradientBoostingClassifier:
+def early_boosting(draw: Draw) -> HistGradientBoostingClassifier:
     """With thousands of pixels, fewer bins and features per split: else it takes minutes."""
-    fast = {"max_bins": 32, "max_features": 0.1} if task.pixels else {}
-    return boosting(task).set_params(early_stopping=True, **fast)
+    fast = {"max_bins": 32, "max_features": 0.1} if draw.pixels else {}
+    return boosting(draw).set_params(early_stopping=True, **fast)
 
 
-def boosted_regression(task: Task) -> HistGradientBoostingRegressor:
-    return HistGradientBoostingRegressor(random_state=task.random_state)
+def boosted_regression(draw: Draw) -> HistGradientBoostingRegressor:
+    return HistGradientBoostingRegressor(random_state=draw.random_state)
 
 
-def ridge(task: Task) -> RidgeCV:
+def ridge(draw: Draw) -> RidgeCV:
     return RidgeCV()
 
 
@@ -173,16 +173,16 @@ def told_the_matrix(setting: Setting) -> str | None:
 
 
 class Method(NamedTuple):
-    """A decision of a training; `left_out` says why it is left out of a setting, if it is."""
+    """A decision of a fit method; `left_out` says why it is left out of a setting, if it is."""
 
-    training: Training
+    fit_method: FitMethod
     decision: str = ""
     left_out: LeftOut = never_left_out
 
 
 def reduced(reduction: str, base: Estimator, left_out: LeftOut | None = None) -> Method:
-    def estimator(task: Task) -> Any:
-        return getattr(import_module("costsensitive"), reduction)(base(task), njobs=1)
+    def estimator(draw: Draw) -> Any:
+        return getattr(import_module("costsensitive"), reduction)(base(draw), njobs=1)
 
     if find_spec("costsensitive") is None:
         left_out = always_left_out
@@ -201,7 +201,7 @@ METHODS: dict[str, Method] = {
     **{f"ours: {name}": Method(CostSensitive(estimator)) for name, estimator in OURS.items()},
     "ours: tuned": Method(CostSensitive(tuned), left_out=too_slow_for_colour),
     "ours: CSAE-pretrained": Method(
-        Pretrained(lambda task: CSAEPretrainedMLP(random_state=task.random_state)),
+        Pretrained(lambda draw: CSAEPretrainedMLP(random_state=draw.random_state)),
     ),
     **{
         f"loss: {name}, alpha {alpha}": Method(

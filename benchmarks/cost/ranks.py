@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-
-def standard_error(values: NDArray) -> float:
-    """Standard error of the mean; NaN where there is but one value."""
-    if len(values) < 2:
-        return float("nan")
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
+from benchmarks.common.statistics import standard_error
 
 
 def cost_ratio(cost: NDArray, reference: NDArray, constant: NDArray) -> NDArray:

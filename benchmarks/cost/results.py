@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.common.statistics import standard_error
 from benchmarks.cost.ranks import (
     RankTest,
     cost_ratio,
@@ -15,7 +16,6 @@ from benchmarks.cost.ranks import (
     geometric_mean,
     jackknife_error,
     rank_test,
-    standard_error,
 )
 
 DEFAULT = "ours: default"

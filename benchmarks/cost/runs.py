@@ -1,37 +1,72 @@
-"""Runs of `bench_cost`: each training of each setting and seed once, kept in a file of its own.
+"""Runs of `bench_cost`: each fit method on what each seed draws from each setting, once.
 
-The name of the file holds a digest of all that determines its content: the data and costs that
-were drawn, the parameters of the estimator, the releases of the packages and, for our own
-estimators, the code of the package. What is found is not run again, so that an interrupted
-benchmark goes on where it stopped, and two methods that are the same training share it.
+A run is known by the data and costs that were drawn, the parameters of the estimator, the
+releases of the packages and the revision of the fit method. Two methods that differ only in the
+decision share their run.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm  # comes with skorch
 
-import auxcst_sklearn
-from benchmarks.common.json_files import write_json
-from benchmarks.cost import fit_methods as _trainings
-from benchmarks.cost.fit_methods import Training
+from benchmarks.common import engine
+from benchmarks.common.engine import Result, Run
+from benchmarks.cost.fit_methods import FitMethod
 from benchmarks.cost.methods import METHODS
-from benchmarks.cost.settings import Setting, Task
+from benchmarks.cost.settings import Draw, Setting
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All methods on what a seed draws from a setting; the draws are made as it is iterated."""
+
+    setting: Setting
+    seed: int
+    methods: Sequence[str]
+    data_home: Path | None = None
+
+    @property
+    def present(self) -> list[str]:
+        """The methods that are not left out of the setting."""
+        return [name for name in self.methods if not METHODS[name].left_out(self.setting)]
+
+    def __iter__(self) -> Iterator[Run]:
+        draws = self.setting.draw(self.seed, self.data_home)
+        drawn = [joblib.hash(draw._asdict()) for draw in draws]
+        for name in self.present:
+            fit_method = METHODS[name].fit_method
+            yield Run(
+                f"{self.setting.file_name}_seed{self.seed}",
+                {
+                    "setting": self.setting.name,
+                    "seed": self.seed,
+                    "drawn": drawn,
+                    **fit_method.identity(draws[0]),
+                },
+                partial(run_fit_method, fit_method, draws),
+            )
+
+    def rows(self, results: Sequence[Result]) -> Iterator[Row]:
+        """What each method costs, from the results of the runs."""
+        for name, result in zip(self.present, results):
+            yield {
+                "setting": self.setting.name,
+                "seed": self.seed,
+                "method": name,
+                "constant_cost": result["constant_cost"],
+                **result["decisions"][METHODS[name].decision],
+            }
 
 
 def run_all(
@@ -44,61 +79,24 @@ def run_all(
     n_jobs: int = 1,
 ) -> list[Row]:
     """Run what has not been run, one setting and seed at a time in each process."""
-    folder.mkdir(parents=True, exist_ok=True)
+    jobs = [Job(setting, seed, methods, data_home) for setting in settings for seed in seeds]
     # The largest come first, so that no process ends long after the others.
-    jobs = sorted(
-        ((setting, seed) for setting in settings for seed in seeds),
-        key=lambda job: (job[0].pixels, job[0].n_classes),
-        reverse=True,
-    )
-    rows = Parallel(n_jobs, return_as="generator_unordered")(
-        delayed(run_setting)(setting, seed, methods, folder, data_home) for setting, seed in jobs
-    )
-    unordered = [row for some in tqdm(rows, total=len(jobs), unit="task") for row in some]
+    jobs.sort(key=lambda job: (job.setting.pixels, job.setting.n_classes), reverse=True)
+    results = engine.run_all(jobs, folder=folder, n_jobs=n_jobs)
     names = [setting.name for setting in settings]
     return sorted(
-        unordered,
+        (row for job, of_job in zip(jobs, results) for row in job.rows(of_job)),
         key=lambda row: (names.index(row["setting"]), row["seed"], methods.index(row["method"])),
     )
 
 
-def run_setting(
-    setting: Setting, seed: int, methods: Sequence[str], folder: Path, data_home: Path | None
-) -> list[Row]:
-    """All methods on the tasks that a seed draws."""
-    tasks = setting.draw(seed, data_home)
-    drawn = [joblib.hash(task) for task in tasks]
-    rows = []
-    for name in methods:
-        training, decision, left_out = METHODS[name]
-        if left_out(setting):
-            continue
-        identity = training.identity(tasks[0]) | code(training)
-        path = folder / f"{setting.file_name}_seed{seed}_{digest([drawn, identity])}.json"
-        if path.exists():
-            record = json.loads(path.read_text())
-        else:
-            record = run_training(training, tasks)
-            write_json(path, {"setting": setting.name, "seed": seed, **identity, **record})
-        rows.append(
-            {
-                "setting": setting.name,
-                "seed": seed,
-                "method": name,
-                "constant_cost": record["constant_cost"],
-                **record["decisions"][decision],
-            }
-        )
-    return rows
-
-
-def run_training(training: Training, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Costs, accuracy and CPU time of each decision, means over the tasks."""
-    with threadpool_limits(1), warnings.catch_warnings():
+def run_fit_method(fit_method: FitMethod, draws: Sequence[Draw]) -> Result:
+    """Costs, accuracy and CPU time of each decision, means over the draws."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        outcomes = [dict(judge(training, task)) for task in tasks]
+        outcomes = [dict(judge(fit_method, draw)) for draw in draws]
     return {
-        "constant_cost": float(np.mean([constant_cost(task) for task in tasks])),
+        "constant_cost": float(np.mean([constant_cost(draw) for draw in draws])),
         "decisions": {
             decision: {
                 what: float(np.mean([outcome[decision][what] for outcome in outcomes]))
@@ -109,52 +107,19 @@ def run_training(training: Training, tasks: Sequence[Task]) -> dict[str, Any]:
     }
 
 
-def judge(training: Training, task: Task) -> Iterator[tuple[str, dict[str, float]]]:
-    rows = np.arange(len(task.y_test))
-    for decision, y_pred, seconds in training.run(task):
+def judge(fit_method: FitMethod, draw: Draw) -> Iterator[tuple[str, dict[str, float]]]:
+    rows = np.arange(len(draw.y_test))
+    for decision, y_pred, seconds in fit_method.run(draw):
         yield (
             decision,
             {
-                "test_cost": task.cost_test[rows, y_pred].mean(),
-                "accuracy": (y_pred == task.y_test).mean(),
+                "test_cost": draw.cost_test[rows, y_pred].mean(),
+                "accuracy": (y_pred == draw.y_test).mean(),
                 "cpu_seconds": round(seconds, 3),
             },
         )
 
 
-def constant_cost(task: Task) -> float:
+def constant_cost(draw: Draw) -> float:
     """Mean test cost of the one class that is cheapest in the training set."""
-    return task.cost_test[:, task.cost_train.mean(axis=0).argmin()].mean()
-
-
-def digest(content: Any) -> str:
-    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def code(training: Training) -> dict[str, str]:
-    """Digests of the code that trains: of this benchmark and, for our estimators, the package."""
-    digests = {"code": code_digest([Path(_trainings.__file__)])}
-    if "auxcst_sklearn" in training.packages:
-        digests["package code"] = package_digest()
-    return digests
-
-
-@cache  # what was imported stays, whatever happens to the files
-def package_digest() -> str:
-    return code_digest(Path(auxcst_sklearn.__file__).parent.rglob("*.py"))
-
-
-def code_digest(paths: Iterable[Path]) -> str:
-    """Digest of source files; comments and docstrings do not count."""
-    return digest(
-        [(path.name, ast.dump(without_docstrings(path.read_text()))) for path in sorted(paths)]
-    )
-
-
-def without_docstrings(source: str) -> ast.Module:
-    tree = ast.parse(source)
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(tree):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-    return tree
+    return draw.cost_test[:, draw.cost_train.mean(axis=0).argmin()].mean()

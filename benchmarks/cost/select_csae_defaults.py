@@ -6,10 +6,7 @@ Trains and validates on parts of MNIST's training set that no other benchmark us
 
 from __future__ import annotations
 
-import argparse
-import json
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +15,10 @@ from auxcst_sklearn.costs import randomized_proportional_cost_matrix
 from auxcst_sklearn.datasets import fetch_mnist
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS
+from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
+from benchmarks.common.statistics import standard_error
 
 BETA = [0.0, 0.1, 0.5, 0.9, 0.99]
 PRETRAIN_LEARNING_RATE = [1e-3, 1e-2]
@@ -26,9 +26,7 @@ SEEDS = [10, 11, 12]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-home", help="folder with the files of MNIST")
-    parser.add_argument("--out", type=Path, default=RESULTS / "csae_defaults.json")
+    parser = make_parser(__doc__, data_home=None, out=RESULTS / "csae_defaults.json")
     options = parser.parse_args()
 
     mnist = fetch_mnist(options.data_home, subset="train", scaled=True)
@@ -48,12 +46,10 @@ def main() -> None:
                 random_state=seed,
             ).fit(X, y)
             costs.append(mean_cost(y_valid, model.predict(X_valid), cost_matrix=cost_matrix))
-        error = np.std(costs, ddof=1) / np.sqrt(len(costs))
+        error = standard_error(costs)
         print(f"beta {beta:<6g} rate {rate:<8g} {np.mean(costs):.4f} +- {error:.4f}", flush=True)
         runs.append({"beta": beta, "pretrain_learning_rate": rate, "valid_cost": costs})
-    options.out.write_text(
-        json.dumps({**provenance(), "seeds": SEEDS, "runs": runs}, indent=1) + "\n"
-    )
+    write_json(options.out, {**provenance(), "seeds": SEEDS, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ JSON, and ends with an error where a case exceeds the limit.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 from benchmarks.common.folders import RESULTS, ROOT
+from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 
 CASES = {
@@ -53,10 +52,9 @@ def measure(statement: str, n_images: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--n-images", type=int, default=50_000)
+    parser = make_parser(__doc__, out=RESULTS / "memory.json")
+    parser.add_argument("--n-images", type=int, default=50_000, help="number of images")
     parser.add_argument("--limit", type=float, default=1500, help="megabytes")
-    parser.add_argument("--out", type=Path, default=RESULTS / "memory.json")
     options = parser.parse_args()
 
     print(f"{'case':32s}{'peak MB':>10s}{'CPU s':>10s}")
@@ -65,9 +63,8 @@ def main() -> None:
         rows.append({"case": case, **measure(statement, options.n_images)})
         print(f"{case:32s}{rows[-1]['peak_megabytes']:10d}{rows[-1]['cpu_seconds']:10.1f}")
 
-    options.out.parent.mkdir(exist_ok=True)
     result = {**provenance(), "image_megabytes": options.n_images * 3072 / 1e6, "cases": rows}
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(options.out, result)
     if max(row["peak_megabytes"] for row in rows) > options.limit:
         sys.exit(f"A case needs more than {options.limit:g} MB.")
 

@@ -8,8 +8,6 @@ and machine as JSON.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,9 @@ from sklearn.datasets import load_digits, make_classification
 from auxcst_sklearn import CostSensitiveAuxMLP, alpha_path
 from auxcst_sklearn.costs import randomized_proportional_cost_matrix
 from benchmarks.common.folders import RESULTS
-from benchmarks.speed.report import describe_machine, ratios, spread, to_json
+from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
+from benchmarks.speed.report import describe_machine, quartiles, ratios
 from benchmarks.speed.worker import timed
 
 ALPHAS = [i / 10 for i in range(11)]
@@ -67,10 +67,9 @@ def measure(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--out", type=Path, default=RESULTS / "path.json")
+    parser = make_parser(__doc__, out=RESULTS / "path.json")
+    parser.add_argument("--repeats", type=int, default=5, help="turns")
+    parser.add_argument("--epochs", type=int, default=10, help="of each network")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
 
@@ -91,12 +90,13 @@ def main(arguments: list[str] | None = None) -> None:
             times = measure(estimator, X, y, data, options.repeats)
             row = {"data": name, "width": width, "training": variant}
             for way, own in times.items():
-                row[way] = {f"{clock}_seconds": spread([t[clock] for t in own]) for clock in own[0]}
-                row[way] |= {f"{c}_ratio": spread(ratios(own, times["one"], c)) for c in own[0]}
+                row[way] = {
+                    f"{clock}_seconds": quartiles([t[clock] for t in own]) for clock in own[0]
+                }
+                row[way] |= {f"{c}_ratio": quartiles(ratios(own, times["one"], c)) for c in own[0]}
             result["rows"].append(row)
             print_row(row)
-    options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(to_json(result))
+    write_json(options.out, result)
 
 
 def print_row(row: dict[str, Any]) -> None:

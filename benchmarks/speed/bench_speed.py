@@ -4,14 +4,15 @@ Every method of a case lives in a process of its own, and the methods take turns
 else the machine does meets all of them. A ratio is taken within each turn; medians and quartiles
 are over the turns. On a machine that is not quiet only the ratios of CPU time count.
 
-The loop by hand ("raw", `_raw_loop.py`) trains the same network on the same batches with the same
+The loop by hand ("raw", `raw_loop.py`) trains the same network on the same batches with the same
 fused optimizer. "ours" has all defaults but sizes, and learns no temperature; "-calibrated" learns
 it, by another network on four fifths of the rows. Methods named "-plain" have no auxiliary heads;
 those named by a loss ("one-sided", "ce" for cross-entropy) neither dropout nor a schedule. Peers
 are compared with "raw-ce-plain", which is their network. Data are drawn at random: speed does not
 depend on what they mean.
 
-Prints the tables and what was aimed at, and writes all times with versions and machine as JSON.
+Prints the tables and what was aimed at, and writes all times with versions and machine as JSON, to
+`results/speed.json` unless `--quick` or `--out` is given.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import argparse
 import os
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import RESULTS
+from benchmarks.common.json_files import write_json
+from benchmarks.common.options import make_parser
 from benchmarks.speed.methods import METHODS, Case, is_network
 from benchmarks.speed.report import (
-    Run,
+    CaseTimes,
     describe_machine,
     import_target,
     pickle_target,
@@ -35,7 +37,6 @@ from benchmarks.speed.report import (
     print_targets,
     ratio_targets,
     summarize,
-    to_json,
 )
 from benchmarks.speed.startup import measure_pickle, measure_startup
 from benchmarks.speed.worker import Worker
@@ -114,16 +115,15 @@ def measure(case: Case, threads: int, repeats: int) -> dict[str, dict[str, list]
 
 
 def parse_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, out=None)
     add = parser.add_argument
-    add("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
+    add("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help="names")
     add("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
     add("--repeats", type=int, help="turns, 5 unless --quick")
     add("--threads", nargs="+", default=["1", "all"], help="numbers of threads; all for the cores")
     add("--device", default="cpu", help="of the networks of torch")
     add("--quick", action="store_true", help="2 turns, 1 thread, networks, nothing large")
     add("--no-startup", action="store_true", help="leave out imports and first fits")
-    add("--out", type=Path, help="default: results/speed.json, with --quick none")
     options = parser.parse_args(arguments)
     if options.quick:
         options.threads, options.repeats = ["1"], options.repeats or 2
@@ -157,7 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
     result: dict[str, Any] = {**describe_machine(), "repeats": options.repeats}
     runs, rows = [], []
     for name, case, threads in choose(options):
-        runs.append(Run(name, case, threads, measure(case, threads, options.repeats)))
+        runs.append(CaseTimes(name, case, threads, measure(case, threads, options.repeats)))
         rows += (table := list(summarize(runs[-1])))
         print_rows(table)
     targets = list(ratio_targets(runs))
@@ -171,8 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
     result["targets"] = targets
     print_targets(targets)
     if options.out:
-        options.out.parent.mkdir(exist_ok=True)
-        options.out.write_text(to_json(result))
+        write_json(options.out, result)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ HELD_OUT = 0.2  # our default for the temperature
 
 @dataclass(frozen=True)
 class Case:
-    """A task and a network: `shape` of an example, images if it has three dimensions.
+    """Rows and a network: `shape` of an example, images if it has three dimensions.
 
     `predict_rows` are the batches whose prediction is timed. With `all_threads` the case is also
     run on all threads.
@@ -119,9 +119,9 @@ class Raw:
     def __init__(self, case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> None:
         import torch
 
-        from benchmarks.speed import raw_loop as _raw_loop
+        from benchmarks.speed import raw_loop
 
-        self.torch, self.loop = torch, _raw_loop
+        self.torch, self.loop = torch, raw_loop
         self.case, self.recipe = case, recipe
         self.loss = recipe.loss or "cross_entropy"
         self.cost_matrix = self._on_device(cost_matrix.astype(np.float32))

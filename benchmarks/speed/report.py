@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from benchmarks.speed.methods import RECIPES, Case, reference
 Times = list[dict[str, float]]
 
 
-class Run(NamedTuple):
+class CaseTimes(NamedTuple):
     """The times of one case: `records[method][what]` has an entry per turn."""
 
     name: str
@@ -31,18 +30,18 @@ class Target(NamedTuple):
     pairs: tuple[tuple[str, str], ...]
     quantity: str
     limit: float
-    applies: Callable[[Run], bool] = lambda run: True
+    applies: Callable[[CaseTimes], bool] = lambda run: True
 
 
-def is_small(run: Run) -> bool:
+def is_small(run: CaseTimes) -> bool:
     return run.name == "small"
 
 
-def is_medium_or_more(run: Run) -> bool:
+def is_medium_or_more(run: CaseTimes) -> bool:
     return run.case.rows >= 20_000
 
 
-def is_wide(run: Run) -> bool:
+def is_wide(run: CaseTimes) -> bool:
     return run.case.width >= 256 and run.case.n_classes == 10 and not run.case.images
 
 
@@ -67,10 +66,10 @@ TARGETS = (
 )
 
 
-def spread(values: list[float]) -> list[float]:
+def quartiles(values: list[float]) -> list[float]:
     """First quartile, median and third quartile, to four digits."""
-    quartiles = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-    return [float(f"{value:.4g}") for value in quartiles]
+    exact = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return [float(f"{value:.4g}") for value in exact]
 
 
 def ratios(times: Times, others: Times, clock: str) -> list[float]:
@@ -78,7 +77,7 @@ def ratios(times: Times, others: Times, clock: str) -> list[float]:
     return [a[clock] / b[clock] for a, b in zip(times, others)]
 
 
-def summarize(run: Run) -> Iterator[dict[str, Any]]:
+def summarize(run: CaseTimes) -> Iterator[dict[str, Any]]:
     """A row per method and quantity: quartiles of seconds, and of ratios to the loop by hand."""
     for method, quantities in run.records.items():
         for quantity, times in quantities.items():
@@ -89,19 +88,19 @@ def summarize(run: Run) -> Iterator[dict[str, Any]]:
                 "quantity": quantity,
             }
             for clock in ("cpu", "wall"):
-                row[f"{clock}_seconds"] = spread([entry[clock] for entry in times])
+                row[f"{clock}_seconds"] = quartiles([entry[clock] for entry in times])
             base = run.records.get(reference(method), {}).get(quantity)
             if base:
                 row["reference"] = reference(method)
                 for clock in ("cpu", "wall"):
-                    row[f"{clock}_ratio"] = spread(ratios(times, base, clock))
+                    row[f"{clock}_ratio"] = quartiles(ratios(times, base, clock))
             if quantity == "fit":  # later ones have also seen the predictions
                 row["peak_megabytes"] = round(times[0]["peak_megabytes"])
             yield row
 
 
-def ratio_targets(runs: list[Run]) -> Iterator[dict[str, Any]]:
-    """What was aimed at, by CPU time on one thread, in every case where it can be told."""
+def ratio_targets(runs: list[CaseTimes]) -> Iterator[dict[str, Any]]:
+    """What was aimed at, by CPU time on one thread, in every case where both were run."""
     for target in TARGETS:
         for run in runs:
             if run.threads > 1 or not target.applies(run):
@@ -111,7 +110,7 @@ def ratio_targets(runs: list[Run]) -> Iterator[dict[str, Any]]:
                     run.records.get(name, {}).get(target.quantity) for name in (method, other)
                 )
                 if times and base:
-                    measured = spread(ratios(times, base, "cpu"))
+                    measured = quartiles(ratios(times, base, "cpu"))
                     where = f"{run.name}: {method} / {other}"
                     yield verdict(target.what, where, measured, target.limit)
 
@@ -120,12 +119,12 @@ def import_target(startup: dict[str, Times]) -> dict[str, Any]:
     """CPU seconds of our import above those of torch."""
     name, base = "import auxcst_sklearn", "import torch"
     extra = [a["cpu"] - b["cpu"] for a, b in zip(startup[name], startup[base])]
-    return verdict(f"seconds above {base}", name, spread(extra), 0.3)
+    return verdict(f"seconds above {base}", name, quartiles(extra), 0.3)
 
 
 def pickle_target(sizes: dict[str, int]) -> dict[str, Any]:
     ratio = sizes["pickle_bytes"] / sizes["weight_bytes"]
-    return verdict("pickle / weights", "width 256-256: ours", spread([ratio]), 1.10)
+    return verdict("pickle / weights", "width 256-256: ours", quartiles([ratio]), 1.10)
 
 
 def verdict(what: str, where: str, measured: list[float], limit: float) -> dict[str, Any]:
@@ -179,14 +178,3 @@ def describe_machine() -> dict[str, Any]:
         described["cpu"] = next((v.strip() for k, _, v in fields if k.strip() == "model name"), "")
     described["load_average_before"] = round(os.getloadavg()[0], 1)
     return described
-
-
-def to_json(result: dict[str, Any]) -> str:
-    """JSON with one line per row of a table."""
-    parts = []
-    for key, value in result.items():
-        text = json.dumps(value)
-        if isinstance(value, list):
-            text = "[\n " + ",\n ".join(map(json.dumps, value)) + "\n]"
-        parts.append(f"{json.dumps(key)}: {text}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"

@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from benchmarks.cost import bench_cost
-from benchmarks.cost import runs as _cost_runs
+from benchmarks.cost.costs import COSTS
+from benchmarks.cost.data import DATA
 from benchmarks.cost.fit_methods import (
     Classifier,
     CostSensitive,
@@ -23,8 +24,8 @@ from benchmarks.cost.fit_methods import (
 from benchmarks.cost.methods import METHODS, Method, blind, of_loss
 from benchmarks.cost.ranks import cost_ratio, geometric_mean, jackknife_error, rank_test
 from benchmarks.cost.results import DEFAULT, PLAIN, SAME, Results
-from benchmarks.cost.runs import run_all, run_setting
-from benchmarks.cost.settings import COSTS, DATA, SETTINGS, Setting, Task
+from benchmarks.cost.runs import run_all
+from benchmarks.cost.settings import SETTINGS, Draw, Setting
 from benchmarks.cost.tables import render, table
 
 SMALL = {"width": 16, "max_epochs": 8}
@@ -33,7 +34,7 @@ SMALL = {"width": 16, "max_epochs": 8}
 # --- methods ----------------------------------------------------------------------------------
 
 
-def easy_task(n_classes, *, seed=0):
+def easy_draw(n_classes, *, seed=0):
     """Clear classes, of which each should be taken for the next one: only that costs nothing."""
     rng = np.random.RandomState(seed)
     y = np.arange(60 * n_classes) % n_classes
@@ -42,21 +43,21 @@ def easy_task(n_classes, *, seed=0):
     train, test = np.arange(len(y)) < 40 * n_classes, np.arange(len(y)) >= 40 * n_classes
     parts = [part for rows in (train, test) for part in (X[rows], y[rows], matrix[y[rows]])]
     matrices = np.broadcast_to(matrix, (test.sum(), n_classes, n_classes))
-    return Task(*parts, matrix, matrices, random_state=0, pixels=False)
+    return Draw(*parts, matrix, matrices, random_state=0, pixels=False)
 
 
 def easy_images():
-    """An easy task whose features are the colours of images of 8 x 8 pixels."""
-    task = easy_task(3)
-    X_train, X_test = (np.repeat(X[:, :3], 64, axis=1) for X in (task.X_train, task.X_test))
-    return task._replace(X_train=X_train, X_test=X_test, pixels=True)
+    """An easy draw whose features are the colours of images of 8 x 8 pixels."""
+    draw = easy_draw(3)
+    X_train, X_test = (np.repeat(X[:, :3], 64, axis=1) for X in (draw.X_train, draw.X_test))
+    return draw._replace(X_train=X_train, X_test=X_test, pixels=True)
 
 
-def shrink(training):
-    """The same training with a smaller network, trained for longer than it needs."""
+def shrink(fit_method):
+    """The same fit method with a smaller network, trained for longer than it needs."""
 
-    def estimator(task):
-        model = training.estimator(task)
+    def estimator(draw):
+        model = fit_method.estimator(draw)
         if hasattr(model, "get_params"):
             known = model.get_params()
             for name, value in {"width": 16, "max_epochs": 15}.items():
@@ -65,7 +66,7 @@ def shrink(training):
                         model.set_params(**{key: value})
         return model
 
-    return type(training)(estimator)
+    return type(fit_method)(estimator)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +76,11 @@ def shrink(training):
 def test_every_method_learns_what_costs_least(name, n_classes):
     if name.startswith("reduction"):
         pytest.importorskip("costsensitive")
-    training, decision, _ = METHODS[name]
-    task = easy_images() if name.startswith("CNN") else easy_task(n_classes)
-    decisions = {d.name: d for d in shrink(training).run(task)}
+    fit_method, decision, _ = METHODS[name]
+    draw = easy_images() if name.startswith("CNN") else easy_draw(n_classes)
+    decisions = {d.name: d for d in shrink(fit_method).run(draw)}
     y_pred = decisions[decision].y_pred
-    cost = task.cost_test[np.arange(len(y_pred)), y_pred].mean()
+    cost = draw.cost_test[np.arange(len(y_pred)), y_pred].mean()
     if decision == "blind":
         assert cost > 0.9
     else:
@@ -88,35 +89,35 @@ def test_every_method_learns_what_costs_least(name, n_classes):
 
 
 def test_ours_is_fitted_with_the_costs_of_each_example():
-    task = Setting("rare2", "individual").draw(0)[0]
-    task = task._replace(
-        **{key: getattr(task, key)[:200] for key in ("X_train", "y_train", "cost_train")}
+    draw = Setting("rare2", "individual").draw(0)[0]
+    draw = draw._replace(
+        **{key: getattr(draw, key)[:200] for key in ("X_train", "y_train", "cost_train")}
     )
     make = partial(CostSensitiveAuxMLP, loss="squared", random_state=1, **SMALL)
-    (decision,) = CostSensitive(lambda task: make()).run(task)
-    expected = make().fit(task.X_train, task.y_train, task.cost_train).predict(task.X_test)
+    (decision,) = CostSensitive(lambda draw: make()).run(draw)
+    expected = make().fit(draw.X_train, draw.y_train, draw.cost_train).predict(draw.X_test)
     np.testing.assert_array_equal(decision.y_pred, expected)
 
 
 def test_network_decides_as_cross_entropy_of_ours():
-    task = Setting("overlap2", "individual").draw(0)[0]
-    decisions = {d.name: d.y_pred for d in Network(partial(blind, **SMALL)).run(task)}
-    ours = of_loss("cross_entropy", 0, task).set_params(**SMALL)
-    bayes = ours.fit(task.X_train, task.y_train, task.cost_train).predict(task.X_test)
+    draw = Setting("overlap2", "individual").draw(0)[0]
+    decisions = {d.name: d.y_pred for d in Network(partial(blind, **SMALL)).run(draw)}
+    ours = of_loss("cross_entropy", 0, draw).set_params(**SMALL)
+    bayes = ours.fit(draw.X_train, draw.y_train, draw.cost_train).predict(draw.X_test)
     np.testing.assert_array_equal(decisions["Bayes"], bayes)
-    plain = ours.fit(task.X_train, task.y_train)
-    np.testing.assert_array_equal(decisions["blind"], plain.predict(task.X_test))
-    p = 1 - plain.predict_cost(task.X_test)
-    told = np.einsum("nj,njk->nk", p, task.test_matrices).argmin(axis=1)
+    plain = ours.fit(draw.X_train, draw.y_train)
+    np.testing.assert_array_equal(decisions["blind"], plain.predict(draw.X_test))
+    p = 1 - plain.predict_cost(draw.X_test)
+    told = np.einsum("nj,njk->nk", p, draw.test_matrices).argmin(axis=1)
     np.testing.assert_array_equal(decisions["told"], told)
     assert (told != bayes).any()
 
 
 def test_nothing_of_the_test_part_is_used_but_its_features():
-    task = Setting("wine", "squared").draw(0)[0]
-    other = task._replace(y_test=task.y_test[::-1], cost_test=task.cost_test[::-1])
-    for training in (Network(partial(blind, **SMALL)), METHODS["Bayes: logistic"].training):
-        for one, two in zip(training.run(task), training.run(other)):
+    draw = Setting("wine", "squared").draw(0)[0]
+    other = draw._replace(y_test=draw.y_test[::-1], cost_test=draw.cost_test[::-1])
+    for fit_method in (Network(partial(blind, **SMALL)), METHODS["Bayes: logistic"].fit_method):
+        for one, two in zip(fit_method.run(draw), fit_method.run(other)):
             np.testing.assert_array_equal(one.y_pred, two.y_pred)
 
 
@@ -137,17 +138,17 @@ def test_temperature_undoes_overconfidence():
 
 
 def test_two_classes_are_one_weighted_classifier():
-    task = Setting("overlap2", "individual").draw(0)[0]
-    weight = np.abs(np.diff(task.cost_train, axis=1)).ravel()
+    draw = Setting("overlap2", "individual").draw(0)[0]
+    weight = np.abs(np.diff(draw.cost_train, axis=1)).ravel()
     expected = LogisticRegression().fit(
-        task.X_train, task.cost_train.argmin(axis=1), sample_weight=weight
+        draw.X_train, draw.cost_train.argmin(axis=1), sample_weight=weight
     )
-    model = TwoClasses(LogisticRegression()).fit(task.X_train, task.cost_train)
-    np.testing.assert_array_equal(model.predict(task.X_test), expected.predict(task.X_test))
-    regressors = [Ridge().fit(task.X_train, cost) for cost in task.cost_train.T]
-    estimates = np.stack([r.predict(task.X_test) for r in regressors], axis=1)
-    model = TwoClasses(Ridge()).fit(task.X_train, task.cost_train)
-    np.testing.assert_array_equal(model.predict(task.X_test), estimates.argmin(axis=1))
+    model = TwoClasses(LogisticRegression()).fit(draw.X_train, draw.cost_train)
+    np.testing.assert_array_equal(model.predict(draw.X_test), expected.predict(draw.X_test))
+    regressors = [Ridge().fit(draw.X_train, cost) for cost in draw.cost_train.T]
+    estimates = np.stack([r.predict(draw.X_test) for r in regressors], axis=1)
+    model = TwoClasses(Ridge()).fit(draw.X_train, draw.cost_train)
+    np.testing.assert_array_equal(model.predict(draw.X_test), estimates.argmin(axis=1))
 
 
 def test_left_out_methods_are_named_with_their_reason():
@@ -169,9 +170,9 @@ FAST = ["Bayes: logistic", "logistic again", "logistic, other"]
 
 @pytest.fixture
 def fast_methods(monkeypatch):
-    """Two names for one training, and another one."""
+    """Two names for one fit method, and another one."""
     monkeypatch.setitem(METHODS, "logistic again", METHODS["Bayes: logistic"])
-    other = Classifier(lambda task: LogisticRegression(C=1e-3))
+    other = Classifier(lambda draw: LogisticRegression(C=1e-3))
     monkeypatch.setitem(METHODS, "logistic, other", Method(other, "Bayes"))
 
 
@@ -186,7 +187,7 @@ def test_runs_are_kept_and_shared(fast_methods, tmp_path):
         (method, seed) for seed in (0, 1) for method in FAST
     ]
     before = state(tmp_path)
-    assert len(before) == 2 * 2  # seeds, trainings
+    assert len(before) == 2 * 2  # seeds, fit methods
     assert run() == rows
     assert state(tmp_path) == before
 
@@ -199,15 +200,15 @@ def test_runs_are_kept_and_shared(fast_methods, tmp_path):
 
 
 def test_run_bills_the_test_part(fast_methods, tmp_path):
-    (row,) = run_setting(WINE, 5, ["Bayes: logistic"], tmp_path, None)
+    (row,) = run_all([WINE], [5], ["Bayes: logistic"], folder=tmp_path)
     costs, constants, right = [], [], []
-    for task in WINE.draw(5):
-        model = LogisticRegression(max_iter=1000).fit(task.X_train, task.y_train)
-        y_pred = (model.predict_proba(task.X_test) @ task.cost_matrix).argmin(axis=1)
-        costs.append(task.cost_matrix[task.y_test, y_pred].mean())
-        best = task.cost_matrix[task.y_train].mean(axis=0).argmin()
-        constants.append(task.cost_matrix[task.y_test, best].mean())
-        right.append(np.mean(y_pred == task.y_test))
+    for draw in WINE.draw(5):
+        model = LogisticRegression(max_iter=1000).fit(draw.X_train, draw.y_train)
+        y_pred = (model.predict_proba(draw.X_test) @ draw.cost_matrix).argmin(axis=1)
+        costs.append(draw.cost_matrix[draw.y_test, y_pred].mean())
+        best = draw.cost_matrix[draw.y_train].mean(axis=0).argmin()
+        constants.append(draw.cost_matrix[draw.y_test, best].mean())
+        right.append(np.mean(y_pred == draw.y_test))
     assert len(costs) == DATA["wine"].n_draws
     assert row["test_cost"] == pytest.approx(np.mean(costs))
     assert row["constant_cost"] == pytest.approx(np.mean(constants))
@@ -219,12 +220,12 @@ def test_changed_draws_and_parameters_are_run_anew(fast_methods, tmp_path, monke
     names = set()
 
     def run_once(setting=WINE, seed=0):
-        run_setting(setting, seed, ["logistic, other"], tmp_path, None)
+        run_all([setting], [seed], ["logistic, other"], folder=tmp_path)
         return {path.name for path in tmp_path.iterdir()} - names
 
     for change in range(5):
         if change == 1:
-            changed = Classifier(lambda task: LogisticRegression(C=1e-2))
+            changed = Classifier(lambda draw: LogisticRegression(C=1e-2))
             monkeypatch.setitem(METHODS, "logistic, other", Method(changed, "Bayes"))
         if change == 2:
             monkeypatch.setitem(COSTS, "squared", COSTS["absolute"])
@@ -233,23 +234,6 @@ def test_changed_draws_and_parameters_are_run_anew(fast_methods, tmp_path, monke
         new = run_once(seed=int(change == 4))
         assert len(new) == 1
         names |= new
-
-
-def test_only_code_changes_the_digest(tmp_path):
-    sources = {
-        "one": 'def f(x):\n    """Say."""\n    return x\n',
-        "same": "# why\ndef f(x):\n    '''Say it otherwise.'''\n\n    return x  # so\n",
-        "other": 'def f(x):\n    """Say."""\n    return -x\n',
-    }
-    digests = {}
-    for name, source in sources.items():
-        path = tmp_path / name / "module.py"
-        path.parent.mkdir()
-        path.write_text(source)
-        digests[name] = _cost_runs.code_digest([path])
-    assert digests["one"] == digests["same"] != digests["other"]
-    assert "package code" in _cost_runs.code(METHODS[DEFAULT].training)
-    assert "package code" not in _cost_runs.code(METHODS["Bayes: logistic"].training)
 
 
 # --- statistics -------------------------------------------------------------------------------

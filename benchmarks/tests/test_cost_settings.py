@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from benchmarks.cost import settings as _settings
-from benchmarks.cost.settings import COSTS, DATA, DEVELOPMENT, SETTINGS, Setting
+from benchmarks.cost.costs import COSTS, draw_tree, tumour
+from benchmarks.cost.data import DATA, images, synthetic
+from benchmarks.cost.settings import DEVELOPMENT, SETTINGS, Setting
 
 TABLES = ["digits", "wine", "breast-cancer"]
 
@@ -22,7 +23,7 @@ def pixel_images(monkeypatch):
         return Bunch(data=X, target=rows % 10, n_train=300)
 
     for name, imbalanced in [("mnist", False), ("mnist-imb", True)]:
-        draw = partial(_settings.images, fetch, imbalanced=imbalanced)
+        draw = partial(images, fetch, imbalanced=imbalanced)
         monkeypatch.setitem(DATA, name, DATA["mnist"]._replace(draw=draw))
 
 
@@ -39,32 +40,32 @@ def test_settings_cover_all_data_and_costs():
 
 
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s.size is None], ids=lambda s: s.name)
-def test_task_is_what_the_setting_says(setting):
-    task = setting.draw(0)[0]
+def test_draw_is_what_the_setting_says(setting):
+    draw = setting.draw(0)[0]
     n_classes = setting.n_classes
-    np.testing.assert_array_equal(np.unique(task.y_train), np.arange(n_classes))
-    for X, y, cost in [task[:3], task[3:6]]:
+    np.testing.assert_array_equal(np.unique(draw.y_train), np.arange(n_classes))
+    for X, y, cost in [draw[:3], draw[3:6]]:
         assert cost.shape == (len(X), n_classes) == (len(y), n_classes)
         assert (cost[np.arange(len(y)), y] == 0).all()
         assert (np.delete(cost.ravel(), np.arange(len(y)) * n_classes + y) > 0).all()
     if DATA[setting.data].n_train:
-        assert len(task.y_train) == DATA[setting.data].n_train
-    assert (task.test_matrices is not None) == setting.costs_differ == (task.cost_matrix is None)
+        assert len(draw.y_train) == DATA[setting.data].n_train
+    assert (draw.test_matrices is not None) == setting.costs_differ == (draw.cost_matrix is None)
 
 
-def flat(task):
-    return np.concatenate([np.ravel(part) for part in task if part is not None])
+def flat(draw):
+    return np.concatenate([np.ravel(part) for part in draw if part is not None])
 
 
 @pytest.mark.parametrize("name", ["wine/squared", "overlap5/scaled", "rare2/individual"])
-def test_seed_determines_the_tasks(name):
+def test_seed_determines_the_draws(name):
     setting = next(s for s in SETTINGS if s.name == name)
     for drawn, again in zip(setting.draw(3), setting.draw(3)):
         np.testing.assert_array_equal(flat(drawn), flat(again))
     different = [*setting.draw(3), *setting.draw(4), *setting.draw(103)]
     assert len(different) == 3 * DATA[setting.data].n_draws
-    assert len({task.X_train.tobytes() for task in different}) == len(different)
-    assert len({task.random_state for task in different}) == len(different)
+    assert len({draw.X_train.tobytes() for draw in different}) == len(different)
+    assert len({draw.random_state for draw in different}) == len(different)
 
 
 def test_development_has_costs_and_trees_of_its_own():
@@ -94,7 +95,7 @@ def test_development_never_sees_what_the_benchmark_tests_on(name):
 
 def test_wrong_labels_stand_in_the_training_part_alone():
     kwargs = {"n_train": 2000, "seed": 0, "development": False}
-    clean, wrong = (_settings.synthetic(10, wrong=share, **kwargs) for share in (0, 0.5))
+    clean, wrong = (synthetic(10, wrong=share, **kwargs) for share in (0, 0.5))
     np.testing.assert_array_equal(clean.X_train, wrong.X_train)
     np.testing.assert_array_equal(clean.y_test, wrong.y_test)
     assert np.mean(clean.y_train != wrong.y_train) == pytest.approx(0.45, abs=0.04)
@@ -122,11 +123,11 @@ def test_images_are_tested_on_their_own_test_part(pixel_images):
 
 
 def test_pixels_have_one_unit(pixel_images):
-    task = Setting("mnist", "proportional", 100).draw(0)[0]
-    assert task.pixels
-    assert task.X_train.mean() == pytest.approx(0, abs=1e-6)
-    assert task.X_train.std() == pytest.approx(1)
-    assert np.ptp(task.X_train.std(axis=0)) > 0.5
+    draw = Setting("mnist", "proportional", 100).draw(0)[0]
+    assert draw.pixels
+    assert draw.X_train.mean() == pytest.approx(0, abs=1e-6)
+    assert draw.X_train.std() == pytest.approx(1)
+    assert np.ptp(draw.X_train.std(axis=0)) > 0.5
     for of_table in Setting("wine", "squared").draw(0):
         np.testing.assert_allclose(of_table.X_train.mean(axis=0), 0, atol=1e-12)
         np.testing.assert_allclose(of_table.X_train.std(axis=0), 1)
@@ -145,7 +146,7 @@ def draw_costs(kind, n_classes=6, seed=0):
 def test_random_tree_has_a_leaf_for_every_class():
     for seed in range(20):
         rng = np.random.RandomState(seed)
-        paths = _settings.draw_tree(rng.permutation(9), rng)
+        paths = draw_tree(rng.permutation(9), rng)
         assert sorted(paths) == list(range(9))
         leaves = sorted(paths.values())
         assert all(b[: len(a)] != a for a, b in zip(leaves, leaves[1:]))
@@ -190,11 +191,11 @@ def test_individual_costs_follow_the_features():
 def test_large_tumours_are_dear_to_miss():
     X = np.zeros((2, 30))
     X[:, 3] = [100, 2500]
-    matrices = _settings.tumour(X, np.array([0, 1]), np.random.RandomState(0)).matrices(X)
+    matrices = tumour(X, np.array([0, 1]), np.random.RandomState(0)).matrices(X)
     np.testing.assert_array_equal(matrices, [[[0, 6], [1, 0]], [[0, 30], [1, 0]]])
 
 
 def test_known_test_costs_are_those_that_are_billed():
-    task = Setting("breast-cancer", "tumour").draw(0)[0]
-    billed = task.test_matrices[np.arange(len(task.y_test)), task.y_test]
-    np.testing.assert_array_equal(billed, task.cost_test)
+    draw = Setting("breast-cancer", "tumour").draw(0)[0]
+    billed = draw.test_matrices[np.arange(len(draw.y_test)), draw.y_test]
+    np.testing.assert_array_equal(billed, draw.cost_test)

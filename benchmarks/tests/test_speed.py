@@ -9,9 +9,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from auxcst_sklearn._params import resolve_batch_size
-from benchmarks.speed import bench_speed
-from benchmarks.speed import raw_loop as _raw_loop
-from benchmarks.speed import report as _speed_report
+from benchmarks.speed import bench_speed, raw_loop, report
 from benchmarks.speed.methods import (
     METHODS,
     RECIPES,
@@ -22,7 +20,7 @@ from benchmarks.speed.methods import (
     ours,
     reference,
 )
-from benchmarks.speed.report import Run
+from benchmarks.speed.report import CaseTimes
 from benchmarks.speed.startup import fresh, measure_pickle
 from benchmarks.speed.worker import WARM_UP_ROWS, timed
 
@@ -53,16 +51,16 @@ def train_by_hand(case, recipe, X, y, cost_matrix, *, dropout):
     torch.manual_seed(train_seed)
     loss = recipe.loss or "cross_entropy"
     X, y, cost_matrix = map(torch.from_numpy, (X, y, cost_matrix.astype(np.float32)))
-    losses = _raw_loop.train(
+    losses = raw_loop.train(
         network,
         X,
         y,
-        _raw_loop.make_loss(loss, cost_matrix, recipe.smoothing),
+        raw_loop.make_loss(loss, cost_matrix, recipe.smoothing),
         epochs=case.epochs,
         batch_size=case.batch_size,
         one_cycle=recipe.loss is None,
     )
-    return losses, _raw_loop.predict(network, X, cost_matrix, loss=loss).numpy()
+    return losses, raw_loop.predict(network, X, cost_matrix, loss=loss).numpy()
 
 
 @pytest.fixture(params=[ROWS, IMAGES], ids=["rows", "images"])
@@ -160,11 +158,11 @@ def run():
         "raw": {"fit": times(1, 2, 3), "predict 1": times(2, 2, 2)},
         "mlp": {"fit": times(2, 2, 2)},
     }
-    return Run("medium", bench_speed.CASES["medium"], 1, records)
+    return CaseTimes("medium", bench_speed.CASES["medium"], 1, records)
 
 
 def test_ratios_are_taken_within_each_turn(run):
-    rows = {(row["method"], row["quantity"]): row for row in _speed_report.summarize(run)}
+    rows = {(row["method"], row["quantity"]): row for row in report.summarize(run)}
 
     assert rows["ours", "fit"]["cpu_seconds"] == [2.5, 4, 6.5]
     assert rows["ours", "fit"]["wall_seconds"] == [5, 8, 13]
@@ -176,22 +174,22 @@ def test_ratios_are_taken_within_each_turn(run):
 
 
 def test_targets_are_met_or_missed(run):
-    verdicts = {(row["what"], row["where"]): row for row in _speed_report.ratio_targets([run])}
+    verdicts = {(row["what"], row["where"]): row for row in report.ratio_targets([run])}
 
     missed = verdicts["fit / loop by hand", "medium: ours / raw"]
     assert (missed["measured"][1], missed["limit"], missed["met"]) == (2, 1.1, False)
     assert not verdicts["fit / MLPClassifier", "medium: ours / mlp"]["met"]
     assert len(verdicts) == 2
     faster = run._replace(records={"ours": {"fit": times(1, 1)}, "raw": {"fit": times(1, 2)}})
-    assert next(_speed_report.ratio_targets([faster]))["met"]
-    assert not list(_speed_report.ratio_targets([run._replace(threads=2)]))
+    assert next(report.ratio_targets([faster]))["met"]
+    assert not list(report.ratio_targets([run._replace(threads=2)]))
 
 
 def test_imports_may_cost_a_little_more_than_torch():
     startup = {"import torch": times(1.0, 2.0), "import auxcst_sklearn": times(1.1, 2.5)}
-    verdict = _speed_report.import_target(startup)
+    verdict = report.import_target(startup)
     assert verdict["measured"][1] == pytest.approx(0.3)
-    assert _speed_report.pickle_target({"pickle_bytes": 12, "weight_bytes": 10})["met"] is False
+    assert report.pickle_target({"pickle_bytes": 12, "weight_bytes": 10})["met"] is False
 
 
 # ------------------------------------------------------------------------------ a whole run
