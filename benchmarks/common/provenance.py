@@ -32,6 +32,6 @@ def provenance(*optional: str) -> dict[str, Any]:
 def program() -> str:
     """How this program is started from the root of the repository."""
     path = Path(sys.argv[0])
-    if path.is_relative_to(ROOT):
+    if path.is_relative_to(ROOT / "benchmarks"):
         return "python -m " + ".".join(path.relative_to(ROOT).with_suffix("").parts)
     return f"python {path.name}"

@@ -1,7 +1,7 @@
 """Learning curves of all layers: the training loss of each head, epoch by epoch.
 
 Losses are in units of the mean cost above the smallest, averaged over the seeds. Run
-``python examples/experiment_layer_losses.py --help`` for options.
+``python -m benchmarks.paper.layer_losses --help`` for options.
 """
 
 from __future__ import annotations
@@ -11,22 +11,25 @@ from itertools import product
 import numpy as np
 
 from auxcst_sklearn.plotting import LayerLossDisplay
+from benchmarks.paper import dense
+from benchmarks.paper.dense import DenseConfiguration
+from benchmarks.paper.options import make_dense_parser
 from benchmarks.paper.report import format_table, save, subplots, summarize
-from benchmarks.paper.runs import Configuration, make_parser, run_all
+from benchmarks.paper.runs import run_all
 
 
 def main() -> None:
-    parser = make_parser(__doc__.splitlines()[0])
+    parser = make_dense_parser(__doc__)
     parser.add_argument("--depth", type=int, default=3, help="number of hidden layers")
     parser.add_argument("--alpha", type=float, default=0.2, help="weight of the auxiliary heads")
     parser.set_defaults(early_stopping=False)  # curves of equal length
     options = parser.parse_args()
 
     configurations = [
-        Configuration.of(options, dataset, seed, options.depth, alpha=options.alpha)
+        DenseConfiguration.of(options, dataset, seed, options.depth, alpha=options.alpha)
         for dataset, seed in product(options.datasets, options.seeds)
     ]
-    runs = run_all(configurations, options)
+    runs = run_all(configurations, options, load=dense.load, run=dense.run)
     rows = [
         {"dataset": run["dataset"], "layer": layer, "epoch": epoch, "loss": loss}
         for run in runs

@@ -21,7 +21,7 @@ def report_costs(
     column: str,
     reference: Any,
 ) -> None:
-    """Tell mean test costs by depth and by another column, and how far from the reference's."""
+    """Report mean test costs by depth and by another column, and how far from the reference's."""
     by = ["dataset", "depth", column]
     costs = summarize(rows, by)
     excess = summarize(differences(rows, column, reference), by, "difference")
@@ -65,14 +65,14 @@ def differences(
 ) -> list[dict[str, Any]]:
     """What each run costs more than the reference's with the same seed, data set and depth."""
 
-    def task(row: dict[str, Any]) -> tuple:
+    def paired(row: dict[str, Any]) -> tuple:
         return tuple(row[name] for name in (*by, "seed"))
 
-    base = {task(row): row["test_cost"] for row in rows if row[column] == reference}
+    base = {paired(row): row["test_cost"] for row in rows if row[column] == reference}
     return [
-        {**row, "difference": row["test_cost"] - base[task(row)]}
+        {**row, "difference": row["test_cost"] - base[paired(row)]}
         for row in rows
-        if row[column] != reference and task(row) in base
+        if row[column] != reference and paired(row) in base
     ]
 
 

@@ -14,13 +14,19 @@ import torch
 from auxcst_sklearn.costs import tree_distance_cost_matrix
 from auxcst_sklearn.modules import AlexNet
 from benchmarks.paper import category_closeness as experiment
-from benchmarks.paper import images as _image_tasks
-from benchmarks.paper.category_closeness import Configuration, make_configurations, run
-from benchmarks.paper.images import draw_rows, load_images
+from benchmarks.paper.alexnet import (
+    AlexNetConfiguration,
+    decide,
+    make_estimator,
+    random_alexnet,
+    run,
+)
+from benchmarks.paper.category_closeness import make_configurations
+from benchmarks.paper.images import CIFAR10_BRANCHES, draw_rows, load_images
 
 Image = pytest.importorskip("PIL.Image")
 
-TINY = Configuration(
+TINY = AlexNetConfiguration(
     dataset="caltech256",
     image_size=16,
     train_size=12,
@@ -63,7 +69,7 @@ def caltech256(tmp_path_factory):
 @pytest.fixture(scope="session")
 def cifar10_home(tmp_path_factory):
     home = tmp_path_factory.mktemp("data")
-    for i, name in enumerate(sorted(_image_tasks.CIFAR10_BRANCHES)):
+    for i, name in enumerate(sorted(CIFAR10_BRANCHES)):
         save_images(home / "cifar10-images" / "train" / name, 3, 20 * i)
         save_images(home / "cifar10-images" / "test" / name, 2, 20 * i)
     return home
@@ -121,7 +127,7 @@ def test_caltech256_matches_categories_by_number_and_leaves_clutter_out(data):
 def test_cifar10_has_a_tree_of_animals_and_vehicles(cifar10_home):
     data = load_images("cifar10", cifar10_home, folder=None, image_size=32)
     names = [path.rpartition("/")[2] for path in data.paths]
-    assert names == sorted(_image_tasks.CIFAR10_BRANCHES)
+    assert names == sorted(CIFAR10_BRANCHES)
     assert (data.n_train, len(data.target)) == (30, 50)
     cost = tree_distance_cost_matrix(data.paths)
     ordered = ["cat", "dog", "horse", "frog", "truck"]
@@ -265,7 +271,7 @@ def test_all_networks_start_from_the_pretrained_weights(weights, alpha):
         pretrained_lr_factor=0.1,
         dropout=0.25,
     )
-    estimator = experiment.make_estimator(pretrained, np.eye(3), device="cpu", weights=weights)
+    estimator = make_estimator(pretrained, np.eye(3), device="cpu", weights=weights)
     assert estimator.freeze == ("features",)
     assert estimator.pretrained_lr_factor == 0.1
     assert estimator.module.normalize
@@ -278,7 +284,8 @@ def test_all_networks_start_from_the_pretrained_weights(weights, alpha):
 def test_every_option_that_matters_is_part_of_the_identity():
     values = ["cifar10", 32, 15, 3, 1, None, "softmin", 8, 0.5, 3, 8, 0.1, "bf16", "0" * 64, 1, 0.1]
     others = [replace(TINY, **{f.name: value}) for f, value in zip(fields(TINY), values)]
-    assert len({TINY.file_name, *(other.file_name for other in others)}) == 1 + len(fields(TINY))
+    names = {c.as_run(run).file_name for c in [TINY, *others]}
+    assert len(names) == 1 + len(fields(TINY))
 
 
 # --- one run ----------------------------------------------------------------------------------
@@ -286,7 +293,7 @@ def test_every_option_that_matters_is_part_of_the_identity():
 
 def test_random_weights_keep_the_scale_of_a_signal():
     torch.manual_seed(0)
-    network = experiment.random_alexnet(small=True, width=256, dropout=0.0)
+    network = random_alexnet(small=True, width=256, dropout=0.0)
     with torch.no_grad():
         outputs = network(torch.rand(8, 3, 32, 32))
     assert 0.1 < outputs.std() < 10
@@ -295,12 +302,11 @@ def test_random_weights_keep_the_scale_of_a_signal():
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
 def test_run_tests_what_it_trained(data, alpha):
     configuration = replace(TINY, alpha=alpha)
-    same, record = run(configuration, data, "cpu")
+    record = run(configuration, data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
-    estimator = experiment.make_estimator(configuration, cost_matrix, device="cpu", weights=None)
+    estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None)
     y_pred = estimator.fit(data.images[train], data.target[train]).predict(data.images[test])
-    assert same == configuration
     assert len(estimator.hidden_layers_) == (6 if alpha else 0)
     (result,) = record["results"]
     assert result["method"] == "AuxAlexNet"
@@ -316,12 +322,12 @@ def test_run_tests_what_it_trained(data, alpha):
 
 def test_one_cost_blind_network_serves_both_decisions(data):
     configuration = replace(TINY, alpha=None, loss="cross_entropy")
-    _, record = run(configuration, data, "cpu")
+    record = run(configuration, data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
-    estimator = experiment.make_estimator(
-        configuration, cost_matrix, device="cpu", weights=None
-    ).fit(data.images[train], data.target[train])
+    estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None).fit(
+        data.images[train], data.target[train]
+    )
     with torch.no_grad():
         logits = estimator.net_.module_(torch.from_numpy(data.images[test]))
     risk = torch.softmax(logits, dim=1).numpy() @ cost_matrix
@@ -335,7 +341,7 @@ def test_one_cost_blind_network_serves_both_decisions(data):
 def test_bayes_decision_avoids_expensive_mistakes():
     estimates = 1 - np.array([[0.4, 0.3, 0.3], [0.9, 0.1, 0.0]])
     cost_matrix = np.array([[0, 4, 4], [4, 0, 2], [4, 2, 0]])
-    decisions = experiment.decide(replace(TINY, alpha=None), estimates, cost_matrix)
+    decisions = decide(replace(TINY, alpha=None), estimates, cost_matrix)
     assert decisions["blind"].tolist() == [0, 0]
     assert decisions["Bayes"].tolist() == [1, 0]
 
@@ -343,7 +349,7 @@ def test_bayes_decision_avoids_expensive_mistakes():
 def test_larger_images_of_cifar10(cifar10_home):
     data = load_images("cifar10", cifar10_home, folder=None, image_size=64)
     configuration = replace(TINY, dataset="cifar10", image_size=24, train_size=20, test_size=10)
-    _, record = run(configuration, data, "cpu")
+    record = run(configuration, data, "cpu")
     assert (record["n_train"], record["n_test"], record["n_classes"]) == (20, 10, 10)
 
 

@@ -1,23 +1,26 @@
-"""The experiments' runner and scripts, on tiny files in MNIST's format."""
+"""The experiments on fully connected networks, on tiny files in MNIST's format."""
 
 import json
 import shutil
 import sys
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.common import json_files
-from benchmarks.paper import alpha_depth as experiment_alpha_depth
-from benchmarks.paper import compare as experiment_compare
-from benchmarks.paper import layer_losses as experiment_layer_losses
-from benchmarks.paper import report as _report
-from benchmarks.paper import runs as _runner
-from benchmarks.paper.runs import Configuration, draw_task, run, run_all
+from benchmarks.paper import alpha_depth, compare, dense, layer_losses, report
+from benchmarks.paper import runs as paper_runs
+from benchmarks.paper.dense import DenseConfiguration, draw, run
+from benchmarks.paper.options import add_grid_options, make_dense_parser
 
-TINY = Configuration("mnist", 100, 0, "aux", depth=2, width=4, epochs=2, loss="squared", alpha=0.2)
+run_all = partial(paper_runs.run_all, load=dense.load, run=run)
+
+TINY = DenseConfiguration(
+    "mnist", 100, 0, "aux", depth=2, width=4, epochs=2, loss="squared", alpha=0.2
+)
 TINY_OPTIONS = ["--datasets", "mnist", "mnist-imb", "--train-size", "100", "--width", "4"]
 TINY_OPTIONS += ["--epochs", "2", "--seeds", "0", "1"]
 
@@ -39,15 +42,19 @@ def data_home(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def data(data_home):
-    return _runner.load("mnist", data_home)
+    return dense.load("mnist", data_home)
 
 
 @pytest.fixture
 def options(data_home, tmp_path):
     arguments = ["--data-home", str(data_home), "--out", str(tmp_path), "--n-jobs", "1"]
-    parser = _runner.make_parser("")
-    _runner.add_grid_options(parser)
+    parser = make_dense_parser("An experiment.")
+    add_grid_options(parser)
     return parser.parse_args(arguments)
+
+
+def file_name(configuration):
+    return configuration.as_run(run).file_name
 
 
 def state(folder):
@@ -55,51 +62,51 @@ def state(folder):
     return {p.name: (p.read_text(), p.stat().st_mtime_ns) for p in folder.iterdir()}
 
 
-# --- the task that a seed draws ---------------------------------------------------------------
+# --- what a seed draws -----------------------------------------------------------------------
 
 
-def test_all_methods_meet_the_same_task(data):
-    reference = draw_task(TINY, data)
+def test_all_methods_meet_the_same_draw(data):
+    reference = draw(TINY, data)
     others = [
         replace(TINY, method="csae", alpha=None),
         replace(TINY, method="blind", loss="cross_entropy"),
         replace(TINY, depth=5, width=8, epochs=7, alpha=1.0),
     ]
     for other in others:
-        for drawn, expected in zip(draw_task(other, data), reference):
+        for drawn, expected in zip(draw(other, data), reference):
             np.testing.assert_array_equal(drawn, expected)
-    other = draw_task(replace(TINY, seed=1), data)
+    other = draw(replace(TINY, seed=1), data)
     assert not np.array_equal(other.X_train, reference.X_train)
     assert not np.array_equal(other.cost_matrix, reference.cost_matrix)
 
 
-def test_task_takes_a_stratified_part_of_the_training_set(data):
-    task = draw_task(TINY, data)
-    np.testing.assert_array_equal(np.bincount(task.y_train), np.full(10, 10))
-    np.testing.assert_array_equal(task.X_test, data.X[200:])
-    np.testing.assert_array_equal(task.y_test, data.y[200:])
-    whole = draw_task(replace(TINY, train_size=None), data)
+def test_draw_takes_a_stratified_part_of_the_training_set(data):
+    drawn = draw(TINY, data)
+    np.testing.assert_array_equal(np.bincount(drawn.y_train), np.full(10, 10))
+    np.testing.assert_array_equal(drawn.X_test, data.X[200:])
+    np.testing.assert_array_equal(drawn.y_test, data.y[200:])
+    whole = draw(replace(TINY, train_size=None), data)
     np.testing.assert_array_equal(whole.X_train, data.X[:200])
 
 
 def test_only_the_training_set_is_thinned_out(data):
-    task = draw_task(replace(TINY, dataset="mnist-imb"), data)
-    assert sorted(np.bincount(task.y_train)) == [3] * 4 + [10] * 6
-    np.testing.assert_array_equal(task.y_test, data.y[200:])
-    balanced = draw_task(TINY, data)
-    assert {row.tobytes() for row in task.X_train} < {row.tobytes() for row in balanced.X_train}
+    drawn = draw(replace(TINY, dataset="mnist-imb"), data)
+    assert sorted(np.bincount(drawn.y_train)) == [3] * 4 + [10] * 6
+    np.testing.assert_array_equal(drawn.y_test, data.y[200:])
+    balanced = draw(TINY, data)
+    assert {row.tobytes() for row in drawn.X_train} < {row.tobytes() for row in balanced.X_train}
 
 
 def test_costs_follow_the_class_counts_of_the_training_set(data):
-    task = draw_task(replace(TINY, dataset="mnist-imb"), data)
-    count = np.bincount(task.y_train)
-    share = task.cost_matrix / (10 * count / count[:, None])
+    drawn = draw(replace(TINY, dataset="mnist-imb"), data)
+    count = np.bincount(drawn.y_train)
+    share = drawn.cost_matrix / (10 * count / count[:, None])
     assert (np.diag(share) == 0).all()
-    drawn = share[~np.eye(10, dtype=bool)]
-    assert (drawn > 0).all()
-    assert (drawn < 1).all()
-    assert np.ptp(drawn) > 0.9
-    balanced = draw_task(TINY, data)
+    off = share[~np.eye(10, dtype=bool)]
+    assert (off > 0).all()
+    assert (off < 1).all()
+    assert np.ptp(off) > 0.9
+    balanced = draw(TINY, data)
     np.testing.assert_allclose(share, balanced.cost_matrix / 10)
 
 
@@ -113,7 +120,7 @@ def test_costs_follow_the_class_counts_of_the_training_set(data):
 )
 def test_impossible_train_size_is_named(data, train_size, message):
     with pytest.raises(ValueError, match=message):
-        draw_task(replace(TINY, train_size=train_size), data)
+        draw(replace(TINY, train_size=train_size), data)
 
 
 # --- one run ----------------------------------------------------------------------------------
@@ -129,15 +136,14 @@ def test_impossible_train_size_is_named(data, train_size, message):
     ],
 )
 def test_run_tests_what_it_trained(data, configuration):
-    same, record = run(configuration, data, "cpu")
-    task = draw_task(configuration, data)
-    estimator = _runner.make_estimator(configuration, task.cost_matrix, "cpu")
-    y_pred = estimator.fit(task.X_train, task.y_train).predict(task.X_test)
-    assert same == configuration
-    assert record["test_cost"] == pytest.approx(task.cost_matrix[task.y_test, y_pred].mean())
-    constant = task.cost_matrix[task.y_test].mean(axis=0).min()
+    record = run(configuration, data, "cpu")
+    drawn = draw(configuration, data)
+    estimator = dense.make_estimator(configuration, drawn.cost_matrix, "cpu")
+    y_pred = estimator.fit(drawn.X_train, drawn.y_train).predict(drawn.X_test)
+    assert record["test_cost"] == pytest.approx(drawn.cost_matrix[drawn.y_test, y_pred].mean())
+    constant = drawn.cost_matrix[drawn.y_test].mean(axis=0).min()
     assert record["savings"] == pytest.approx(1 - record["test_cost"] / constant)
-    assert record["accuracy"] == pytest.approx(np.mean(task.y_test == y_pred))
+    assert record["accuracy"] == pytest.approx(np.mean(drawn.y_test == y_pred))
     assert list(record["layer_losses"]) == [*estimator.hidden_layers_, "output"]
     last = estimator.history_[-1]["train_loss_output"]
     assert record["layer_losses"]["output"][-1] == pytest.approx(last, abs=1e-6)
@@ -145,18 +151,18 @@ def test_run_tests_what_it_trained(data, configuration):
 
 def test_blind_and_bayes_share_the_network_and_differ_in_the_decision(data):
     bayes = replace(TINY, loss="cross_entropy", alpha=0.0, epochs=20)
-    of_bayes, of_blind = (run(c, data, "cpu")[1] for c in (bayes, replace(bayes, method="blind")))
+    of_bayes, of_blind = (run(c, data, "cpu") for c in (bayes, replace(bayes, method="blind")))
     assert of_blind["layer_losses"] == of_bayes["layer_losses"]
     assert of_blind["test_cost"] != of_bayes["test_cost"]
 
 
 def test_nothing_is_selected_on_the_test_set(data):
     tuned = replace(TINY, alpha=(0.0, 0.5, 5.0), epochs=30, early_stopping=True)
-    record = run(tuned, data, "cpu")[1]
+    record = run(tuned, data, "cpu")
     assert record["alpha"] in tuned.alpha
     y = data.y.copy()
     y[200:] = (y[200:] + 1) % 10
-    other = run(tuned, data._replace(y=y), "cpu")[1]
+    other = run(tuned, data._replace(y=y), "cpu")
     assert other["test_cost"] != record["test_cost"]
     assert (other["alpha"], other["layer_losses"]) == (record["alpha"], record["layer_losses"])
 
@@ -168,6 +174,8 @@ def test_finished_runs_are_not_run_again(options, tmp_path):
     configurations = [replace(TINY, seed=seed, alpha=a) for seed in (0, 1) for a in (0.0, 0.2)]
     first = run_all(configurations, options)
     assert [(r["seed"], r["alpha"]) for r in first] == [(0, 0.0), (0, 0.2), (1, 0.0), (1, 0.2)]
+    for configuration, row in zip(configurations, first):
+        assert asdict(configuration).items() <= row.items()
     before = state(tmp_path / "runs")
     assert len(before) == 4
 
@@ -180,7 +188,7 @@ def test_only_what_is_missing_is_run(options, tmp_path):
     configurations = [replace(TINY, seed=seed) for seed in (0, 1)]
     first = run_all(configurations, options)
     before = state(tmp_path / "runs")
-    lost = configurations[1].file_name
+    lost = file_name(configurations[1])
     (tmp_path / "runs" / lost).unlink()
 
     second = run_all(configurations, options)
@@ -198,7 +206,7 @@ def test_equal_configurations_are_run_once(options, tmp_path):
 def test_what_was_finished_before_an_error_is_kept(options, tmp_path):
     with pytest.raises(ValueError, match="--train-size"):
         run_all([TINY, replace(TINY, train_size=5)], options)
-    assert list(state(tmp_path / "runs")) == [TINY.file_name]
+    assert list(state(tmp_path / "runs")) == [file_name(TINY)]
 
 
 def test_missing_data_names_the_folder(options, data_home, tmp_path):
@@ -222,9 +230,9 @@ def test_failed_write_leaves_nothing_behind(tmp_path, content):
 
 
 def test_every_option_that_matters_is_part_of_the_identity():
-    other = Configuration("mnist-imb", None, 1, "csae", 3, 8, 5, "one_sided", (0.0, 0.2), True)
-    names = [replace(TINY, **{f.name: getattr(other, f.name)}).file_name for f in fields(TINY)]
-    assert len({TINY.file_name, *names}) == 1 + len(fields(TINY))
+    other = DenseConfiguration("mnist-imb", None, 1, "csae", 3, 8, 5, "one_sided", (0.0, 0.2), True)
+    names = [file_name(replace(TINY, **{f.name: getattr(other, f.name)})) for f in fields(TINY)]
+    assert len({file_name(TINY), *names}) == 1 + len(fields(TINY))
 
 
 # --- results ----------------------------------------------------------------------------------
@@ -237,7 +245,7 @@ def test_summary_equals_numpy():
         for depth in (1, 2)
     ]
     rows.append({"dataset": "mnist", "depth": 3, "seed": 0, "test_cost": 2.0})
-    one, two, single = _report.summarize(rows, ["dataset", "depth"])
+    one, two, single = report.summarize(rows, ["dataset", "depth"])
     for entry in (one, two):
         costs = np.sqrt(np.arange(4) + entry["depth"])
         assert entry["mean"] == pytest.approx(np.mean(costs))
@@ -258,7 +266,7 @@ def test_differences_are_paired():
         {"dataset": "mnist", "depth": 2, "seed": seed, "method": method, "test_cost": cost}
         for (seed, method), cost in costs.items()
     ]
-    excess = _report.differences(rows, "method", "a")
+    excess = report.differences(rows, "method", "a")
     assert [(row["seed"], row["difference"]) for row in excess] == [(0, 0.5), (1, 0.25)]
 
 
@@ -268,7 +276,7 @@ def test_table_has_a_block_per_data_set():
         {"dataset": "mnist", "depth": 2, "alpha": 0.2, "mean": 1.25, "standard_error": 0.1},
         {"dataset": "cifar10", "depth": 2, "alpha": 0.2, "mean": 3.0, "standard_error": 0.2},
     ]
-    lines = [line.split() for line in _report.format_table(summary, "depth", "alpha").splitlines()]
+    lines = [line.split() for line in report.format_table(summary, "depth", "alpha").splitlines()]
     assert lines[:4] == [
         ["mnist,", "by", "alpha"],
         ["depth", "any", "0.2"],
@@ -297,10 +305,10 @@ def results(script, arguments, monkeypatch, name):
 def test_alpha_depth_in_parallel_then_resumed(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 2]
     arguments += ["--depths", "1", "2", "--alphas", "0", "0.5"]
-    saved = results(experiment_alpha_depth, arguments, monkeypatch, "alpha_depth")
+    saved = results(alpha_depth, arguments, monkeypatch, "alpha_depth")
     runs = state(tmp_path / "runs")
     assert len(runs) == 2 * 2 * 3  # data sets, seeds; once for depth 1, two alphas for depth 2
-    assert results(experiment_alpha_depth, arguments, monkeypatch, "alpha_depth") == saved
+    assert results(alpha_depth, arguments, monkeypatch, "alpha_depth") == saved
     assert state(tmp_path / "runs") == runs
 
     assert len(saved["runs"]) == 12
@@ -322,7 +330,7 @@ def test_alpha_depth_in_parallel_then_resumed(data_home, tmp_path, monkeypatch):
 def test_compare(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     arguments += ["--depths", "1", "2", "--alphas", "0", "1"]
-    saved = results(experiment_compare, arguments, monkeypatch, "compare")
+    saved = results(compare, arguments, monkeypatch, "compare")
     labels = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes", "AuxDNN, tuned"]
     assert [run["method"] for run in saved["runs"]] == labels * 8
     one_layer = [run["test_cost"] for run in saved["runs"][:6]]
@@ -332,10 +340,11 @@ def test_compare(data_home, tmp_path, monkeypatch):
 
 def test_layer_losses(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    saved = results(experiment_layer_losses, arguments, monkeypatch, "layer_losses")
+    saved = results(layer_losses, arguments, monkeypatch, "layer_losses")
     assert [(e["layer"], e["epoch"]) for e in saved["losses"][:6]] == [
         (layer, epoch) for layer in ("hidden1", "hidden2", "output") for epoch in (1, 2)
     ]
     runs = [json.loads(text) for text, _ in state(tmp_path / "runs").values()]
-    last = [r["layer_losses"]["hidden2"][1] for r in runs if r["dataset"] == "mnist"]
+    of_mnist = [run["result"] for run in runs if run["identity"]["dataset"] == "mnist"]
+    last = [result["layer_losses"]["hidden2"][1] for result in of_mnist]
     assert saved["losses"][3]["mean"] == pytest.approx(np.mean(last))
