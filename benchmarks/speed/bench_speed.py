@@ -21,6 +21,7 @@ import argparse
 import os
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import RESULTS
@@ -115,15 +116,30 @@ def measure(case: Case, threads: int, repeats: int) -> dict[str, dict[str, list]
 
 
 def parse_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = make_parser(__doc__, out=None)
+    parser = make_parser(__doc__)
     add = parser.add_argument
-    add("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help="names")
-    add("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
+    add(
+        "--cases",
+        nargs="+",
+        choices=CASES,
+        default=list(CASES),
+        metavar="CASE",
+        help="names of cases",
+    )
+    add(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        default=list(METHODS),
+        metavar="METHOD",
+        help="names",
+    )
     add("--repeats", type=int, help="turns, 5 unless --quick")
     add("--threads", nargs="+", default=["1", "all"], help="numbers of threads; all for the cores")
     add("--device", default="cpu", help="of the networks of torch")
     add("--quick", action="store_true", help="2 turns, 1 thread, networks, nothing large")
     add("--no-startup", action="store_true", help="leave out imports and first fits")
+    add("--out", type=Path, help="file of results; None for results/speed.json, unless --quick")
     options = parser.parse_args(arguments)
     if options.quick:
         options.threads, options.repeats = ["1"], options.repeats or 2

@@ -8,7 +8,6 @@ import pytest
 import torch
 from sklearn.utils import check_random_state
 
-from auxcst_sklearn._params import resolve_batch_size
 from benchmarks.speed import bench_speed, raw_loop, report
 from benchmarks.speed.methods import (
     METHODS,
@@ -93,7 +92,10 @@ def test_dropout_is_that_of_the_estimator():
 
 @pytest.mark.parametrize("rows", [100, 2000, 20_000])
 def test_batches_are_those_that_the_estimators_choose(rows):
-    assert Case(rows, (2,), 2, 1, ()).batch_size == resolve_batch_size("auto", rows)
+    case = Case(rows, (2,), 2, epochs=1, methods=(), width=4, depth=1)
+    X, y, cost_matrix = draw(case)
+    estimator = ours(case, cost_matrix, recipe=Recipe()).fit(X, y)
+    assert case.batch_size == estimator.net_.batch_size
 
 
 # ----------------------------------------------------------------------------- the methods
