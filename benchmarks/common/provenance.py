@@ -1,4 +1,4 @@
-"""What a saved result must say about how it came about."""
+"""How a saved result came about: command, versions and kind of machine."""
 
 from __future__ import annotations
 

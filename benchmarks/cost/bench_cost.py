@@ -14,7 +14,7 @@ and a ratio would be near 0/0. Wine and breast cancer are also drawn several tim
 
 Each run is kept in `--runs`, and what is found there is not run again. Results are written
 to `--out` as `cost.json` and, as tables, `cost.rst`. Choose defaults by seeds from 100 on: they
-never see what smaller seeds test on. Images have 2,000 training rows unless `--sizes` says
+never see what smaller seeds test on. Images have 2,000 training rows unless `--sizes` is
 10000 or all, where running every method takes many hours: name a few by `--methods`.
 """
 

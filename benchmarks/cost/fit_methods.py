@@ -29,7 +29,7 @@ from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.losses import CrossEntropy
 from benchmarks.cost.settings import Draw
 
-Estimator = Callable[[Draw], Any]  # an unfitted estimator, with the random state of the draw
+EstimatorFactory = Callable[[Draw], Any]  # unfitted, with its random state
 
 
 class Decision(NamedTuple):
@@ -60,7 +60,7 @@ class FitMethod(ABC):
     packages: tuple[str, ...] = ("scikit-learn",)
     revision = 1  # to be raised where a change of code, here or in our package, changes results
 
-    def __init__(self, estimator: Estimator) -> None:
+    def __init__(self, estimator: EstimatorFactory) -> None:
         self.estimator = estimator
 
     def identity(self, draw: Draw) -> dict[str, Any]:

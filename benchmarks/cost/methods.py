@@ -35,7 +35,7 @@ from auxcst_sklearn.metrics import cost_scorer
 from benchmarks.cost.fit_methods import (
     Classifier,
     CostSensitive,
-    Estimator,
+    EstimatorFactory,
     FitMethod,
     LogProbability,
     Network,
@@ -45,7 +45,7 @@ from benchmarks.cost.fit_methods import (
 from benchmarks.cost.settings import Draw, Setting
 
 # What an estimator of ours is called, and how it is made for a draw.
-OURS: dict[str, Estimator] = {
+OURS: dict[str, EstimatorFactory] = {
     "default": lambda draw: CostSensitiveAuxMLP(random_state=draw.random_state),
     "default, alpha 0": lambda draw: CostSensitiveAuxMLP(alpha=0, random_state=draw.random_state),
     "default, alpha 0.2": lambda draw: CostSensitiveAuxMLP(
@@ -173,14 +173,14 @@ def told_the_matrix(setting: Setting) -> str | None:
 
 
 class Method(NamedTuple):
-    """A decision of a fit method; `left_out` says why it is left out of a setting, if it is."""
+    """A decision of a fit method; `left_out` returns why a setting leaves it out, or None."""
 
     fit_method: FitMethod
     decision: str = ""
     left_out: LeftOut = never_left_out
 
 
-def reduced(reduction: str, base: Estimator, left_out: LeftOut | None = None) -> Method:
+def reduced(reduction: str, base: EstimatorFactory, left_out: LeftOut | None = None) -> Method:
     def estimator(draw: Draw) -> Any:
         return getattr(import_module("costsensitive"), reduction)(base(draw), njobs=1)
 
@@ -189,7 +189,7 @@ def reduced(reduction: str, base: Estimator, left_out: LeftOut | None = None) ->
     return Method(Reduction(estimator), left_out=left_out or never_left_out)
 
 
-CNN: dict[str, Estimator] = {
+CNN: dict[str, EstimatorFactory] = {
     "default": cnn,
     "default, alpha 0": partial(cnn, alpha=0),
     "default, alpha 0.2": partial(cnn, alpha=0.2),

@@ -102,9 +102,9 @@ def _rank_statement(results: Results) -> str:
         "is not told apart from": [m for m, f in zip(ranked, far) if not f and m != DEFAULT],
         "ranks worse than": [m for m, d, f in zip(ranked, difference, far) if f and d < 0],
     }
-    told = "; ".join(f"{how} {', '.join(names)}" for how, names in groups.items() if names)
+    findings = "; ".join(f"{how} {', '.join(names)}" for how, names in groups.items() if names)
     return fill(
-        f"{text} By these, {DEFAULT!r} {told}. Settings that share their data are not "
+        f"{text} By these, {DEFAULT!r} {findings}. Settings that share their data are not "
         "independent, so the test is more certain than it should be.",
         100,
     )

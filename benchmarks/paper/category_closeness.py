@@ -33,7 +33,7 @@ IMAGE_SIZES = {"caltech256": 224, "cifar10": 32}
 
 
 def methods(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each method of each run; `network` tells the alphas apart."""
+    """A row for each method of each run; `network` has the alpha or the decision in its name."""
     rows = [
         {**{key: run[key] for key in run if key != "results"}, **result}
         for run in runs

@@ -77,7 +77,7 @@ def load_caltech256(folder: Path, image_size: int) -> Images:
 
 
 def check_caltech256(folder: Path) -> None:
-    """Say what was expected where, before anything is decoded."""
+    """Raise an error with what was expected where, before anything is decoded."""
     expected = (
         "expected the folder of Caltech-256, with images 001.ak47/001_0001.jpg ... "
         "256.toad/256_0108.jpg in it"

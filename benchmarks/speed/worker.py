@@ -48,7 +48,7 @@ def peak_megabytes() -> float:
 
 
 def serve(connection: Connection, name: str, case: Case) -> None:
-    """Say when ready; then answer 0 with times and memory of a fit, n with those of n rows."""
+    """Send {} when ready; then, for each 0, times and memory of a fit, for n those of n rows."""
     X, y, cost_matrix = draw(case)
     model = METHODS[name](case, cost_matrix).fit(X[:WARM_UP_ROWS], y[:WARM_UP_ROWS])
     connection.send({})

@@ -66,6 +66,11 @@ def test_the_order_of_names_is_no_part_of_the_key():
     assert key({"a": 1, "b": 2}) == key({"b": 2, "a": 1}) != key({"a": 2, "b": 1})
 
 
+def test_an_address_is_no_part_of_a_key():
+    with pytest.raises(ValueError, match="address of an object"):
+        key({"a": repr(square)})
+
+
 @pytest.fixture
 def moved(monkeypatch, tmp_path):
     """The package under another name, in another folder, with another name for each module."""
