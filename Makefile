@@ -40,17 +40,17 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 
 bench-digits: $(VENV)/installed-plot
-	$(BIN)/python benchmarks/bench_digits.py
+	$(BIN)/python -m benchmarks.cost.bench_digits
 
 # DATA_HOME names the folder of MNIST and CIFAR-10.
 bench-cost: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/bench_cost.py $(if $(DATA_HOME),--data-home $(DATA_HOME))
+	$(BIN)/python -m benchmarks.cost.bench_cost $(if $(DATA_HOME),--data-home $(DATA_HOME))
 
 bench-speed: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/bench_speed.py
+	$(BIN)/python -m benchmarks.speed.bench_speed
 
 bench-path: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/bench_path.py
+	$(BIN)/python -m benchmarks.speed.bench_path
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import sklearn
 import torch
 
-from auxcst_sklearn import CostSensitiveAuxMLP
+from tests.factories import small_mlp
 
 
 class Problem(NamedTuple):
@@ -56,6 +55,4 @@ def problem():
 @pytest.fixture
 def mlp():
     """Make a network small and quick enough for a test."""
-    return partial(
-        CostSensitiveAuxMLP, depth=2, width=8, max_epochs=3, random_state=0, device="cpu"
-    )
+    return small_mlp

@@ -1,6 +1,8 @@
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +39,20 @@ def test_imports_are_lazy(statement, absent):
     ).stdout.split()
 
     assert absent.isdisjoint(loaded)
+
+
+def test_a_checkout_that_is_not_installed_can_be_imported(tmp_path):
+    package = Path(auxcst_sklearn.__file__).parent
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import sys, importlib.metadata as m; sys.path.insert(0, sys.argv[1])\n"
+        "def missing(name): raise m.PackageNotFoundError(name)\n"
+        "m.version = missing\n"
+        "import auxcst_sklearn; print(auxcst_sklearn.__file__, auxcst_sklearn.__version__)"
+    )
+
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert found == [str(tmp_path / package.name / "__init__.py"), "0+unknown"]

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn.losses import OneSided
+from auxcst_sklearn.losses import OneSided, Target
 from auxcst_sklearn.metrics import make_cost_scorer
 from tests.estimators.torch_modules import Residual, body, lazy_mlp, mlp, mlp_for, net, weights
 
@@ -45,7 +45,7 @@ def raw_loop(module, X, cost, *, seed, alpha, epochs, size):
         for batch in torch.randperm(len(X), generator=generator).split(size):
             hidden1 = torch.relu(first(X[batch]))
             outputs = [head(hidden1), output(torch.relu(second(hidden1)))]
-            losses = [OneSided()(r, cost[batch], None).mean() for r in outputs]
+            losses = [OneSided().mean(r, Target(cost[batch], None)) for r in outputs]
             optimizer.zero_grad()
             (alpha * losses[0] + losses[1]).backward()
             optimizer.step()

@@ -3,8 +3,8 @@ import pytest
 import torch
 from sklearn.datasets import make_classification
 
-from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._estimators.base import unchanged_on_error
+from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 
@@ -12,11 +12,6 @@ MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 @pytest.fixture(scope="module")
 def data():
     return make_classification(200, n_classes=3, n_informative=5, random_state=0)
-
-
-def small(**parameters):
-    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0}
-    return CostSensitiveAuxMLP(**{**defaults, **parameters})
 
 
 def n_epochs(estimator):
@@ -28,7 +23,7 @@ def n_epochs(estimator):
 
 def test_partial_fit_trains_for_one_epoch(data):
     X, y = data
-    estimator = small()
+    estimator = small_mlp()
 
     for epoch in (1, 2, 3):
         estimator.partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
@@ -39,7 +34,7 @@ def test_partial_fit_trains_for_one_epoch(data):
 
 
 def test_partial_fit_adds_to_the_history_and_leaves_what_was_told(data):
-    estimator = small().partial_fit(*data, classes=[0, 1, 2])
+    estimator = small_mlp().partial_fit(*data, classes=[0, 1, 2])
     told = estimator.history_
 
     estimator.partial_fit(*data)
@@ -49,14 +44,14 @@ def test_partial_fit_adds_to_the_history_and_leaves_what_was_told(data):
 
 
 def test_fit_begins_a_new_history(data):
-    estimator = small()
+    estimator = small_mlp()
 
     assert [n_epochs(estimator.fit(*data)) for _ in range(2)] == [3, 3]
 
 
 def test_partial_fit_of_parts_that_lack_classes(data):
     X, y = data
-    estimator = small(classes=[0, 1, 2], cost_matrix=MATRIX)
+    estimator = small_mlp(classes=[0, 1, 2], cost_matrix=MATRIX)
 
     for k in (0, 1, 2):
         estimator.partial_fit(X[y == k], y[y == k])
@@ -68,9 +63,9 @@ def test_partial_fit_of_parts_that_lack_classes(data):
 def test_partial_fit_needs_all_classes_at_its_first_call(data):
     X, y = data
     with pytest.raises(ValueError, match="classes must be passed at the first call"):
-        small().partial_fit(X, y)
+        small_mlp().partial_fit(X, y)
 
-    estimator = small().partial_fit(X, y, classes=[0, 1, 2])
+    estimator = small_mlp().partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"classes=\[0, 1\] differs from the classes_"):
         estimator.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="not among the classes"):
@@ -80,7 +75,7 @@ def test_partial_fit_needs_all_classes_at_its_first_call(data):
 
 def test_partial_fit_keeps_the_unit_of_the_first_call(data):
     X, y = data
-    estimator = small().partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
+    estimator = small_mlp().partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
     scale = estimator.net_.scale
 
     estimator.partial_fit(X, y, cost=1000 * MATRIX[y])
@@ -90,7 +85,7 @@ def test_partial_fit_keeps_the_unit_of_the_first_call(data):
 
 def test_warm_start_goes_on(data):
     X, y = data
-    estimator = small(warm_start=True).fit(X, y)
+    estimator = small_mlp(warm_start=True).fit(X, y)
     first = estimator.net_
 
     estimator.fit(X, y)
@@ -103,7 +98,7 @@ def test_warm_start_goes_on(data):
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_a_diverging_training_leaves_net_and_estimator_as_they_were(data, method):
     X, y = data
-    estimator = small(warm_start=True).fit(X, y)
+    estimator = small_mlp(warm_start=True).fit(X, y)
     before = dict(vars(estimator))
     cost = estimator.predict_cost(X)
     moments = [s["exp_avg"].clone() for s in estimator.net_.optimizer_.state.values()]
@@ -120,7 +115,7 @@ def test_a_diverging_training_leaves_net_and_estimator_as_they_were(data, method
 
 
 def test_unchanged_on_error():
-    estimator = small()
+    estimator = small_mlp()
     before = dict(vars(estimator))
 
     def fail():
@@ -137,28 +132,6 @@ def test_unchanged_on_error():
 # --------------------------------------------------------------- held-out rows
 
 
-def split_of(estimator, label):
-    estimator._random_state = np.random.RandomState(0)
-    return estimator._split(np.asarray(label), estimator.validation_fraction)
-
-
-def test_split_is_stratified():
-    label = np.repeat([0, 1, 2], [100, 60, 40])
-
-    train, valid = split_of(small(validation_fraction=0.2), label)
-
-    assert sorted([*train, *valid]) == list(range(200))
-    assert np.bincount(label[valid]).tolist() == [20, 12, 8]
-
-
-@pytest.mark.parametrize("label", [[0] * 20 + [1], [0, 1, 2, 3], [0, 1]])
-def test_split_of_rare_classes(label):
-    train, valid = split_of(small(), label)
-
-    assert len(valid) == max(1, round(len(label) / 10))
-    assert sorted([*train, *valid]) == list(range(len(label)))
-
-
 # -------------------------------------------------------------- sample weights
 
 
@@ -168,9 +141,9 @@ def test_rows_of_weight_zero_change_nothing(data):
     weight[150:] = 0
     noise = np.vstack([X[:150], 1e3 * X[150:]])
 
-    weighted = small(cost_matrix=MATRIX).fit(noise, y, sample_weight=weight)
+    weighted = small_mlp(cost_matrix=MATRIX).fit(noise, y, sample_weight=weight)
 
-    plain = small(cost_matrix=MATRIX).fit(X[:150], y[:150])
+    plain = small_mlp(cost_matrix=MATRIX).fit(X[:150], y[:150])
     np.testing.assert_allclose(weighted.predict_cost(X), plain.predict_cost(X), rtol=1e-5)
 
 
@@ -180,9 +153,9 @@ def test_weights_and_repeated_rows_agree_in_a_full_batch(data):
     full = {"batch_size": 10_000, "cost_matrix": MATRIX, "max_epochs": 20, "dropout": 0.0}
     full["calibration_fraction"] = 0  # other rows are held out of the repeated ones
 
-    weighted = small(**full).fit(X, y, sample_weight=weight)
+    weighted = small_mlp(**full).fit(X, y, sample_weight=weight)
 
-    repeated = small(**full).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    repeated = small_mlp(**full).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_allclose(
         weighted.predict_cost(X), repeated.predict_cost(X), rtol=1e-3, atol=1e-4
     )
@@ -199,4 +172,4 @@ def test_weights_and_repeated_rows_agree_in_a_full_batch(data):
 )
 def test_bad_weights(data, weight, message):
     with pytest.raises(ValueError, match=message):
-        small().fit(*data, sample_weight=weight)
+        small_mlp().fit(*data, sample_weight=weight)

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from skorch.callbacks import Callback
 
-from auxcst_sklearn import CostSensitiveAuxCNN
 from auxcst_sklearn._estimators.cnn import as_image
 from auxcst_sklearn.metrics import make_cost_scorer
+from tests.factories import small_cnn
 
 COST = np.random.RandomState(0).lognormal(sigma=2, size=(10, 10)) * (1 - np.eye(10))
 
@@ -20,17 +20,6 @@ COST = np.random.RandomState(0).lognormal(sigma=2, size=(10, 10)) * (1 - np.eye(
 def digits():
     X, y = load_digits(return_X_y=True)
     return (X.reshape(-1, 1, 8, 8) * 15.9375).astype(np.uint8), y
-
-
-def small(**parameters):
-    defaults = {
-        "channels": (4, 6),
-        "width": 16,
-        "max_epochs": 2,
-        "random_state": 0,
-        "device": "cpu",
-    }
-    return CostSensitiveAuxCNN(**{**defaults, **parameters})
 
 
 def test_as_image():
@@ -45,7 +34,7 @@ def test_as_image():
 
 def test_every_hidden_layer_but_the_last_has_a_head(digits):
     X, y = digits
-    estimator = small(channels=(4, 6), width=(16, 12)).fit(X[:200], y[:200])
+    estimator = small_cnn(channels=(4, 6), width=(16, 12)).fit(X[:200], y[:200])
 
     assert estimator.hidden_layers_ == ["conv1", "conv2", "dense1"]
     assert len(list(estimator.staged_predict(X[:5]))) == 4
@@ -57,19 +46,19 @@ def test_every_hidden_layer_but_the_last_has_a_head(digits):
 
 def test_one_alpha_per_layer(digits):
     X, y = digits
-    estimator = small(alpha=[0.0, 0.7]).fit(X[:200], y[:200])
+    estimator = small_cnn(alpha=[0.0, 0.7]).fit(X[:200], y[:200])
 
     assert estimator.hidden_layers_ == ["conv2"]
     assert estimator.net_.criterion_.head_weights.tolist() == pytest.approx([0.7, 1.0])
-    assert small(alpha=0).fit(X[:200], y[:200]).hidden_layers_ == []
+    assert small_cnn(alpha=0).fit(X[:200], y[:200]).hidden_layers_ == []
 
 
 def test_images_without_channels_and_rows_have_one_channel(digits):
     X, y = digits
-    expected = small().fit(X[:200], y[:200]).predict_cost(X)
+    expected = small_cnn().fit(X[:200], y[:200]).predict_cost(X)
 
-    grey = small().fit(X[:200, 0], y[:200])
-    row = small().fit(X[:200].reshape(200, 64), y[:200])
+    grey = small_cnn().fit(X[:200, 0], y[:200])
+    row = small_cnn().fit(X[:200].reshape(200, 64), y[:200])
 
     assert grey.image_shape_ == (1, 8, 8)
     np.testing.assert_array_equal(grey.predict_cost(X[:, 0]), expected)
@@ -80,7 +69,7 @@ def test_images_without_channels_and_rows_have_one_channel(digits):
 def test_rows_may_be_shorter_than_what_the_blocks_pool(n_features):
     X = np.random.RandomState(0).normal(size=(100, n_features))
     y = (X[:, 0] > 0).astype(int)
-    estimator = small(channels=(8, 8, 8, 8), learning_rate=1e-2, max_epochs=20).fit(X, y)
+    estimator = small_cnn(channels=(8, 8, 8, 8), learning_rate=1e-2, max_epochs=20).fit(X, y)
 
     assert estimator.score(X, y) > 0.9
 
@@ -89,7 +78,7 @@ def test_costs_are_lower_than_those_of_the_cost_blind_network(digits):
     X, y = digits
     bills = []
     for cost_matrix in (COST, None):
-        estimator = small(
+        estimator = small_cnn(
             channels=(8, 16), width=32, loss="cross_entropy", cost_matrix=cost_matrix, max_epochs=4
         ).fit(X[::2], y[::2])
         bills.append(COST[y[1::2], estimator.predict(X[1::2])].mean())
@@ -102,7 +91,7 @@ def test_the_seed_alone_determines_the_network(digits):
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
 
     def costs(seed, **parameters):
-        model = small(random_state=seed, augmentation="flip_shift", dropout=0.2, **parameters)
+        model = small_cnn(random_state=seed, augmentation="flip_shift", dropout=0.2, **parameters)
         return model.fit(X[:200], y[:200]).predict_cost(X[:50])
 
     np.testing.assert_array_equal(costs(0), costs(0))
@@ -115,7 +104,7 @@ def test_augmentation_changes_the_network_and_a_callable_is_the_same_as_its_name
     X, y = digits
 
     def costs(augmentation):
-        model = small(augmentation=augmentation).fit(X[:200], y[:200])
+        model = small_cnn(augmentation=augmentation).fit(X[:200], y[:200])
         return model.predict_cost(X[:50])
 
     plain, flipped = costs(None), costs("flip")
@@ -127,7 +116,7 @@ def test_augmentation_changes_the_network_and_a_callable_is_the_same_as_its_name
 
 def test_pickles_predict_alike_and_train_on(digits):
     X, y = digits
-    estimator = small(augmentation="shift").fit(X[:200], y[:200])
+    estimator = small_cnn(augmentation="shift").fit(X[:200], y[:200])
     expected = estimator.predict_cost(X)
 
     copy = pickle.loads(pickle.dumps(estimator))
@@ -143,8 +132,8 @@ def test_single_images_can_be_learnt_from(digits):
     X, y = digits
     wide = {"channels": (4, 4, 4), "classes": np.arange(10)}  # three poolings leave one pixel
 
-    assert small(batch_size=1, **wide).fit(X[:5], y[:5]).predict(X[:1]).shape == (1,)
-    estimator = small(**wide).partial_fit(X[:1], y[:1])
+    assert small_cnn(batch_size=1, **wide).fit(X[:5], y[:5]).predict(X[:1]).shape == (1,)
+    estimator = small_cnn(**wide).partial_fit(X[:1], y[:1])
     assert np.isfinite(estimator.partial_fit(X[1:2], y[1:2]).predict_cost(X)).all()
 
 
@@ -158,7 +147,7 @@ def test_a_row_that_is_left_over_joins_the_last_batch(digits):
     X, y = digits
     sizes = Sizes()
 
-    estimator = small(batch_size=8, max_epochs=1, callbacks=[sizes], calibration_fraction=0)
+    estimator = small_cnn(batch_size=8, max_epochs=1, callbacks=[sizes], calibration_fraction=0)
     estimator.fit(X[:17], y[:17])
 
     assert sizes.seen == [8, 9]
@@ -166,7 +155,7 @@ def test_a_row_that_is_left_over_joins_the_last_batch(digits):
 
 def test_early_stopping_and_sample_weights(digits):
     X, y = digits
-    estimator = small(early_stopping=True, patience=1).fit(
+    estimator = small_cnn(early_stopping=True, patience=1).fit(
         X[:300], y[:300], sample_weight=np.linspace(0, 1, 300)
     )
 
@@ -176,7 +165,7 @@ def test_early_stopping_and_sample_weights(digits):
 def test_grid_search_over_alpha(digits):
     X, y = digits
     search = GridSearchCV(
-        small(cost_matrix=COST),
+        small_cnn(cost_matrix=COST),
         {"alpha": [0, 0.5, [0.1, 0.2]]},
         scoring=make_cost_scorer(COST),
         cv=2,
@@ -190,7 +179,7 @@ def test_grid_search_over_alpha(digits):
 def test_search_behind_a_transformer_that_knows_rows_only(digits):
     X, y = digits
     rows = X.reshape(len(X), 64)
-    model = make_pipeline(MinMaxScaler(), small(image_shape=(1, 8, 8)))
+    model = make_pipeline(MinMaxScaler(), small_cnn(image_shape=(1, 8, 8)))
     search = GridSearchCV(
         model, {"costsensitiveauxcnn__alpha": [0, 0.5]}, cv=2, error_score="raise"
     ).fit(rows[:200], y[:200])
@@ -202,7 +191,7 @@ def test_search_behind_a_transformer_that_knows_rows_only(digits):
 def test_bfloat16_learns_nearly_the_same(digits):
     X, y = digits
     scores = [
-        small(precision=precision, channels=8, max_epochs=8).fit(X[::2], y[::2]).score(X, y)
+        small_cnn(precision=precision, channels=8, max_epochs=8).fit(X[::2], y[::2]).score(X, y)
         for precision in ("float32", "bf16")
     ]
 
@@ -238,12 +227,12 @@ def test_bfloat16_learns_nearly_the_same(digits):
 def test_bad_parameters(digits, parameters, message):
     X, y = digits
     with pytest.raises(ValueError, match=message):
-        small(**parameters).fit(X[:100], y[:100])
+        small_cnn(**parameters).fit(X[:100], y[:100])
 
 
 def test_examples_of_too_many_dimensions():
     with pytest.raises(ValueError, match="examples of 4 dimensions"):
-        small().fit(np.zeros((10, 2, 1, 8, 8)), np.arange(10) % 2)
+        small_cnn().fit(np.zeros((10, 2, 1, 8, 8)), np.arange(10) % 2)
 
 
 def test_a_shape_that_was_given_for_rows_must_survive_the_pooling(digits):
@@ -251,5 +240,5 @@ def test_a_shape_that_was_given_for_rows_must_survive_the_pooling(digits):
     rows = X.reshape(len(X), 64)
 
     with pytest.raises(ValueError, match="leaves nothing of images of 1 x 64 pixels"):
-        small(channels=[2] * 7, image_shape=(1, 1, 64)).fit(rows[:100], y[:100])
-    assert small(channels=[2] * 7).fit(rows[:100], y[:100]).image_shape_ == (1, 1, 64)
+        small_cnn(channels=[2] * 7, image_shape=(1, 1, 64)).fit(rows[:100], y[:100])
+    assert small_cnn(channels=[2] * 7).fit(rows[:100], y[:100]).image_shape_ == (1, 1, 64)

@@ -46,10 +46,10 @@ def test_pretraining_trains_one_layer_after_the_other(digits):
     changed = []
 
     class Watched(CSAEPretrainedMLP):
-        def _pretrain_layer(self, *args):
-            before = copy.deepcopy(self.net_.module_.state_dict())
-            history = super()._pretrain_layer(*args)
-            after = self.net_.module_.state_dict()
+        def _pretrain_layer(self, net, *args):
+            before = copy.deepcopy(net.module_.state_dict())
+            history = super()._pretrain_layer(net, *args)
+            after = net.module_.state_dict()
             changed.append({name for name in after if not torch.equal(before[name], after[name])})
             return history
 
@@ -66,11 +66,11 @@ def test_first_loss_is_that_of_the_untrained_weights(digits):
     start = {}
 
     class Watched(CSAEPretrainedMLP):
-        def _pretrain_layer(self, autoencoder, *args):
+        def _pretrain_layer(self, net, autoencoder, *args):
             if not start:
                 state = autoencoder.state_dict().items()
                 start.update({name: value.double().numpy().copy() for name, value in state})
-            return super()._pretrain_layer(autoencoder, *args)
+            return super()._pretrain_layer(net, autoencoder, *args)
 
     params = make_model(corruption=0.0, batch_size=len(y), pretrain_epochs=1).get_params()
     model = Watched(**params).fit(X, y)
@@ -264,12 +264,25 @@ def test_rows_held_out_by_early_stopping_are_not_pretrained_on(digits):
     seen = []
 
     class Recorder(CSAEPretrainedMLP):
-        def _pretrain(self, rows):
+        def _pretrain(self, net, rows):
             seen.append(len(rows))
-            super()._pretrain(rows)
+            super()._pretrain(net, rows)
 
     parameters = make_model(early_stopping=True, validation_fraction=0.2).get_params()
     model = Recorder(**parameters).fit(X, y, cost=cost)
 
     assert seen == [240]
     assert "valid_cost" in model.history_[0]
+
+
+def test_rows_of_weight_zero_do_not_move_the_range_of_the_inputs(digits):
+    X, y = digits
+    weight = np.ones(len(y))
+    weight[200:] = 0
+    noise = np.vstack([X[:200], 50 * X[200:] - 7])
+
+    weighted = make_model().fit(noise, y, sample_weight=weight)
+
+    plain = make_model().fit(X[:200], y[:200])
+    np.testing.assert_array_equal(weighted.input_range_, plain.input_range_)
+    np.testing.assert_allclose(weighted.predict_cost(X), plain.predict_cost(X), rtol=1e-5)

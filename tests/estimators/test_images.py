@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 from skorch.callbacks import Callback
 
-from auxcst_sklearn import CostSensitiveAuxCNN
 from auxcst_sklearn._estimators.images import resolve_image_shape
+from tests.factories import small_cnn
 
 
 @pytest.fixture
@@ -18,8 +18,7 @@ def y():
 
 
 def small(**parameters):
-    defaults = {"channels": 4, "width": 6, "max_epochs": 2, "random_state": 0, "device": "cpu"}
-    return CostSensitiveAuxCNN(**{**defaults, **parameters})
+    return small_cnn(**{"channels": 4, "width": 6, **parameters})
 
 
 def test_resolve_image_shape():

@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn.losses import OneSided
+from auxcst_sklearn.losses import OneSided, Target
+from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 
@@ -26,8 +27,7 @@ PLAIN = {"loss": "one_sided", "dropout": 0.0, "learning_rate": 1e-3, "schedule":
 
 
 def small(**parameters):
-    defaults = {"depth": 3, "width": 8, "max_epochs": 3, "random_state": 0, "device": "cpu"}
-    return CostSensitiveAuxMLP(**{**defaults, **parameters})
+    return small_mlp(**{"depth": 3, **parameters})
 
 
 def raw_loop(X, label, cost, *, seed, alpha, epochs, size):
@@ -57,7 +57,7 @@ def raw_loop(X, label, cost, *, seed, alpha, epochs, size):
                 if alpha and i < 2:
                     outputs.append(heads[i](hidden))
             outputs.append(layers[-1](hidden))
-            losses = [OneSided()(r, c, None).mean() for r in outputs]
+            losses = [OneSided().mean(r, Target(c, None)) for r in outputs]
             loss = sum(weight * part for weight, part in zip([alpha, alpha], losses)) + losses[-1]
             optimizer.zero_grad()
             (loss if alpha else losses[-1]).backward()

@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import make_classification
 from sklearn.metrics import accuracy_score
 
-from auxcst_sklearn import CostSensitiveAuxMLP
+from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 
@@ -21,15 +21,10 @@ def binary():
     return make_classification(200, n_classes=2, random_state=0)
 
 
-def small(**parameters):
-    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0}
-    return CostSensitiveAuxMLP(**{**defaults, **parameters})
-
-
 def test_predict_takes_the_smallest_estimated_cost(data):
     X, y = data
     labels = np.array(["x", "y", "z"])
-    estimator = small(cost_matrix=MATRIX).fit(X, labels[y])
+    estimator = small_mlp(cost_matrix=MATRIX).fit(X, labels[y])
 
     cost = estimator.predict_cost(X)
 
@@ -40,7 +35,7 @@ def test_predict_takes_the_smallest_estimated_cost(data):
 
 def test_decision_function_of_two_classes(binary):
     X, y = binary
-    estimator = small(cost_matrix=[[0, 1], [3, 0]]).fit(X, y)
+    estimator = small_mlp(cost_matrix=[[0, 1], [3, 0]]).fit(X, y)
 
     cost = estimator.predict_cost(X)
 
@@ -51,7 +46,7 @@ def test_decision_function_of_two_classes(binary):
 
 def test_stages_are_the_heads_from_first_to_output(data):
     X, y = data
-    estimator = small(depth=3, loss="one_sided", cost_matrix=MATRIX).fit(X, y)
+    estimator = small_mlp(depth=3, loss="one_sided", cost_matrix=MATRIX).fit(X, y)
     module = estimator.net_.module_
     scale = estimator.net_.scale
 
@@ -69,8 +64,8 @@ def test_stages_are_the_heads_from_first_to_output(data):
 
 def test_estimates_come_in_the_currency_of_the_costs(data):
     X, y = data
-    euro = small(cost_matrix=MATRIX).fit(X, y).predict_cost(X)
-    cents_and_fee = small(cost_matrix=100 * MATRIX + 7).fit(X, y).predict_cost(X)
+    euro = small_mlp(cost_matrix=MATRIX).fit(X, y).predict_cost(X)
+    cents_and_fee = small_mlp(cost_matrix=100 * MATRIX + 7).fit(X, y).predict_cost(X)
 
     np.testing.assert_allclose(cents_and_fee, 100 * euro + 7, rtol=1e-4, atol=1e-3)
 
@@ -81,7 +76,7 @@ def test_regression_estimates_the_expected_cost():
     cost = random.uniform(10, 20, size=(500, 4))
     X, y = np.zeros((500, 1)), random.randint(4, size=500)
 
-    estimator = small(loss="squared", max_epochs=60, learning_rate=0.01).fit(X, y, cost=cost)
+    estimator = small_mlp(loss="squared", max_epochs=60, learning_rate=0.01).fit(X, y, cost=cost)
 
     np.testing.assert_allclose(estimator.predict_cost(X[:1])[0], cost.mean(axis=0), rtol=0.03)
 
@@ -93,7 +88,7 @@ def test_score_is_minus_the_mean_cost_or_the_accuracy(data):
     X, y = data
     cost, weight = np.random.RandomState(0).uniform(size=(2, 200, 3))
     weight = weight[:, 0]
-    by_matrix, blind = small(cost_matrix=MATRIX).fit(X, y), small().fit(X, y)
+    by_matrix, blind = small_mlp(cost_matrix=MATRIX).fit(X, y), small_mlp().fit(X, y)
     y_pred = by_matrix.predict(X)
 
     assert by_matrix.score(X, y) == pytest.approx(-MATRIX[y, y_pred].mean())
@@ -108,7 +103,7 @@ def test_score_is_minus_the_mean_cost_or_the_accuracy(data):
 
 def test_score_says_when_it_misses_the_costs_of_the_fit(data):
     X, y = data
-    estimator = small().fit(X, y, cost=MATRIX[y])
+    estimator = small_mlp().fit(X, y, cost=MATRIX[y])
 
     with pytest.warns(UserWarning, match="none reached score, which returns the accuracy"):
         assert estimator.score(X, y) == accuracy_score(y, estimator.predict(X))
@@ -116,7 +111,7 @@ def test_score_says_when_it_misses_the_costs_of_the_fit(data):
 
 def test_score_of_a_part_that_lacks_a_class(data):
     X, y = data
-    estimator = small(cost_matrix=MATRIX).fit(X, y)
+    estimator = small_mlp(cost_matrix=MATRIX).fit(X, y)
     part = y != 1
 
     found = estimator.score(X[part], y[part])
@@ -127,7 +122,7 @@ def test_score_of_a_part_that_lacks_a_class(data):
 @pytest.mark.parametrize("loss", ["bayes_risk", "cross_entropy", "one_sided"])
 def test_estimates_of_a_row_do_not_depend_on_its_place(data, loss):
     X, y = data
-    estimator = small(loss=loss, cost_matrix=MATRIX).fit(X, y)
+    estimator = small_mlp(loss=loss, cost_matrix=MATRIX).fit(X, y)
     order = np.random.RandomState(0).permutation(37)
 
     found = estimator.predict_cost(X[:37][order])
@@ -143,7 +138,7 @@ def test_estimates_of_a_row_alone_are_those_among_others(width, loss, n_classes)
     X = rng.normal(size=(60, 7)).astype(np.float32)
     y = np.arange(60) % n_classes
     cost_matrix = rng.uniform(1, 2, (n_classes, n_classes)) * (1 - np.eye(n_classes))
-    model = small(width=width, loss=loss, alpha=0.2, cost_matrix=cost_matrix, depth=3).fit(X, y)
+    model = small_mlp(width=width, loss=loss, alpha=0.2, cost_matrix=cost_matrix, depth=3).fit(X, y)
 
     among = np.stack(list(model.staged_predict_cost(X)))
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from auxcst_sklearn import CostSensitiveAuxNet
+from tests.factories import small_net
 
 
 class Residual(nn.Module):
@@ -52,8 +52,7 @@ def mlp_for(input_shape, width=8):
 
 
 def net(module=Residual, **parameters):
-    defaults = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
-    return CostSensitiveAuxNet(module, **{**defaults, **parameters})
+    return small_net(module, **parameters)
 
 
 def body(estimator):

@@ -12,11 +12,10 @@ from skorch.callbacks import (
     TrainEndCheckpoint,
 )
 
-from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._training.batches import Batches
 from auxcst_sklearn._training.net import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
-from auxcst_sklearn._training.seeding import seeded
+from tests.factories import small_mlp
 
 
 @pytest.fixture
@@ -24,28 +23,11 @@ def data():
     return make_classification(200, n_classes=3, n_informative=5, random_state=0)
 
 
-def small(**parameters):
-    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0}
-    return CostSensitiveAuxMLP(**{**defaults, **parameters})
-
-
 def test_training_needs_no_gradients_switched_on_outside(data):
-    expected = small().fit(*data).predict_cost(data[0])
+    expected = small_mlp().fit(*data).predict_cost(data[0])
 
     with torch.no_grad():
-        np.testing.assert_array_equal(small().fit(*data).predict_cost(data[0]), expected)
-
-
-def test_seeded_leaves_the_global_generator_alone():
-    before = torch.get_rng_state()
-
-    with seeded(3):
-        first = torch.rand(4)
-    with seeded(3):
-        second = torch.rand(4)
-
-    assert torch.equal(first, second)
-    assert torch.equal(torch.get_rng_state(), before)
+        np.testing.assert_array_equal(small_mlp().fit(*data).predict_cost(data[0]), expected)
 
 
 def test_check_finite():
@@ -72,7 +54,7 @@ class Recorder(Callback):
 def test_callbacks_hear_of_batches_gradients_and_epochs(data):
     recorder = Recorder()
 
-    small(callbacks=[recorder], batch_size=150, max_epochs=1).fit(*data)
+    small_mlp(callbacks=[recorder], batch_size=150, max_epochs=1).fit(*data)
 
     kinds = [event[0] for event in recorder.events]
     assert kinds == ["gradient", "batch", "gradient", "batch", "epoch"]
@@ -98,7 +80,7 @@ class Hearer(Callback):
 
 def test_callbacks_hear_a_batch_as_inputs_and_labels(data):
     callback = Hearer()
-    small(max_epochs=1, callbacks=[callback], calibration_fraction=0).fit(*data)
+    small_mlp(max_epochs=1, callbacks=[callback], calibration_fraction=0).fit(*data)
 
     for x, y in callback.heard:
         assert x.shape == (len(y), data[0].shape[1])
@@ -117,14 +99,14 @@ class StopAfter(Callback):
 
 
 def test_a_callback_may_stop_the_training(data):
-    estimator = small(callbacks=[StopAfter(KeyboardInterrupt())], max_epochs=5).fit(*data)
+    estimator = small_mlp(callbacks=[StopAfter(KeyboardInterrupt())], max_epochs=5).fit(*data)
 
     assert len(estimator.history_) == 2
     assert estimator.predict(data[0]).shape == (200,)
 
 
 def test_an_interrupt_by_the_user_gets_through(data, monkeypatch):
-    estimator = small().fit(*data)
+    estimator = small_mlp().fit(*data)
     before = estimator.predict_cost(data[0])
 
     def interrupted(self):
@@ -143,7 +125,7 @@ def test_skorch_callbacks_work(data):
     schedule = LRScheduler("StepLR", step_size=1, gamma=0.1)
     clipping = GradientNormClipping(1e-8)
 
-    estimator = small(
+    estimator = small_mlp(
         callbacks=[schedule, ("clip", clipping)], schedule="constant", learning_rate=1e-3
     ).fit(*data)
 
@@ -157,7 +139,7 @@ def test_two_schedules_are_an_error(data):
     callbacks = [LRScheduler("StepLR", step_size=1)]
 
     with pytest.raises(ValueError, match="LRScheduler, but schedule='one_cycle'.*'constant'"):
-        small(callbacks=callbacks).fit(*data)
+        small_mlp(callbacks=callbacks).fit(*data)
 
 
 def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(data):
@@ -167,7 +149,7 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
         def on_batch_end(self, net, training, **kwargs):
             rates.append(net.optimizer_.param_groups[0]["lr"])
 
-    estimator = small(
+    estimator = small_mlp(
         learning_rate=0.02,
         max_epochs=4,
         batch_size=20,
@@ -183,13 +165,13 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
 
 
 def test_net_params_reach_skorch(data):
-    estimator = small(net_params={"optimizer__betas": (0.5, 0.6), "lr": 0.125}).fit(*data)
+    estimator = small_mlp(net_params={"optimizer__betas": (0.5, 0.6), "lr": 0.125}).fit(*data)
 
     group = estimator.net_.optimizer_.param_groups[0]
     assert group["betas"] == (0.5, 0.6)
     assert group["lr"] == 0.125
     with pytest.raises(ValueError, match="optimiser__betas"):
-        small(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)
+        small_mlp(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)
 
 
 def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
@@ -203,12 +185,12 @@ def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
         "loss": "one_sided",
         "dropout": 0.0,
     }
-    estimator = small(patience=3, max_epochs=60, **parameters).fit(X, y, cost=cost)
+    estimator = small_mlp(patience=3, max_epochs=60, **parameters).fit(X, y, cost=cost)
 
     costs = [record["valid_cost"] for record in estimator.history_]
     best = int(np.argmin(costs))
     assert best < len(costs) - 1 == best + 3 < 59
-    shorter = small(patience=60, max_epochs=best + 1, **parameters).fit(X, y, cost=cost)
+    shorter = small_mlp(patience=60, max_epochs=best + 1, **parameters).fit(X, y, cost=cost)
     np.testing.assert_array_equal(estimator.predict_cost(X), shorter.predict_cost(X))
 
 
@@ -216,7 +198,7 @@ def test_held_out_cost_is_the_mean_cost_in_currency(data):
     X, y = data
     cost = np.random.RandomState(0).uniform(50, 90, size=(200, 3))
     weight = np.random.RandomState(1).uniform(size=200)
-    estimator = small(early_stopping=True, max_epochs=2, patience=5)
+    estimator = small_mlp(early_stopping=True, max_epochs=2, patience=5)
     held_out = []
 
     class Keep(Callback):
@@ -234,7 +216,7 @@ def test_held_out_cost_is_the_mean_cost_in_currency(data):
 
 
 def test_after_training_the_net_holds_no_data(data):
-    estimator = small(early_stopping=True).fit(*data)
+    estimator = small_mlp(early_stopping=True).fit(*data)
 
     assert estimator.net_.train_split is None
     assert estimator.net_.callbacks_ == []
@@ -242,7 +224,7 @@ def test_after_training_the_net_holds_no_data(data):
 
 
 def test_verbose_prints_a_line_per_epoch(data, capsys):
-    small(verbose=1, calibration_fraction=0).fit(*data)
+    small_mlp(verbose=1, calibration_fraction=0).fit(*data)
 
     lines = capsys.readouterr().out.splitlines()
     assert "train_loss_hidden1" in lines[0]
@@ -250,7 +232,7 @@ def test_verbose_prints_a_line_per_epoch(data, capsys):
 
 
 def test_verbose_names_the_calibration_network(data, capsys):
-    small(verbose=1).fit(*data)
+    small_mlp(verbose=1).fit(*data)
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "The calibration network, which does not see all rows:"
@@ -258,7 +240,7 @@ def test_verbose_names_the_calibration_network(data, capsys):
 
 
 def test_silent_by_default(data, capsys):
-    small().fit(*data)
+    small_mlp().fit(*data)
 
     assert capsys.readouterr().out == ""
 
@@ -278,7 +260,7 @@ def test_checkpoints_are_written(data, tmp_path, monitor, parameters):
         TrainEndCheckpoint(dirname=tmp_path / "end"),
     ]
 
-    model = small(callbacks=callbacks, calibration_fraction=0, **parameters).fit(*data)
+    model = small_mlp(callbacks=callbacks, calibration_fraction=0, **parameters).fit(*data)
 
     assert (tmp_path / "net.pkl").exists()
     weights = torch.load(tmp_path / "end" / "train_end_params.pt", weights_only=True)
@@ -288,7 +270,7 @@ def test_checkpoints_are_written(data, tmp_path, monitor, parameters):
 
 
 def test_best_epochs_are_those_of_the_smallest_loss(data):
-    model = small(max_epochs=8, schedule="constant", learning_rate=0.05).fit(*data)
+    model = small_mlp(max_epochs=8, schedule="constant", learning_rate=0.05).fit(*data)
 
     losses = model.net_.history[:, "train_loss"]
     best = [loss < min(losses[:i], default=np.inf) for i, loss in enumerate(losses)]
@@ -306,7 +288,7 @@ def test_scores_of_epochs_and_batches(data, on_train):
         BatchScoring(agreement, name="batch", on_train=on_train),
     ]
 
-    model = small(early_stopping=True, callbacks=callbacks).fit(*data)
+    model = small_mlp(early_stopping=True, callbacks=callbacks).fit(*data)
 
     assert [(record["epoch"], record["batch"]) for record in model.net_.history] == [
         (0.25, 0.25)
@@ -323,14 +305,14 @@ class StopAt(Callback):
 
 @pytest.mark.parametrize("method", ["on_train_begin", "on_train_end"])
 def test_a_callback_may_stop_at_either_end_of_the_training(data, method):
-    model = small(callbacks=[StopAt(method)], calibration_fraction=0).fit(*data)
+    model = small_mlp(callbacks=[StopAt(method)], calibration_fraction=0).fit(*data)
 
     assert len(model.history_) == (0 if method == "on_train_begin" else 3)
 
 
 def test_a_failed_call_takes_its_epochs_back(data):
     X, y = data
-    model = small().partial_fit(X, y, classes=[0, 1, 2])
+    model = small_mlp().partial_fit(X, y, classes=[0, 1, 2])
 
     with pytest.raises(ValueError, match="infinite or NaN"):
         model.partial_fit(X * np.float32(1e30), y)

@@ -1,10 +1,8 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from auxcst_sklearn._training.training_set import TrainingSet
 from auxcst_sklearn.costs._scale import CostScale
-from auxcst_sklearn.costs._source import find_classes, resolve_costs
 from auxcst_sklearn.costs._statistics import CostStatistics
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -65,49 +63,3 @@ def test_a_class_without_examples_keeps_its_row_of_the_matrix():
 
     assert found.weight[1] == 0
     np.testing.assert_array_equal(found.class_mean, MATRIX)
-
-
-def test_labels_of_costs_must_cover_y():
-    y = np.array([0, 1, 2])
-    frame = pd.DataFrame(np.ones((3, 3)), columns=[0, 1, 5])
-
-    with pytest.raises(ValueError, match=r"columns of cost are \[0, 1, 5\], .* \[2\]"):
-        find_classes(y, None, frame, None)
-    frame.columns = [0.0, 1.0, 2.0]
-    assert find_classes(y, None, frame, None).dtype == y.dtype
-
-
-def test_classes_come_from_the_caller_from_labels_of_costs_or_from_y():
-    y = np.array(["b", "a"])
-    frame = pd.DataFrame(np.ones((2, 3)), columns=list("cab"))
-
-    assert find_classes(y, ["a", "b", "d"], frame, None).tolist() == ["a", "b", "d"]
-    assert find_classes(y, None, frame, None).tolist() == ["a", "b", "c"]
-    assert find_classes(y, None, None, frame).tolist() == ["a", "b", "c"]
-    assert find_classes(y, None, np.ones((2, 2)), None).tolist() == ["a", "b"]
-
-
-@pytest.mark.parametrize("classes", [["b", "a"], ["a", "a", "b"], [["a"], ["b"]]])
-def test_classes_must_be_sorted(classes):
-    with pytest.raises(ValueError, match="each label once, in sorted order.*DataFrame"):
-        find_classes(np.array(["a", "b"]), classes, None, None)
-
-
-def test_a_single_class_is_refused():
-    with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
-        find_classes(np.array(["a", "a"]), None, None, None)
-
-
-def test_the_caller_may_not_name_a_single_class():
-    with pytest.raises(ValueError, match=r"classes=\[0\] holds 1 class only"):
-        find_classes(np.array([0, 0]), [0], None, None)
-
-
-def test_costs_have_one_source():
-    classes = np.arange(3)
-    with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
-        resolve_costs(MATRIX[LABEL], MATRIX, 5, classes)
-
-    assert resolve_costs(MATRIX[LABEL], None, 5, classes)[1] is False
-    np.testing.assert_array_equal(resolve_costs(None, MATRIX, 5, classes)[0], MATRIX)
-    np.testing.assert_array_equal(resolve_costs(None, None, 5, classes)[0], 1 - np.eye(3))

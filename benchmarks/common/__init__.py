@@ -1,0 +1,1 @@
+"""What all benchmarks share: the engine that runs and caches, options, JSON, provenance."""

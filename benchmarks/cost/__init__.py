@@ -1,0 +1,1 @@
+"""Mean test costs against everything that a user could pick instead."""

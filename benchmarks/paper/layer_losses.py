@@ -1,0 +1,56 @@
+"""Learning curves of all layers: the training loss of each head, epoch by epoch.
+
+Losses are in units of the mean cost above the smallest, averaged over the seeds. Run
+``python -m benchmarks.paper.layer_losses --help`` for options.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from auxcst_sklearn.plotting import LayerLossDisplay
+from benchmarks.paper import dense
+from benchmarks.paper.dense import DenseConfiguration
+from benchmarks.paper.options import make_dense_parser
+from benchmarks.paper.report import format_table, save, subplots, summarize
+from benchmarks.paper.runs import run_all
+
+
+def main() -> None:
+    parser = make_dense_parser(__doc__)
+    parser.add_argument("--depth", type=int, default=3, help="number of hidden layers")
+    parser.add_argument("--alpha", type=float, default=0.2, help="weight of the auxiliary heads")
+    parser.set_defaults(early_stopping=False)  # curves of equal length
+    options = parser.parse_args()
+
+    configurations = [
+        DenseConfiguration.of(options, dataset, seed, options.depth, alpha=options.alpha)
+        for dataset, seed in product(options.datasets, options.seeds)
+    ]
+    runs = run_all(configurations, options, load=dense.load, run=dense.run)
+    rows = [
+        {"dataset": run["dataset"], "layer": layer, "epoch": epoch, "loss": loss}
+        for run in runs
+        for layer, losses in run["layer_losses"].items()
+        for epoch, loss in enumerate(losses, start=1)
+    ]
+    losses = summarize(rows, ["dataset", "layer", "epoch"], "loss")
+    ends = [entry for entry in losses if entry["epoch"] in (1, options.epochs)]
+    save("layer_losses", options, format_table(ends, row="layer", column="epoch"), losses=losses)
+
+    figure, axes = subplots(options.datasets)
+    for dataset, ax in axes.items():
+        of_dataset = [run["layer_losses"] for run in runs if run["dataset"] == dataset]
+        means = {layer: np.mean([r[layer] for r in of_dataset], axis=0) for layer in of_dataset[0]}
+        total = means["output"] + options.alpha * sum(
+            loss for layer, loss in means.items() if layer != "output"
+        )
+        epochs = np.arange(1, options.epochs + 1)
+        LayerLossDisplay(epochs, means, total).plot(ax=ax)
+    figure.savefig(options.out / "layer_losses.png", dpi=150)
+
+
+if __name__ == "__main__":
+    main()

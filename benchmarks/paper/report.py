@@ -1,0 +1,136 @@
+"""Means and standard errors over the seeds, as table, JSON and figure."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from auxcst_sklearn.plotting import CostCurveDisplay
+from benchmarks.common.json_files import write_json
+from benchmarks.common.provenance import provenance
+
+
+def report_costs(
+    name: str,
+    rows: Sequence[dict[str, Any]],
+    options: argparse.Namespace,
+    *,
+    column: str,
+    reference: Any,
+) -> None:
+    """Report mean test costs by depth and by another column, and how far from the reference's."""
+    by = ["dataset", "depth", column]
+    costs = summarize(rows, by)
+    excess = summarize(differences(rows, column, reference), by, "difference")
+    text = "\n\n".join(
+        [
+            "Mean test cost +- standard error over the seeds",
+            format_table(costs, row="depth", column=column),
+            f"Mean test cost above that of {column} {reference}, paired by seed",
+            format_table(excess, row="depth", column=column),
+        ]
+    )
+    runs = [{key: row[key] for key in row if key != "layer_losses"} for row in rows]
+    save(name, options, text, costs=costs, differences=excess, runs=runs)
+
+
+def summarize(
+    rows: Iterable[dict[str, Any]], by: Sequence[str], value: str = "test_cost"
+) -> list[dict[str, Any]]:
+    """Mean and standard error of a value over the seeds; None for the error of one seed."""
+    groups: dict[tuple, list[float]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row[value])
+    return [
+        {
+            **dict(zip(by, key)),
+            "n_seeds": len(values),
+            "mean": float(np.mean(values)),
+            "standard_error": (
+                float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+            ),
+        }
+        for key, values in groups.items()
+    ]
+
+
+def differences(
+    rows: Sequence[dict[str, Any]],
+    column: str,
+    reference: Any,
+    by: Sequence[str] = ("dataset", "depth"),
+) -> list[dict[str, Any]]:
+    """What each run costs more than the reference's with the same seed, data set and depth."""
+
+    def paired(row: dict[str, Any]) -> tuple:
+        return tuple(row[name] for name in (*by, "seed"))
+
+    base = {paired(row): row["test_cost"] for row in rows if row[column] == reference}
+    return [
+        {**row, "difference": row["test_cost"] - base[paired(row)]}
+        for row in rows
+        if row[column] != reference and paired(row) in base
+    ]
+
+
+def format_table(summary: Sequence[dict[str, Any]], row: str, column: str) -> str:
+    """One block per data set: mean and standard error in rows and columns."""
+    rows = list(dict.fromkeys(entry[row] for entry in summary))
+    columns = list(dict.fromkeys(entry[column] for entry in summary))
+    cells = {(entry["dataset"], entry[row], entry[column]): _cell(entry) for entry in summary}
+    width = 2 + max([16, *(len(str(name)) for name in columns)])
+    lines = []
+    for dataset in dict.fromkeys(entry["dataset"] for entry in summary):
+        names = "".join(f"{'any' if name is None else name!s:>{width}}" for name in columns)
+        lines += ["", f"{dataset}, by {column}", f"{row:10}{names}"]
+        for name in rows:
+            values = "".join(f"{cells.get((dataset, name, c), ''):>{width}}" for c in columns)
+            lines.append(f"{name!s:10}{values}")
+    return "\n".join(lines[1:])
+
+
+def _cell(entry: dict[str, Any]) -> str:
+    error = entry["standard_error"]
+    return f"{entry['mean']:.4f}" + ("" if error is None else f" +- {error:.4f}")
+
+
+def save(name: str, options: argparse.Namespace, text: str, **results: list[dict]) -> None:
+    """Write the tables and all results, with their provenance, and print the tables."""
+    (options.out / f"{name}.txt").write_text(text + "\n")
+    write_json(options.out / f"{name}.json", {**provenance(), **results})
+    print(text)
+
+
+def plot_costs(
+    name: str, rows: Sequence[dict[str, Any]], options: argparse.Namespace, *, x: str, hue: str
+) -> None:
+    """Draw mean test costs with standard errors, a panel per data set."""
+    figure, axes = subplots(list(dict.fromkeys(row["dataset"] for row in rows)))
+    for dataset, ax in axes.items():
+        display = CostCurveDisplay.from_results(
+            rows, x, "test_cost", hue, where={"dataset": dataset}, ax=ax, legend=False
+        )
+    figure.legend(handles=display.lines_, title=hue, loc="outside right center")
+    figure.savefig(options.out / f"{name}.png", dpi=150)
+
+
+def subplots(datasets: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Make a figure with an axes per data set."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Plotting needs matplotlib: pip install auxcst_sklearn[plot]") from error
+    n_columns = min(2, len(datasets))
+    n_rows = -(-len(datasets) // n_columns)
+    figure, axes = plt.subplots(
+        n_rows, n_columns, figsize=(5.5 * n_columns, 3.8 * n_rows), layout="constrained"
+    )
+    for ax in np.ravel(axes)[len(datasets) :]:
+        ax.remove()
+    axes = dict(zip(datasets, np.ravel(axes)))
+    for dataset, ax in axes.items():
+        ax.set_title(dataset)
+    return figure, axes

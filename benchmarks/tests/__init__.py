@@ -1,0 +1,1 @@
+"""Tests of the benchmarks and of the experiments, at sizes of no interest."""

@@ -1,0 +1,201 @@
+"""The settings of the cost benchmark: data, costs and draws are what their names say."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from benchmarks.cost.costs import COSTS, draw_tree, tumour
+from benchmarks.cost.data import DATA, images, synthetic
+from benchmarks.cost.settings import DEVELOPMENT, SETTINGS, Setting
+
+TABLES = ["digits", "wine", "breast-cancer"]
+
+
+@pytest.fixture
+def pixel_images(monkeypatch):
+    """MNIST's place taken by 300 + 50 rows of four pixels; the first pixel numbers the row."""
+    rows = np.arange(350)
+    X = np.stack([rows % 256, rows // 256, 20 * (rows % 10), rows % 10], axis=1).astype(np.uint8)
+
+    def fetch(data_home):
+        return Bunch(data=X, target=rows % 10, n_train=300)
+
+    for name, imbalanced in [("mnist", False), ("mnist-imb", True)]:
+        draw = partial(images, fetch, imbalanced=imbalanced)
+        monkeypatch.setitem(DATA, name, DATA["mnist"]._replace(draw=draw))
+
+
+# --- settings ---------------------------------------------------------------------------------
+
+
+def test_settings_cover_all_data_and_costs():
+    default = [s for s in SETTINGS if s.size in (None, 2000)]
+    assert 24 <= len(default) <= 30
+    assert len({s.name for s in SETTINGS}) == len(SETTINGS)
+    assert {s.data for s in default} == set(DATA)
+    assert {s.cost for s in default} == set(COSTS)
+    assert {s.size for s in SETTINGS} == {None, 2000, 10_000, "all"}
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.size is None], ids=lambda s: s.name)
+def test_draw_is_what_the_setting_says(setting):
+    draw = setting.draw(0)[0]
+    n_classes = setting.n_classes
+    np.testing.assert_array_equal(np.unique(draw.y_train), np.arange(n_classes))
+    for X, y, cost in [draw[:3], draw[3:6]]:
+        assert cost.shape == (len(X), n_classes) == (len(y), n_classes)
+        assert (cost[np.arange(len(y)), y] == 0).all()
+        assert (np.delete(cost.ravel(), np.arange(len(y)) * n_classes + y) > 0).all()
+    if DATA[setting.data].n_train:
+        assert len(draw.y_train) == DATA[setting.data].n_train
+    assert (draw.test_matrices is not None) == setting.costs_differ == (draw.cost_matrix is None)
+
+
+def flat(draw):
+    return np.concatenate([np.ravel(part) for part in draw if part is not None])
+
+
+@pytest.mark.parametrize("name", ["wine/squared", "overlap5/scaled", "rare2/individual"])
+def test_seed_determines_the_draws(name):
+    setting = next(s for s in SETTINGS if s.name == name)
+    for drawn, again in zip(setting.draw(3), setting.draw(3)):
+        np.testing.assert_array_equal(flat(drawn), flat(again))
+    different = [*setting.draw(3), *setting.draw(4), *setting.draw(103)]
+    assert len(different) == 3 * DATA[setting.data].n_draws
+    assert len({draw.X_train.tobytes() for draw in different}) == len(different)
+    assert len({draw.random_state for draw in different}) == len(different)
+
+
+def test_development_has_costs_and_trees_of_its_own():
+    for name in ["digits/proportional", "digits/tree", "digits/lognormal"]:
+        setting = next(s for s in SETTINGS if s.name == name)
+        matrices = [setting.draw(seed)[0].cost_matrix for seed in (0, 1, 100, 101)]
+        assert len({matrix.tobytes() for matrix in matrices}) == 4
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_development_never_sees_what_the_benchmark_tests_on(name):
+    def rows(seed, development):
+        split = DATA[name].draw(n_train=None, seed=seed, development=development)
+        return [{row.tobytes() for row in X} for X in (split.X_train, split.X_test)]
+
+    tested, seen = set(), set()
+    for seed in range(10):
+        train, test = rows(seed, False)
+        assert not train & test
+        tested |= test
+        train, test = rows(seed, True)
+        assert not train & test
+        seen |= train | test
+    assert tested
+    assert not tested & seen
+
+
+def test_wrong_labels_stand_in_the_training_part_alone():
+    kwargs = {"n_train": 2000, "seed": 0, "development": False}
+    clean, wrong = (synthetic(10, wrong=share, **kwargs) for share in (0, 0.5))
+    np.testing.assert_array_equal(clean.X_train, wrong.X_train)
+    np.testing.assert_array_equal(clean.y_test, wrong.y_test)
+    assert np.mean(clean.y_train != wrong.y_train) == pytest.approx(0.45, abs=0.04)
+
+
+def test_images_are_tested_on_their_own_test_part(pixel_images):
+    def row_numbers(setting, seed):
+        data = DATA[setting.data]
+        development = seed >= DEVELOPMENT
+        split = data.draw(n_train=setting.size, seed=seed, development=development, data_home=None)
+        return [
+            set((np.rint(X * 255) @ [1, 256, 0, 0]).astype(int))
+            for X in (split.X_train, split.X_test)
+        ]
+
+    small, thin = Setting("mnist", "tree", 100), Setting("mnist-imb", "tree", 100)
+    train, test = row_numbers(small, 0)
+    assert len(train) == 100
+    assert test == set(range(300, 350))
+    develop, valid = row_numbers(small, 100)
+    assert not develop & valid
+    assert max(develop | valid) < 300
+    assert len(row_numbers(thin, 0)[0]) == 6 * 10 + 4 * 3
+    assert row_numbers(thin, 0)[1] == test
+
+
+def test_pixels_have_one_unit(pixel_images):
+    draw = Setting("mnist", "proportional", 100).draw(0)[0]
+    assert draw.pixels
+    assert draw.X_train.mean() == pytest.approx(0, abs=1e-6)
+    assert draw.X_train.std() == pytest.approx(1)
+    assert np.ptp(draw.X_train.std(axis=0)) > 0.5
+    for of_table in Setting("wine", "squared").draw(0):
+        np.testing.assert_allclose(of_table.X_train.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(of_table.X_train.std(axis=0), 1)
+        assert np.ptp(of_table.X_test.std(axis=0)) > 0.01
+
+
+# --- costs ------------------------------------------------------------------------------------
+
+
+def draw_costs(kind, n_classes=6, seed=0):
+    rng = np.random.RandomState(seed)
+    X, y = rng.normal(size=(120, 4)), np.arange(120) % n_classes
+    return X, COSTS[kind](X, y, np.random.RandomState(seed))
+
+
+def test_random_tree_has_a_leaf_for_every_class():
+    for seed in range(20):
+        rng = np.random.RandomState(seed)
+        paths = draw_tree(rng.permutation(9), rng)
+        assert sorted(paths) == list(range(9))
+        leaves = sorted(paths.values())
+        assert all(b[: len(a)] != a for a, b in zip(leaves, leaves[1:]))
+    _, costs = draw_costs("tree")
+    matrix = costs.cost_matrix
+    np.testing.assert_array_equal(matrix, matrix.T)
+    assert matrix[matrix > 0].min() == 2
+
+
+def test_class_level_costs():
+    distance = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    np.testing.assert_array_equal(draw_costs("absolute")[1].cost_matrix, distance)
+    np.testing.assert_array_equal(draw_costs("squared")[1].cost_matrix, distance**2)
+    off = ~np.eye(60, dtype=bool)
+    log = np.log(draw_costs("lognormal", n_classes=60)[1].cost_matrix[off])
+    assert log.mean() == pytest.approx(0, abs=0.1)
+    assert log.std() == pytest.approx(1.5, abs=0.1)
+    proportional = draw_costs("proportional", n_classes=60)[1].cost_matrix[off]
+    assert proportional.mean() == pytest.approx(5, abs=0.3)
+    assert proportional.max() < 10
+
+
+def test_scaled_costs_are_multiples_of_the_matrix():
+    X, costs = draw_costs("scaled")
+    factor = costs.matrices(X)[:, 0, 1] / costs.cost_matrix[0, 1]
+    np.testing.assert_allclose(
+        costs.matrices(X), factor[:, np.newaxis, np.newaxis] * costs.cost_matrix
+    )
+    assert np.log(factor).std() == pytest.approx(1, abs=0.05)
+
+
+def test_individual_costs_follow_the_features():
+    X, costs = draw_costs("individual")
+    first, second = costs.matrices(X), costs.matrices(X)
+    assert (first[:, np.arange(6), np.arange(6)] == 0).all()
+    np.testing.assert_array_equal(first[:, 1, 0], first[:, 2, 0])  # the price of predicting 0
+    noise = np.log(first[:, 1, 0] / second[:, 1, 0])
+    assert noise.std() == pytest.approx(0.3 * np.sqrt(2), abs=0.1)
+    assert np.log(first[:, 1, 0]).std() == pytest.approx(1.04, abs=0.1)
+
+
+def test_large_tumours_are_dear_to_miss():
+    X = np.zeros((2, 30))
+    X[:, 3] = [100, 2500]
+    matrices = tumour(X, np.array([0, 1]), np.random.RandomState(0)).matrices(X)
+    np.testing.assert_array_equal(matrices, [[[0, 6], [1, 0]], [[0, 30], [1, 0]]])
+
+
+def test_known_test_costs_are_those_that_are_billed():
+    draw = Setting("breast-cancer", "tumour").draw(0)[0]
+    billed = draw.test_matrices[np.arange(len(draw.y_test)), draw.y_test]
+    np.testing.assert_array_equal(billed, draw.cost_test)

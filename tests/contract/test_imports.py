@@ -1,0 +1,109 @@
+"""The architecture, read from the imports of the package: they run one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import auxcst_sklearn
+
+ROOT = Path(auxcst_sklearn.__file__).parent
+
+# A file imports from the folder of its own concept and from those to the left of it.
+ORDER = [
+    "costs",
+    "datasets",
+    "losses",
+    "modules",
+    "metrics",
+    "plotting",
+    "_training",
+    "_estimators",
+]
+
+# What an estimator's file may import of its own folder.
+SHARED_BY_ESTIMATORS = {"base", "images", "parameters", "prediction"}
+BUILT_ON_OTHERS = {"path": {"mlp"}, "mlp_cv": {"mlp", "path"}}
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in ROOT.rglob("*.py")}
+
+
+def imports(name):
+    """Modules of the package that a module imports anywhere, for types as well."""
+    path = MODULES[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                found.add(full if full in MODULES else base)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {target for target in found if target in MODULES} - {name}
+
+
+GRAPH = {name: imports(name) for name in MODULES}
+
+
+def room(name):
+    """Folder or file at the top of the package."""
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+def test_the_imports_are_found():
+    assert "auxcst_sklearn.losses" in GRAPH["auxcst_sklearn._training.net"]
+    assert "auxcst_sklearn.costs._statistics" in GRAPH["auxcst_sklearn.losses._loss"]
+
+
+def test_the_package_has_few_rooms():
+    assert {room(name) for name in MODULES} == {"__init__", *ORDER}
+    assert len(ORDER) + 1 <= 12
+
+
+def test_imports_run_one_way_between_rooms():
+    for name, targets in GRAPH.items():
+        if room(name) != "__init__":
+            for target in targets:
+                assert ORDER.index(room(target)) <= ORDER.index(room(name)), (name, target)
+
+
+def test_there_is_no_circle_of_imports():
+    done, open_ = set(), []
+
+    def visit(name):
+        assert name not in open_, " > ".join([*open_[open_.index(name) :], name])
+        if name not in done:
+            open_.append(name)
+            # The front door loads estimators on first use, and imports them for types alone.
+            for target in GRAPH[name] if name != "auxcst_sklearn" else ():
+                visit(target)
+            open_.pop()
+            done.add(name)
+
+    for name in GRAPH:
+        visit(name)
+
+
+def test_estimators_do_not_import_each_other():
+    for name, targets in GRAPH.items():
+        if room(name) == "_estimators" and name.count(".") == 2:
+            file = name.rpartition(".")[2]
+            siblings = {t.rpartition(".")[2] for t in targets if room(t) == "_estimators"}
+            assert siblings <= SHARED_BY_ESTIMATORS | BUILT_ON_OTHERS.get(file, set()), name
+
+
+def test_skorch_is_for_the_training_and_its_estimators_alone():
+    for name, path in MODULES.items():
+        if room(name) in ORDER[: ORDER.index("_training")]:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    assert not str(node.module).startswith("skorch"), name

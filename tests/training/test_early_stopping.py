@@ -1,0 +1,66 @@
+"""Early stopping of a stack, on a net that only counts epochs and costs."""
+
+import numpy as np
+import pytest
+import torch
+
+from auxcst_sklearn._training.early_stopping import EarlyStopping
+
+
+class Net:
+    """Two networks; the weights are the number of the epoch, the costs are given."""
+
+    n_networks = 2
+    verbose = 0
+
+    def __init__(self, costs):
+        self.costs = costs
+        self.epoch = 0
+        self.weight = torch.zeros(2, 3)
+
+    def weights(self):
+        return [self.weight]
+
+    def held_out_costs(self):
+        return np.array(self.costs[self.epoch - 1])
+
+
+def run(costs, patience):
+    net, stop = Net(costs), EarlyStopping(patience)
+    stop.on_train_begin(net)
+    try:
+        while net.epoch < len(costs):
+            net.epoch += 1
+            net.weight.fill_(net.epoch)
+            stop.on_epoch_end(net)
+    except KeyboardInterrupt:
+        pass
+    last = net.epoch
+    stop.restore(net)
+    return net.weight[:, 0].tolist(), last
+
+
+def test_each_network_keeps_its_own_best_epoch():
+    assert run([[3, 1], [2, 2], [4, 3], [5, 4]], patience=9) == ([2, 1], 4)
+
+
+def test_the_training_ends_when_all_have_stopped():
+    costs = [[3, 1], [2, 2], [4, 3], [5, 0], [1, 0], [1, 0]]
+
+    assert run(costs, patience=2) == ([2, 1], 4)
+
+
+def test_equal_costs_are_no_progress():
+    assert run([[1, 1]] * 9, patience=3) == ([1, 1], 4)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_costs_that_are_not_finite_are_no_progress(bad):
+    assert run([[1, bad], [bad, 1], [bad, bad]], patience=5) == ([1, 2], 3)
+
+
+def test_without_an_epoch_the_weights_stay():
+    net = Net([])
+    EarlyStopping(3).restore(net)
+
+    assert net.weight.sum() == 0

@@ -1,0 +1,15 @@
+import torch
+
+from auxcst_sklearn._training.seeding import seeded
+
+
+def test_seeded_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+
+    with seeded(3):
+        first = torch.rand(4)
+    with seeded(3):
+        second = torch.rand(4)
+
+    assert torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), before)
