@@ -1,4 +1,4 @@
-"""What predictions cost: metrics and scorers, in the caller's currency."""
+"""Metrics and scorers of the cost of predictions, in the caller's currency."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def mean_cost(
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-        What each prediction would cost for each sample. Give either `cost` or `cost_matrix`.
+        Cost of each prediction for each sample. Give either `cost` or `cost_matrix`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        What each prediction (column) costs for each true class (row).
+        Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
         Labels of the cost columns, in their order. By default the labels of a DataFrame, else
         the sorted labels that occur in `y_true` or `y_pred`.
@@ -94,9 +94,9 @@ def savings_score(
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-        What each prediction would cost for each sample. Give either `cost` or `cost_matrix`.
+        Cost of each prediction for each sample. Give either `cost` or `cost_matrix`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        What each prediction (column) costs for each true class (row).
+        Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
         Labels of the cost columns, as in :func:`mean_cost`.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -270,7 +270,7 @@ def make_cost_scorer(cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
     Parameters
     ----------
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes)
-        What each prediction (column) costs for each true class (row).
+        Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
         Labels of the rows and columns. By default the labels of a DataFrame, else the
         `classes_` of the estimator that is scored.

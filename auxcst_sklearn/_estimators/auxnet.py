@@ -25,11 +25,11 @@ from .parameters import ALPHA, ARITHMETIC, CALIBRATION, layers_with_head
 class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
-    The output layer of the module, its last ``nn.Linear``, gives way to one regression output per
-    class, the estimated cost of predicting it, and every hidden layer but the last gets as many
-    auxiliary cost neurons. All are trained at once on ``sum_i alpha_i L_i + L_output``; the
-    prediction is the class with the smallest estimate. Weights that the module brings along,
-    pretrained ones, say, are where training starts.
+    One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
+    hidden layer but the last gets as many auxiliary neurons. All are trained at once on
+    ``sum_i alpha_i L_i + L_output``; the prediction is the class with the smallest estimated cost.
+    What outputs and heads learn, costs or classes, depends on `loss`. Training starts from the
+    weights of the module, pretrained ones, say.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         head. A list names the layers that get a head instead, each by the path of a submodule, as
         ``module.named_modules()`` gives it, or as "auto" would name it.
     head_input : {"pool", "flatten"}, default="pool"
-        What a head on maps (n_samples, n_channels, ...) sees: the mean of each map, or every
+        Input of a head on maps (n_samples, n_channels, ...): the mean of each map, or every
         value of every map.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
@@ -67,16 +67,17 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     channels_last : bool, default=False
         Whether images are (H, W, C) rather than (C, H, W).
     augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
-        What is done to the training images, anew in every epoch: mirror left and right, shift by
+        Random changes of the training images, anew in every epoch: mirror left and right, shift by
         up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
-        that gives one of the same shape. See :mod:`auxcst_sklearn.transforms`.
+        that gives one of the same shape. See :mod:`auxcst_sklearn.modules`.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
-        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
-        of the classes by their probabilities; for costs per sample it trains a second network of
-        the same shape, which takes as long again. "one_sided" is that of the paper.
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
+        "cross_entropy" the output learns class probabilities, and costs enter at the decision;
+        with the others it learns the costs. For costs per sample "bayes_risk" adds a cost network
+        of the same shape, which takes as long again. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
-        What the auxiliary heads learn; None for the same as `loss`.
+        Loss of the auxiliary heads; None for the same as `loss`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -106,13 +107,12 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
     calibration_fraction : float, default=0.0
-        Share of the training set that a second network of the same kind does not see; these rows
-        tell how much less certain the class probabilities have to be (a temperature, see
-        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
-        leaves them as they are. With early stopping the rows that are held out for it serve
-        instead, at no price. Losses without class probabilities, and fewer than ten rows, have no
-        temperature. A training that goes on (`warm_start`) keeps the temperature of the first,
-        and one by `partial_fit` alone has none.
+        Share of the rows that a calibration network, one of the same kind, does not see; they
+        serve the temperature of the class probabilities (`temperature_`). The network itself sees
+        all rows; the fit takes nearly twice as long. 0 for no temperature. With early stopping
+        the rows held out for it serve instead, at no cost. Losses without class probabilities,
+        and fewer than ten rows, have no temperature. With `warm_start` that of the first fit
+        stays; `partial_fit` alone learns none.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
@@ -132,7 +132,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         Whether to print a line per epoch, and on a terminal a bar with the time left.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
-        Copies are called in the training of the network that tells the temperature.
+        Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
 
@@ -149,7 +149,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
         "valid_cost". Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
     temperature_ : float
-        What the logits of the class probabilities are divided by, at least 1.
+        Divisor of the logits of the class probabilities, at least 1.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, and the copy of `module`,
         without its output layer, ``net_.module_.body``; with costs per sample and the loss

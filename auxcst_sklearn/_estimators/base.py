@@ -24,7 +24,8 @@ from ..costs._checks import frame_labels, label_index
 from ..costs._scale import CostScale
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
-from ..modules import AuxNetwork, ClassAndCostNetwork
+from ..modules import AuxNetwork
+from ..modules._cost_network import ClassAndCostNetwork
 from .parameters import (
     CONSTRAINTS,
     check_net_params,
@@ -45,7 +46,7 @@ MIN_CALIBRATION_ROWS = 10
 
 @contextmanager
 def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Give a fitted estimator its attributes back when a new fit fails."""
+    """Restore the attributes of a fitted estimator when a new fit fails."""
     before = dict(vars(estimator))
     try:
         yield

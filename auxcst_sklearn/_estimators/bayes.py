@@ -68,9 +68,9 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
         The costs that decide, both axes in the order of `classes_`.
     n_features_in_ : int
-        Number of features seen during fit, if `estimator_` knows it.
+        Number of features seen during fit, if `estimator_` has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `estimator_` knows them.
+        Names of the features, if `estimator_` has them.
 
     See Also
     --------
@@ -145,7 +145,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, handed to `estimator` where they are given.
         **fit_params : dict
-            What else goes to the `fit` of `estimator`.
+            Further arguments of the `fit` of `estimator`.
 
         Returns
         -------

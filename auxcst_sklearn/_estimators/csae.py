@@ -65,7 +65,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         are those of the training.
     loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy", \
             "bayes_risk"} or Loss, default="one_sided"
-        What the output learns after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk"
+        Loss of the output after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk"
         takes the class means of per-sample costs.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron in training; pretraining drops none.

@@ -73,7 +73,7 @@ class ImageInputMixin:
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
-    """Shape of an example: its own, or what `image_shape` says of a flattened row."""
+    """Shape of an example: its own, or `image_shape` for a flattened row."""
     if 0 in shape:
         raise ValueError(f"X holds examples of shape {shape}; expected at least one value in each.")
     if image_shape is None:

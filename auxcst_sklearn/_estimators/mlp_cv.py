@@ -40,20 +40,20 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         :func:`sklearn.model_selection.check_cv` takes.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
-        What the output learns; see :mod:`auxcst_sklearn.losses`. "bayes_risk" weighs the costs
-        of the classes by their probabilities; for costs per sample it trains a second network of
-        the same shape, which takes as long again. "one_sided" is that of the paper.
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
+        "cross_entropy" the output learns class probabilities, and costs enter at the decision;
+        with the others it learns the costs. For costs per sample "bayes_risk" adds a cost network
+        of the same shape, which takes as long again. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
-        What the auxiliary heads learn; None for the same as `loss`.
+        Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
         Activation of the hidden layers.
     dropout : float, default=0.3
         Probability of dropping a hidden neuron in training.
     standardize : bool or "auto", default="auto"
-        Whether the network centres and scales its inputs first, by what they are in training.
-        "auto" leaves features of order one, and sparse ones, as they are; it gives others a common
-        scale if they seem to have a common unit, as pixels do, and else each its own, as True
-        does.
+        Whether the network centres and scales its inputs, as learnt from the training set. "auto"
+        leaves features of order one, and sparse ones, as they are; others get a common scale if
+        they seem to have a common unit, as pixels do, and else each its own, as with True.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -83,12 +83,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     patience : int, default=10
         Number of epochs without a smaller held-out cost before training stops.
     calibration_fraction : float, default=0.2
-        Share of the training set that a second network of the same kind does not see; these rows
-        tell how much less certain the class probabilities have to be (a temperature, see
-        `temperature_`). The network itself sees all rows; the fit takes nearly twice as long. 0
-        saves that, and leaves them as they are. With early stopping the rows that are held out
-        for it serve instead, at no price. Losses without class probabilities, and fewer than ten
-        rows, have no temperature.
+        Share of the rows that a calibration network, one of the same kind, does not see; they
+        serve the temperature of the class probabilities (`temperature_`). The network itself sees
+        all rows; the fit takes nearly twice as long. 0 for no temperature. With early stopping
+        the rows held out for it serve instead, at no cost. Losses without class probabilities,
+        and fewer than ten rows, have no temperature.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
         training set that fills more than half of its free memory stays in the computer's.
@@ -105,7 +104,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Whether to print a line per epoch, and on a terminal a bar with the time left.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
-        Copies are called in the training of the network that tells the temperature.
+        Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
 
@@ -127,11 +126,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
-        What the logits of the class probabilities are divided by, at least 1.
+        Divisor of the logits of the class probabilities, at least 1.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
-        What inputs are centred at and divided by, if they are.
+        Centre and divisor of each input; None for inputs as they are.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -309,7 +308,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         if min(fold_weight) == 0:
             raise ValueError(
                 f"sample_weight is zero for all rows that fold {np.argmin(fold_weight)} of cv "
-                "leaves out, so that nothing tells its cost. Use fewer folds, or folds that "
+                "leaves out, so that its cost is unknown. Use fewer folds, or folds that "
                 "spread the rows that count."
             )
         costs = [
@@ -321,7 +320,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.alpha_ = float(self.alphas_[mean.argmin()])
 
     def _paid(self, data: TrainingSet, train: NDArray, test: NDArray) -> Iterator[NDArray]:
-        """What the predictions of left-out rows cost, for each alpha."""
+        """Costs of the predictions of left-out rows, for each alpha."""
         y = self.classes_[data.label]
         if data.per_class:
             matrix, train_cost, test_cost = data.cost, None, data.cost[data.label[test]]

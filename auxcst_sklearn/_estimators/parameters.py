@@ -80,7 +80,7 @@ def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
     )
     if reserved:
         raise ValueError(
-            f"net_params holds {reserved}, which the estimator sets itself or does not heed; use "
+            f"net_params holds {reserved}, which the estimator sets itself or ignores; use "
             "its parameters of that name, if it has them."
         )
     return net_params or {}

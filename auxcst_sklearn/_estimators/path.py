@@ -44,7 +44,7 @@ def alpha_path(
     Parameters
     ----------
     estimator : CostSensitiveAuxMLP, or another estimator with parameters alpha and random_state
-        What is fitted. It stays as it is; its own alpha does not matter.
+        The estimator to clone and fit. It stays as it is; its own alpha does not matter.
     alphas : sequence of (float or sequence of float)
         The values of alpha.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)

@@ -49,6 +49,6 @@ class EarlyStopping(Callback):
 
     @torch.no_grad()
     def restore(self, net: NeuralNet) -> None:
-        """Give every network the weights of its best epoch."""
+        """Restore the weights of every network at its best epoch."""
         for best, weight in zip(self.best_, net.weights()):
             weight.copy_(best)

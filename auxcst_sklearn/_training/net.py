@@ -103,7 +103,7 @@ class CostNet(NeuralNet):
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
 
     def seed(self, seed: int) -> None:
-        """Give shuffling, and all modules that draw random numbers, generators of their own."""
+        """Seed shuffling, and all modules that draw random numbers, with generators of their own."""
         self.generator = torch.Generator().manual_seed(seed)
         on_device = torch.Generator(device=self.device).manual_seed(seed)
         for module in self.module_.modules():
@@ -331,7 +331,7 @@ class CostNet(NeuralNet):
 
     @contextmanager
     def unchanged_on_error(self) -> Iterator[None]:
-        """Give the net its weights, optimizer state and history back when training fails."""
+        """Restore weights, optimizer state and history when training fails."""
         n_epochs = len(self.history)
         weights = deepcopy(self.module_.state_dict())
         optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())

@@ -12,8 +12,9 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor
 
-from ..losses import StackedLayerWiseLoss, Target
-from ..modules import stack, unstack
+from ..losses import Target
+from ..losses._layer_wise import StackedLayerWiseLoss
+from ..modules._stacked import stack, unstack
 from .batches import StackedBatches, split_target
 from .callbacks import ProgressBar
 from .early_stopping import EarlyStopping
@@ -36,15 +37,8 @@ class StackNet(CostNet):
     Network i sees the rows of set i modulo S. The optimizers of torch treat every weight by
     itself, so that each network ends as if it had been trained alone, up to the rounding of sums.
 
-    Parameters
-    ----------
-    members : sequence of CostNet
-        Networks of one architecture, with equal arguments. Training sets their weights and
-        histories. Those of one set of rows are `n_row_sets` apart.
-    names : sequence of str
-        Names of the networks in errors.
-    n_row_sets : int
-        Number S of sets of rows.
+    The members have equal arguments; training sets their weights and histories. `names` are theirs
+    in errors.
     """
 
     def __init__(self, members: Sequence[CostNet], names: Sequence[str], n_row_sets: int) -> None:

@@ -17,7 +17,7 @@ FEWEST_MULTIPLICATIONS = 2e7
 
 @contextmanager
 def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
-    """Limit to one thread what others do beside it, and a pass that is too small for two.
+    """Limit workers of a parallel run, and passes too small for two threads, to one thread.
 
     The workers of joblib's threading and multiprocessing backends each see all cores, unlike
     those of loky. A forked one would also wait for ever for the threads of its parent.
@@ -26,8 +26,8 @@ def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
     if before == 1 or not (multiplications < FEWEST_MULTIPLICATIONS or _is_worker()):
         yield
         return
-    # Not by threadpoolctl: torch's own MKL no longer heeds OpenMP once somebody has set a
-    # number of threads. In both libraries the limit is the calling thread's own.
+    # Not by threadpoolctl: torch's own MKL ignores OpenMP once a number of threads has been
+    # set. In both libraries the limit is the calling thread's own.
     torch.set_num_threads(1)
     try:
         yield

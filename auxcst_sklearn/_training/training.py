@@ -12,20 +12,10 @@ from .stack_net import StackNet
 
 @dataclass
 class Training:
-    """A net, the rows that it sees, and the rows held out from it.
+    """A net (one network or a stack), the rows that it sees, and the rows held out from it.
 
-    Parameters
-    ----------
-    net : CostNet
-        The net to train: one network or a stack.
-    rows : Rows, or RowSets for a stack
-        Rows that it sees.
-    held_out : Rows, or RowSets for a stack, default=None
-        Rows that it does not see: they stop it early where the plan has a patience, and serve its
-        temperature.
-    calibration : Training, default=None
-        That of the calibration network, which is like the net, and whose held-out rows serve the
-        temperature of the net.
+    Held-out rows stop the training where the plan has a patience, and serve the temperature of the
+    net; where there is a calibration network, which is like the net, its held-out rows do.
     """
 
     net: CostNet

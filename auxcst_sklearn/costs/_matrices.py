@@ -14,7 +14,7 @@ from ._checks import check_cost_matrix, frame_labels, label_index
 def cost_vectors(
     y: ArrayLike, cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Give every example the row of the cost matrix that belongs to its class.
+    """Cost vectors of examples: for each the row of the cost matrix of its class.
 
     Parameters
     ----------

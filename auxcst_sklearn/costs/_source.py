@@ -52,7 +52,7 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
 def resolve_costs(
     cost: Any, cost_matrix: Any, n_samples: int, classes: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """Give the cost rows, and whether there is one per class rather than per sample."""
+    """Rows of costs, and whether there is one per class rather than per sample."""
     if cost is not None and cost_matrix is not None:
         raise ValueError(
             "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "

@@ -22,7 +22,7 @@ def read_taxonomy(name: str) -> list[tuple[str, ...]]:
 
 
 def caltech256_taxonomy() -> list[tuple[str, ...]]:
-    """Give the class tree of Caltech-256 as the path from the root to each category.
+    """Return the class tree of Caltech-256: the path from the root to each category.
 
     Returns
     -------

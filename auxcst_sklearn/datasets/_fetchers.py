@@ -14,13 +14,7 @@ from sklearn.utils._param_validation import StrOptions, validate_params
 
 from ._class_tree import read_taxonomy
 from ._image_folder import read_images
-from ._readers import (
-    Raw,
-    archives,
-    download,
-    read_cifar,
-    read_mnist,
-)
+from ._readers import Raw, archives, download, read_cifar, read_mnist
 
 _CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -100,7 +94,7 @@ def fetch_mnist(
     >>> mnist.data.shape  # doctest: +SKIP
     (60000, 784)
 
-    Without the files, the error says which ones to put where:
+    Without the files, the error names them and their place:
 
     >>> fetch_mnist("empty", download_if_missing=False)
     Traceback (most recent call last):
@@ -183,7 +177,7 @@ def fetch_cifar10(
     >>> cifar10.images.shape  # doctest: +SKIP
     (10000, 3, 32, 32)
 
-    Without the files, the error says which ones to put where:
+    Without the files, the error names them and their place:
 
     >>> fetch_cifar10("empty", download_if_missing=False)
     Traceback (most recent call last):
@@ -270,7 +264,7 @@ def fetch_cifar100(
     >>> tree_distance_cost_matrix(cifar100.paths).shape  # doctest: +SKIP
     (100, 100)
 
-    Without the files, the error says which ones to put where:
+    Without the files, the error names them and their place:
 
     >>> fetch_cifar100("empty", download_if_missing=False)
     Traceback (most recent call last):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ._bayes_risk import BayesRisk
 from ._cross_entropy import CrossEntropy
-from ._layer_wise import LayerWiseLoss, StackedLayerWiseLoss
+from ._layer_wise import LayerWiseLoss
 from ._loss import Loss, ProbabilisticLoss, Target
 from ._one_sided import OneSided
 from ._smooth_one_sided import SmoothOneSided
@@ -27,7 +27,6 @@ __all__ = [
     "SmoothOneSided",
     "Softmin",
     "Squared",
-    "StackedLayerWiseLoss",
     "Target",
     "get_loss",
 ]

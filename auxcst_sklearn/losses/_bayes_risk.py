@@ -53,7 +53,7 @@ class BayesRisk(CrossEntropy):
     >>> from auxcst_sklearn import CostSensitiveAuxMLP
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(300, 1))
-    >>> y = rng.integers(2, size=300)                    # X says nothing of the class
+    >>> y = rng.integers(2, size=300)                    # independent of X
     >>> cost = np.zeros((300, 2))
     >>> cost[y == 1, 0] = 10 * X[y == 1, 0]              # but what a missed 1 costs
     >>> cost[y == 0, 1] = 5

@@ -53,7 +53,7 @@ class LayerWiseLoss(nn.Module):
         Returns
         -------
         total : Tensor of shape ()
-            What is minimised; the weight of the output layer is 1.
+            The objective; the weight of the output layer is 1.
         losses : Tensor of shape (n_heads + 1,)
             Mean loss of each head, detached from the graph.
         """
@@ -72,28 +72,8 @@ class StackedLayerWiseLoss(LayerWiseLoss):
     """The training objectives of M networks side by side, for S sets of rows that take turns.
 
     Network i sees the rows of set i modulo S. The networks have no weight in common, so that the
-    minimum of the sum of their objectives is the minimum of each.
-
-    Parameters
-    ----------
-    loss : Loss
-        Loss of the output layers.
-    aux_loss : Loss
-        Loss of the auxiliary heads.
-    head_weights : Tensor of shape (n_heads + 1, n_networks)
-        Weight of each head in each network, 0 for a head that a network lacks.
-    n_row_sets : int
-        Number S of sets of rows.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.losses import OneSided, StackedLayerWiseLoss, Target
-    >>> objective = StackedLayerWiseLoss(OneSided(), OneSided(), torch.ones(1, 2), n_row_sets=1)
-    >>> target = Target(cost=torch.tensor([[0.0, 1.0]]), label=torch.tensor([0]))
-    >>> outputs = torch.tensor([[[1.0, 1.0]], [[0.2, 1.0]]])
-    >>> objective([outputs], target)
-    (tensor(1.2000), tensor([[1.0000, 0.2000]]))
+    minimum of the sum of their objectives is the minimum of each. `head_weights` (n_heads + 1,
+    n_networks) are 0 for a head that a network lacks.
     """
 
     def __init__(
@@ -104,21 +84,10 @@ class StackedLayerWiseLoss(LayerWiseLoss):
         self.n_row_sets = n_row_sets
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
-        """Sum of the networks' objectives, and the losses of their heads.
+        """Sum of the networks' objectives, and the heads' losses (n_heads + 1, n_networks).
 
-        Parameters
-        ----------
-        outputs : sequence of Tensor of shape (n_networks, n_samples, n_classes)
-            Outputs of the heads, the output layer last.
-        target : Target
-            Costs, labels and weights of the sets of rows, one below the other.
-
-        Returns
-        -------
-        total : Tensor of shape ()
-            What is minimised.
-        losses : Tensor of shape (n_heads + 1, n_networks)
-            Mean loss of each head of each network, detached from the graph.
+        Outputs are (n_networks, n_samples, n_classes) for each head; targets of the sets of rows
+        stand one below the other.
         """
         if self.loss is self.aux_loss:
             means = self._means(self.loss, outputs, target)

@@ -4,13 +4,11 @@ from ._alexnet import AlexNet
 from ._autoencoder import CostSensitiveAutoencoder
 from ._aux_cnn import AuxCNN
 from ._aux_mlp import AuxMLP
-from ._cost_network import ClassAndCostNetwork
 from ._feature_input import Standardize, UnitRange
 from ._heads import CostHead
 from ._image_input import ImageInput
 from ._layers import ACTIVATIONS, SeededDropout, SeededModule
 from ._network import AuxNetwork, LayeredNetwork
-from ._stacked import StackedMLP, stack, unstack
 from ._transforms import TRANSFORMS, RandomFlipShift, RandomTransform, get_transform
 from .wrapping import WrappedNetwork, find_hidden_layers
 
@@ -21,7 +19,6 @@ __all__ = [
     "AuxCNN",
     "AuxMLP",
     "AuxNetwork",
-    "ClassAndCostNetwork",
     "CostHead",
     "CostSensitiveAutoencoder",
     "ImageInput",
@@ -30,12 +27,9 @@ __all__ = [
     "RandomTransform",
     "SeededDropout",
     "SeededModule",
-    "StackedMLP",
     "Standardize",
     "UnitRange",
     "WrappedNetwork",
     "find_hidden_layers",
     "get_transform",
-    "stack",
-    "unstack",
 ]

@@ -21,7 +21,7 @@ from ..losses import SmoothOneSided, Target
 class CostSensitiveAutoencoder(nn.Module):
     """Auto-encoder whose code also estimates costs.
 
-    A corrupted input x gives the code ``h = sigmoid(W x + b)``. The code gives a reconstruction
+    A corrupted input x gives the code ``h = sigmoid(W x + b)``. From the code follow a reconstruction
     of the uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear
     cost estimates. The loss is ``(1 - beta)`` times the cross-entropy of the reconstruction,
     summed over the inputs, plus ``beta`` times the smooth one-sided loss of the costs, summed
@@ -60,20 +60,7 @@ class CostSensitiveAutoencoder(nn.Module):
         self.corruption = corruption
 
     def corrupt(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Set inputs to 0 at random; the others keep their size.
-
-        Parameters
-        ----------
-        x : Tensor of shape (n_samples, n_inputs)
-            Inputs in [0, 1].
-        generator : torch.Generator, default=None
-            Source of the noise; None for torch's global one.
-
-        Returns
-        -------
-        Tensor of shape (n_samples, n_inputs)
-            Inputs, each of them 0 with probability `corruption`.
-        """
+        """Inputs (n_samples, n_inputs), each set to 0 with probability `corruption`."""
         if self.corruption == 0:
             return x
         return x * torch.empty_like(x).bernoulli_(1 - self.corruption, generator=generator)
@@ -108,17 +95,6 @@ class CostSensitiveAutoencoder(nn.Module):
         return losses.mean(dim=-1)
 
     def total(self, losses: Tensor) -> Tensor:
-        """The mixture that is minimised.
-
-        Parameters
-        ----------
-        losses : Tensor of shape (2,)
-            Those of `losses`.
-
-        Returns
-        -------
-        Tensor of shape ()
-            ``(1 - beta)`` times the first plus ``beta`` times the second.
-        """
+        """The objective: ``1 - beta`` times the first of `losses`, ``beta`` times the second."""
         reconstruction, cost = losses
         return (1 - self.beta) * reconstruction + self.beta * cost

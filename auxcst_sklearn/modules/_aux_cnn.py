@@ -56,7 +56,7 @@ class AuxCNN(LayeredNetwork):
     head_layers : collection of int
         Indices of the hidden layers that get a head, counted from 0, blocks first.
     head_input : {"pool", "flatten"}, default="pool"
-        What the head of a block sees: the mean of each map, or every value.
+        Input of the head of a block: the mean of each map, or every value.
     batch_norm : bool, default=True
         Whether blocks have batch normalisation.
     activation : str, default="relu"

@@ -11,21 +11,7 @@ from ._network import AuxNetwork
 class ClassAndCostNetwork(AuxNetwork):
     """A network with heads, and a cost network without, whose outputs follow those of the first.
 
-    Parameters
-    ----------
-    classes : AuxNetwork
-        The network with the heads.
-    costs : AuxNetwork
-        The cost network, which has an output only.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules import AuxMLP, ClassAndCostNetwork
-    >>> classes = AuxMLP(4, 3, width=[8, 8], head_layers=[0])
-    >>> network = ClassAndCostNetwork(classes, AuxMLP(4, 6, width=[8, 8], head_layers=[]))
-    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 4))]
-    [(5, 3), (5, 9)]
+    `classes` carries the heads and puts out K logits, `costs` has an output of 2 K only.
     """
 
     def __init__(self, classes: AuxNetwork, costs: AuxNetwork) -> None:

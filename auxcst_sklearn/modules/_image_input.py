@@ -20,7 +20,7 @@ class ImageInput(nn.Module):
     channels_last : bool, default=False
         Whether the last of three dimensions, not the first, counts the channels.
     augmentation : callable, default=None
-        Applied to the batches in training mode only: takes floats (n_samples, C, H, W) and gives
+        Applied to the batches in training mode only: takes floats (n_samples, C, H, W) and returns
         as many of the same shape.
 
     Examples

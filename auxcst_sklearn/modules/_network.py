@@ -71,20 +71,7 @@ class LayeredNetwork(AuxNetwork):
         return [*outputs, self.output(x)]
 
     def code(self, x: Tensor, n_layers: int) -> Tensor:
-        """Output of the first hidden layers.
-
-        Parameters
-        ----------
-        x : Tensor of shape (n_samples, ...)
-            Examples.
-        n_layers : int
-            Number of hidden layers; 0 for the prepared inputs.
-
-        Returns
-        -------
-        Tensor of shape (n_samples, ...)
-            Output of the last of these layers.
-        """
+        """Output of the first `n_layers` hidden layers; of none, the prepared inputs."""
         return self._run(x, heads={}, n_layers=n_layers)[0]
 
     def _run(

@@ -14,13 +14,7 @@ from ._network import AuxNetwork, LayeredNetwork
 
 
 class StackedLinear(nn.Module):
-    """Linear layers of M networks; those that are None are zero, and stay so without a gradient.
-
-    Parameters
-    ----------
-    layers : sequence of (nn.Linear or None)
-        The layers, of one shape.
-    """
+    """Linear layers of M networks; those that are None are zero, and stay so without a gradient."""
 
     def __init__(self, layers: Sequence[nn.Linear | None]) -> None:
         super().__init__()
@@ -48,19 +42,13 @@ class StackedLinear(nn.Module):
 
 
 def share_sets(x: Tensor, n_networks: int) -> Tensor:
-    """Give each network what belongs to its set of rows; for one set without a copy."""
+    """For each network the part of its set of rows; for one set without a copy."""
     n_sets = len(x)
     return x.expand(n_networks // n_sets, *x.shape).flatten(0, 1)
 
 
 class SharedInput(nn.Module):
-    """Inputs of S sets of rows for M networks, among which the sets take turns.
-
-    Parameters
-    ----------
-    n_networks : int
-        Number M of networks.
-    """
+    """Inputs of S sets of rows for M networks, among which the sets take turns."""
 
     def __init__(self, n_networks: int) -> None:
         super().__init__()
@@ -72,15 +60,7 @@ class SharedInput(nn.Module):
 
 
 class SharedDropout(nn.Module):
-    """Dropout that networks of one set of rows share: each drops what it would drop alone.
-
-    Parameters
-    ----------
-    p : float
-        Probability of dropping an input.
-    generators : sequence of torch.Generator
-        One for each set of rows; the sets take turns among the networks.
-    """
+    """Dropout with a generator for each set of rows, whose networks share its masks."""
 
     def __init__(self, p: float, generators: Sequence[Generator]) -> None:
         super().__init__()
@@ -99,23 +79,7 @@ class StackedMLP(LayeredNetwork):
     """Networks that differ in their weights, and perhaps in which layers have a head.
 
     The first dimension of inputs are the sets of rows, that of outputs the networks: network i sees
-    set i modulo S.
-
-    Parameters
-    ----------
-    networks : sequence of AuxMLP
-        The networks; those of one set of rows are `n_row_sets` apart.
-    n_row_sets : int
-        Number S of sets of rows.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules import AuxMLP, StackedMLP
-    >>> networks = [AuxMLP(4, 3, width=[8, 8], head_layers=layers) for layers in ([0], [])]
-    >>> stacked = StackedMLP(networks, n_row_sets=1)
-    >>> [tuple(r.shape) for r in stacked.forward_heads(torch.zeros(1, 5, 4))]
-    [(2, 5, 3), (2, 5, 3)]
+    set i modulo `n_row_sets`.
     """
 
     def __init__(self, networks: Sequence[AuxMLP], n_row_sets: int) -> None:
@@ -143,31 +107,7 @@ class StackedMLP(LayeredNetwork):
 
 
 def stack(networks: Sequence[AuxNetwork], n_row_sets: int) -> AuxNetwork:
-    """Make one network of copies of networks of one architecture.
-
-    Parameters
-    ----------
-    networks : sequence of AuxMLP, or of ClassAndCostNetwork of such
-        The networks; those of one set of rows are `n_row_sets` apart.
-    n_row_sets : int
-        Number S of sets of rows.
-
-    Returns
-    -------
-    StackedMLP or ClassAndCostNetwork of such
-        A network with the sets of rows as first dimension of its inputs, and the networks as first
-        dimension of its outputs.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules import AuxMLP, stack
-    >>> networks = [AuxMLP(4, 3, width=[8], head_layers=[]) for _ in range(2)]
-    >>> stacked = stack(networks, n_row_sets=1)
-    >>> x = torch.ones(5, 4)
-    >>> torch.allclose(stacked.forward_heads(x.unsqueeze(0))[-1][1], networks[1](x), atol=1e-6)
-    True
-    """
+    """A `StackedMLP` of copies of networks; of pairs of networks, a pair of stacks."""
     if isinstance(networks[0], ClassAndCostNetwork):
         parts = ("classes", "costs")
         stacks = [stack([getattr(n, part) for n in networks], n_row_sets) for part in parts]
@@ -176,28 +116,7 @@ def stack(networks: Sequence[AuxNetwork], n_row_sets: int) -> AuxNetwork:
 
 
 def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
-    """Copy the weights of a stack back into the networks that it was made of.
-
-    Parameters
-    ----------
-    stacked : StackedMLP or ClassAndCostNetwork of such
-        The result of `stack`.
-    networks : sequence of AuxNetwork
-        The same networks, in the same order.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules import AuxMLP, stack, unstack
-    >>> networks = [AuxMLP(4, 3, width=[8], head_layers=[]) for _ in range(2)]
-    >>> stacked = stack(networks, n_row_sets=1)
-    >>> with torch.no_grad():
-    ...     for parameter in stacked.parameters():
-    ...         _ = parameter.fill_(0)
-    >>> unstack(stacked, networks)
-    >>> networks[0](torch.ones(1, 4)).tolist()
-    [[0.0, 0.0, 0.0]]
-    """
+    """Copy the weights of a stack back into the networks that it was made of, in their order."""
     for i, network in enumerate(networks):
         layers = dict(network.named_modules())
         for name, layer in stacked.named_modules():

@@ -101,7 +101,7 @@ def get_transform(
     Parameters
     ----------
     transform : {"flip", "shift", "flip_shift"}, callable or None
-        A callable takes and gives images (n_samples, n_channels, height, width).
+        A callable takes and returns images (n_samples, n_channels, height, width).
 
     Returns
     -------

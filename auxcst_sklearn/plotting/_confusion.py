@@ -102,10 +102,10 @@ class CostConfusionDisplay:
         y : array-like of shape (n_samples,)
             True labels.
         cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-            What each prediction would cost for each sample, columns in the order of the
+            Cost of each prediction for each sample, columns in the order of the
             estimator's `classes_`.
         cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-            What each prediction (column) costs for each true class (row). Without `cost` and
+            Cost of each prediction (column) for each true class (row). Without `cost` and
             `cost_matrix`, that of the estimator.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -168,9 +168,9 @@ class CostConfusionDisplay:
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
         cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-            What each prediction would cost for each sample. Give either `cost` or `cost_matrix`.
+            Cost of each prediction for each sample. Give either `cost` or `cost_matrix`.
         cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-            What each prediction (column) costs for each true class (row).
+            Cost of each prediction (column) for each true class (row).
         classes : array-like of shape (n_classes,), default=None
             Labels of the cost columns, in their order. By default the labels of a DataFrame,
             else the sorted labels that occur in `y_true` or `y_pred`.
@@ -286,7 +286,7 @@ class CostConfusionDisplay:
         return self
 
     def _shown(self, normalize: str | None) -> NDArray:
-        """What the cells show: sums, or shares in percent."""
+        """Values of the cells: sums, or shares in percent."""
         if normalize is None:
             return self.cost
         if self.cost.min() < 0:

@@ -37,7 +37,7 @@ class CostCurveDisplay:
         Values of the parameter on the x axis: numbers, or texts that are set side by side. A
         None at the end stands for results without this parameter, shown as a horizontal line.
     hue_values : list of length n_hue
-        What tells the curves apart; ``[None]`` for a single curve.
+        Value of the parameter `hue` of each curve; ``[None]`` for a single curve.
     mean : ndarray of shape (n_hue, n_x)
         Mean costs; NaN where there is no result.
     spread : ndarray of shape (n_hue, n_x)
@@ -161,14 +161,14 @@ class CostCurveDisplay:
             for name in dict.fromkeys(chain.from_iterable(candidates))
         }
         x_full = find_name(x, table, "x")
-        # None is a value where it was searched; elsewhere it says that x was not searched.
+        # None is a value where it was searched; elsewhere it means that x was not searched.
         at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
         at_hue = hue_column(table, hue)
         rows = np.flatnonzero(matches(table, where) & np.isfinite(score))
         if not len(rows):
             raise ValueError(
                 f"No candidate with a finite score matches where={where!r}. If fits failed, "
-                "error_score='raise' in the search tells why."
+                "error_score='raise' in the search shows why."
             )
 
         def best(rows: NDArray) -> tuple[float, float]:

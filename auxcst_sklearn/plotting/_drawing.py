@@ -1,4 +1,4 @@
-"""What the displays share on the canvas: axes, colours, ticks and legends that fit."""
+"""Drawing helpers of the displays: axes, colours, ticks and legends that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the displays read: fitted estimators, scores of searches, tables of saved runs."""
+"""Input of the displays: fitted estimators, scores of searches, tables of saved runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length
 
 
 def final_estimator(estimator: Any) -> Any:
-    """What a search found best, and what a pipeline ends with."""
+    """The best estimator of a search, the last one of a pipeline."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_

@@ -1,6 +1,7 @@
 import torch
 
-from auxcst_sklearn.modules import AuxMLP, ClassAndCostNetwork
+from auxcst_sklearn.modules import AuxMLP
+from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
 
 
 def twin():

@@ -1,4 +1,4 @@
-"""Hearing what the parts of a module put out while it runs."""
+"""The outputs of the parts of a module while it runs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,11 @@ Call = tuple[str, int]
 
 
 class Listener(TorchFunctionMode):
-    """Hears what submodules, and the torch functions in them, put out while a module runs.
+    """Calls back with the outputs of submodules, and of torch functions in them, during a run.
 
     Hooks are there as long as the context, and only for the thread that entered it: the module
-    may run elsewhere at the same time.
-
-    Parameters
-    ----------
-    module : nn.Module
-        The module that will run.
-    on_call : callable
-        Takes a call, its output, and what it was computed from: the arguments of a function, None
-        for a submodule.
-    only : collection of str, default=None
-        Paths to report, for speed; None for all.
+    may run elsewhere at the same time. `on_call` takes a call, its output, and the
+    arguments of a function, or None for a submodule; `only` limits it to some paths, for speed.
     """
 
     def __init__(

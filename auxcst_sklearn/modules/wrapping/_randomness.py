@@ -34,11 +34,6 @@ class SeededDraws(TorchFunctionMode):
     their random numbers. Layers and functions for dropout are covered, and the stochastic depth
     of residual networks. The dropout inside torch's attention and recurrent layers, alpha dropout
     and RReLU are not, as their functions draw where Python cannot see it.
-
-    Parameters
-    ----------
-    generator : torch.Generator
-        A generator on the device of the module.
     """
 
     def __init__(self, generator: torch.Generator) -> None:

@@ -40,24 +40,9 @@ class Step:
 class Trace:
     """The run of a module on one example of zeros, in evaluation mode.
 
-    Parameters
-    ----------
-    module : nn.Module
-        The module. Lazy parameters get their shapes; nothing else changes.
-    shape : sequence of int
-        Shape of the example.
-
-    Attributes
-    ----------
-    output : object
-        Output of the module.
-    calls : dict of Call to object
-        Output of each submodule and function, in order of time.
-
-    Raises
-    ------
-    ValueError
-        If the module cannot compute such an example.
+    Lazy parameters get their shapes; nothing else changes. `output` is that of the module, `calls`
+    holds that of each submodule and function, in order of time. A module that cannot compute
+    such an example raises ValueError.
     """
 
     def __init__(self, module: nn.Module, shape: Sequence[int]) -> None:

@@ -21,8 +21,8 @@ from ._tracing import Trace, describe
 class WrappedNetwork(SeededModule, AuxNetwork):
     """A module whose last layer became K cost outputs, with auxiliary heads on hidden layers.
 
-    The module is changed: its output layer, and a softmax layer behind it, give way to identities,
-    so that it puts out what `output` reads. Pass a copy to keep it.
+    The module is changed: identities replace its output layer, and a softmax layer behind it, so
+    that `output` reads the last hidden layer. Pass a copy to keep it.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         `find_hidden_layers` gives. A submodule whose path is named may put out any tensor with a
         row per example.
     head_input : {"pool", "flatten"}, default="pool"
-        What a head on maps (n_samples, n_channels, ...) sees: the mean of each, or every value.
+        Input of a head on maps (n_samples, n_channels, ...): the mean of each, or every value.
 
     Raises
     ------
@@ -122,7 +122,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         return SeededDraws(self.generator) if seeded else nullcontext()
 
     def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
-        """What ran when the network was built may not run in training."""
+        """Check that the layers that ran when the network was built run in training."""
         if not isinstance(features, Tensor):
             raise TypeError(
                 f"{type(self.body).__name__} returns {describe(features)} in training, and a "
