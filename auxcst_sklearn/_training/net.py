@@ -103,7 +103,7 @@ class CostNet(NeuralNet):
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
 
     def seed(self, seed: int) -> None:
-        """Seed shuffling, and all modules that draw random numbers, with generators of their own."""
+        """Seed the generators of shuffling and of all modules that draw random numbers."""
         self.generator = torch.Generator().manual_seed(seed)
         on_device = torch.Generator(device=self.device).manual_seed(seed)
         for module in self.module_.modules():

@@ -21,8 +21,8 @@ from ..losses import SmoothOneSided, Target
 class CostSensitiveAutoencoder(nn.Module):
     """Auto-encoder whose code also estimates costs.
 
-    A corrupted input x gives the code ``h = sigmoid(W x + b)``. From the code follow a reconstruction
-    of the uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear
+    The code of a corrupted input x is ``h = sigmoid(W x + b)``. From it follow a reconstruction of
+    the uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear
     cost estimates. The loss is ``(1 - beta)`` times the cross-entropy of the reconstruction,
     summed over the inputs, plus ``beta`` times the smooth one-sided loss of the costs, summed
     over the classes; both are averaged over the batch.
