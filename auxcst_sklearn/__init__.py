@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -53,3 +54,22 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
+
+
+class _OldLayout:
+    """Names the remedy where a pickle asks for a module of the layout before folders."""
+
+    modules = {f"{__name__}.{name}" for name in ("_net", *(f"_{home}" for home in _HOME.values()))}
+
+    @classmethod
+    def find_spec(cls, name: str, *_: Any) -> None:
+        if name in cls.modules:
+            raise ModuleNotFoundError(
+                f"This file was pickled by an early state of auxcst_sklearn 0.1.0, in which {name} "
+                "existed; its networks have another structure now. Fit the model anew, or load it "
+                "with the installation that saved it.",
+                name=name,
+            )
+
+
+sys.meta_path.append(_OldLayout)
