@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.early_stopping import EarlyStopping
+from tests.factories import small_mlp
 
 
 class Net:
@@ -64,3 +66,21 @@ def test_without_an_epoch_the_weights_stay():
     EarlyStopping(3).restore(net)
 
     assert net.weight.sum() == 0
+
+
+class StopAtTheEnd(Callback):
+    def on_train_end(self, net, **kwargs):
+        raise KeyboardInterrupt
+
+
+def test_a_callback_that_interrupts_at_the_end_does_not_keep_the_best_weights_away(problem):
+    stopping = {"early_stopping": True, "validation_fraction": 0.5, "patience": 3}
+    parameters = {**stopping, "max_epochs": 30, "learning_rate": 0.1, "schedule": "constant"}
+
+    plain = small_mlp(**parameters).fit(problem.X, problem.y)
+    interrupted = small_mlp(**parameters, callbacks=[StopAtTheEnd()]).fit(problem.X, problem.y)
+
+    assert len(plain.history_) < 30
+    np.testing.assert_array_equal(
+        interrupted.predict_cost(problem.X), plain.predict_cost(problem.X)
+    )

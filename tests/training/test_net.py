@@ -2,17 +2,8 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification
-from skorch.callbacks import (
-    BatchScoring,
-    Callback,
-    Checkpoint,
-    EpochScoring,
-    GradientNormClipping,
-    LRScheduler,
-    TrainEndCheckpoint,
-)
+from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.batches import Batches
 from auxcst_sklearn._training.net import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
 from tests.factories import small_mlp
@@ -35,111 +26,6 @@ def test_check_finite():
     for value in (np.inf, np.nan, 1e30):
         with pytest.raises(ValueError, match="Lower learning_rate.*StandardScaler"):
             check_finite([1.0, value])
-
-
-class Recorder(Callback):
-    def __init__(self):
-        self.events = []
-
-    def on_batch_end(self, net, batch, training, loss, y_pred, **kwargs):
-        self.events.append(("batch", training, len(batch[0]), y_pred.shape, float(loss)))
-
-    def on_grad_computed(self, net, named_parameters, **kwargs):
-        self.events.append(("gradient", all(p.grad is not None for _, p in named_parameters)))
-
-    def on_epoch_end(self, net, **kwargs):
-        self.events.append(("epoch", net.history[-1, "train_loss"]))
-
-
-def test_callbacks_hear_of_batches_gradients_and_epochs(data):
-    recorder = Recorder()
-
-    small_mlp(callbacks=[recorder], batch_size=150, max_epochs=1).fit(*data)
-
-    kinds = [event[0] for event in recorder.events]
-    assert kinds == ["gradient", "batch", "gradient", "batch", "epoch"]
-    assert recorder.events[0] == ("gradient", True)
-    assert recorder.events[1][1:4] == (True, 150, (150, 3))
-    mean = (150 * recorder.events[1][4] + 50 * recorder.events[3][4]) / 200
-    assert recorder.events[4][1] == pytest.approx(mean)
-
-
-class Hearer(Callback):
-    def __init__(self):
-        self.heard = []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        self.heard.append(batch)
-
-    def on_batch_end(self, net, batch, training, **kwargs):
-        self.heard.append(batch)
-
-    def on_grad_computed(self, net, named_parameters, batch, **kwargs):
-        self.heard.append(batch)
-
-
-def test_callbacks_hear_a_batch_as_inputs_and_labels(data):
-    callback = Hearer()
-    small_mlp(max_epochs=1, callbacks=[callback], calibration_fraction=0).fit(*data)
-
-    for x, y in callback.heard:
-        assert x.shape == (len(y), data[0].shape[1])
-        assert y.dtype == torch.int64
-        assert y.dim() == 1
-    assert len(callback.heard) % 3 == 0
-
-
-class StopAfter(Callback):
-    def __init__(self, error):
-        self.error = error
-
-    def on_epoch_end(self, net, **kwargs):
-        if len(net.history) == 2:
-            raise self.error
-
-
-def test_a_callback_may_stop_the_training(data):
-    estimator = small_mlp(callbacks=[StopAfter(KeyboardInterrupt())], max_epochs=5).fit(*data)
-
-    assert len(estimator.history_) == 2
-    assert estimator.predict(data[0]).shape == (200,)
-
-
-def test_an_interrupt_by_the_user_gets_through(data, monkeypatch):
-    estimator = small_mlp().fit(*data)
-    before = estimator.predict_cost(data[0])
-
-    def interrupted(self):
-        yield from ()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Batches, "__iter__", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        estimator.fit(*data)
-    monkeypatch.undo()
-
-    np.testing.assert_array_equal(estimator.predict_cost(data[0]), before)
-
-
-def test_skorch_callbacks_work(data):
-    schedule = LRScheduler("StepLR", step_size=1, gamma=0.1)
-    clipping = GradientNormClipping(1e-8)
-
-    estimator = small_mlp(
-        callbacks=[schedule, ("clip", clipping)], schedule="constant", learning_rate=1e-3
-    ).fit(*data)
-
-    assert estimator.net_.optimizer_.param_groups[0]["lr"] == pytest.approx(1e-6)
-    assert [record["event_lr"] for record in estimator.history_] == pytest.approx(
-        [1e-3, 1e-4, 1e-5]
-    )
-
-
-def test_two_schedules_are_an_error(data):
-    callbacks = [LRScheduler("StepLR", step_size=1)]
-
-    with pytest.raises(ValueError, match="LRScheduler, but schedule='one_cycle'.*'constant'"):
-        small_mlp(callbacks=callbacks).fit(*data)
 
 
 def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(data):
@@ -243,71 +129,6 @@ def test_silent_by_default(data, capsys):
     small_mlp().fit(*data)
 
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize(
-    ("monitor", "parameters"),
-    [
-        (None, {}),
-        ("train_loss_best", {}),
-        ("valid_loss_best", {"early_stopping": True}),
-        ("valid_cost_best", {"early_stopping": True}),
-    ],
-)
-def test_checkpoints_are_written(data, tmp_path, monitor, parameters):
-    callbacks = [
-        Checkpoint(monitor=monitor, dirname=tmp_path, f_pickle="net.pkl"),
-        TrainEndCheckpoint(dirname=tmp_path / "end"),
-    ]
-
-    model = small_mlp(callbacks=callbacks, calibration_fraction=0, **parameters).fit(*data)
-
-    assert (tmp_path / "net.pkl").exists()
-    weights = torch.load(tmp_path / "end" / "train_end_params.pt", weights_only=True)
-    for name, value in model.net_.module_.state_dict().items():
-        assert torch.equal(weights[name], value)
-    assert not any(key.endswith("_best") for record in model.history_ for key in record)
-
-
-def test_best_epochs_are_those_of_the_smallest_loss(data):
-    model = small_mlp(max_epochs=8, schedule="constant", learning_rate=0.05).fit(*data)
-
-    losses = model.net_.history[:, "train_loss"]
-    best = [loss < min(losses[:i], default=np.inf) for i, loss in enumerate(losses)]
-    assert model.net_.history[:, "train_loss_best"] == best
-    assert not all(best)
-
-
-@pytest.mark.parametrize("on_train", [False, True])
-def test_scores_of_epochs_and_batches(data, on_train):
-    def agreement(net, X, y):
-        return 0.25
-
-    callbacks = [
-        EpochScoring(agreement, name="epoch", on_train=on_train),
-        BatchScoring(agreement, name="batch", on_train=on_train),
-    ]
-
-    model = small_mlp(early_stopping=True, callbacks=callbacks).fit(*data)
-
-    assert [(record["epoch"], record["batch"]) for record in model.net_.history] == [
-        (0.25, 0.25)
-    ] * 3
-
-
-class StopAt(Callback):
-    def __init__(self, method):
-        setattr(self, method, self.stop)
-
-    def stop(self, net, **kwargs):
-        raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("method", ["on_train_begin", "on_train_end"])
-def test_a_callback_may_stop_at_either_end_of_the_training(data, method):
-    model = small_mlp(callbacks=[StopAt(method)], calibration_fraction=0).fit(*data)
-
-    assert len(model.history_) == (0 if method == "on_train_begin" else 3)
 
 
 def test_a_failed_call_takes_its_epochs_back(data):

@@ -1,0 +1,224 @@
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    Checkpoint,
+    EpochScoring,
+    GradientNormClipping,
+    LRScheduler,
+    TrainEndCheckpoint,
+)
+
+from auxcst_sklearn._training.batches import Batches
+from auxcst_sklearn._training.callbacks import copies_of, without_training_state
+from tests.factories import small_mlp
+
+
+@pytest.fixture
+def data():
+    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
+
+
+class Recorder(Callback):
+    def __init__(self):
+        self.events = []
+
+    def on_batch_end(self, net, batch, training, loss, y_pred, **kwargs):
+        self.events.append(("batch", training, len(batch[0]), y_pred.shape, float(loss)))
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        self.events.append(("gradient", all(p.grad is not None for _, p in named_parameters)))
+
+    def on_epoch_end(self, net, **kwargs):
+        self.events.append(("epoch", net.history[-1, "train_loss"]))
+
+
+def test_callbacks_are_called_for_batches_gradients_and_epochs(data):
+    recorder = Recorder()
+
+    small_mlp(callbacks=[recorder], batch_size=150, max_epochs=1).fit(*data)
+
+    kinds = [event[0] for event in recorder.events]
+    assert kinds == ["gradient", "batch", "gradient", "batch", "epoch"]
+    assert recorder.events[0] == ("gradient", True)
+    assert recorder.events[1][1:4] == (True, 150, (150, 3))
+    mean = (150 * recorder.events[1][4] + 50 * recorder.events[3][4]) / 200
+    assert recorder.events[4][1] == pytest.approx(mean)
+
+
+class Reader(Callback):
+    def __init__(self):
+        self.seen = []
+
+    def on_batch_begin(self, net, batch, training, **kwargs):
+        self.seen.append(batch)
+
+    def on_batch_end(self, net, batch, training, **kwargs):
+        self.seen.append(batch)
+
+    def on_grad_computed(self, net, named_parameters, batch, **kwargs):
+        self.seen.append(batch)
+
+
+def test_callbacks_get_a_batch_as_inputs_and_labels(data):
+    callback = Reader()
+    small_mlp(max_epochs=1, callbacks=[callback], calibration_fraction=0).fit(*data)
+
+    for x, y in callback.seen:
+        assert x.shape == (len(y), data[0].shape[1])
+        assert y.dtype == torch.int64
+        assert y.dim() == 1
+    assert len(callback.seen) % 3 == 0
+
+
+class StopAfter(Callback):
+    def __init__(self, error):
+        self.error = error
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(net.history) == 2:
+            raise self.error
+
+
+def test_a_callback_may_stop_the_training(data):
+    estimator = small_mlp(callbacks=[StopAfter(KeyboardInterrupt())], max_epochs=5).fit(*data)
+
+    assert len(estimator.history_) == 2
+    assert estimator.predict(data[0]).shape == (200,)
+
+
+def test_an_interrupt_by_the_user_gets_through(data, monkeypatch):
+    estimator = small_mlp().fit(*data)
+    before = estimator.predict_cost(data[0])
+
+    def interrupted(self):
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Batches, "__iter__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(*data)
+    monkeypatch.undo()
+
+    np.testing.assert_array_equal(estimator.predict_cost(data[0]), before)
+
+
+def test_skorch_callbacks_work(data):
+    schedule = LRScheduler("StepLR", step_size=1, gamma=0.1)
+    clipping = GradientNormClipping(1e-8)
+
+    estimator = small_mlp(
+        callbacks=[schedule, ("clip", clipping)], schedule="constant", learning_rate=1e-3
+    ).fit(*data)
+
+    assert estimator.net_.optimizer_.param_groups[0]["lr"] == pytest.approx(1e-6)
+    assert [record["event_lr"] for record in estimator.history_] == pytest.approx(
+        [1e-3, 1e-4, 1e-5]
+    )
+
+
+def test_two_schedules_are_an_error(data):
+    callbacks = [LRScheduler("StepLR", step_size=1)]
+
+    with pytest.raises(ValueError, match="LRScheduler, but schedule='one_cycle'.*'constant'"):
+        small_mlp(callbacks=callbacks).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("monitor", "parameters"),
+    [
+        (None, {}),
+        ("train_loss_best", {}),
+        ("valid_loss_best", {"early_stopping": True}),
+        ("valid_cost_best", {"early_stopping": True}),
+    ],
+)
+def test_checkpoints_are_written(data, tmp_path, monitor, parameters):
+    callbacks = [
+        Checkpoint(monitor=monitor, dirname=tmp_path, f_pickle="net.pkl"),
+        TrainEndCheckpoint(dirname=tmp_path / "end"),
+    ]
+
+    model = small_mlp(callbacks=callbacks, calibration_fraction=0, **parameters).fit(*data)
+
+    assert (tmp_path / "net.pkl").exists()
+    weights = torch.load(tmp_path / "end" / "train_end_params.pt", weights_only=True)
+    for name, value in model.net_.module_.state_dict().items():
+        assert torch.equal(weights[name], value)
+    assert not any(key.endswith("_best") for record in model.history_ for key in record)
+
+
+def test_best_epochs_are_those_of_the_smallest_loss(data):
+    model = small_mlp(max_epochs=8, schedule="constant", learning_rate=0.05).fit(*data)
+
+    losses = model.net_.history[:, "train_loss"]
+    best = [loss < min(losses[:i], default=np.inf) for i, loss in enumerate(losses)]
+    assert model.net_.history[:, "train_loss_best"] == best
+    assert not all(best)
+
+
+@pytest.mark.parametrize("on_train", [False, True])
+def test_scores_of_epochs_and_batches(data, on_train):
+    def agreement(net, X, y):
+        return 0.25
+
+    callbacks = [
+        EpochScoring(agreement, name="epoch", on_train=on_train),
+        BatchScoring(agreement, name="batch", on_train=on_train),
+    ]
+
+    model = small_mlp(early_stopping=True, callbacks=callbacks).fit(*data)
+
+    assert [(record["epoch"], record["batch"]) for record in model.net_.history] == [
+        (0.25, 0.25)
+    ] * 3
+
+
+class StopAt(Callback):
+    def __init__(self, method):
+        setattr(self, method, self.stop)
+
+    def stop(self, net, **kwargs):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("method", ["on_train_begin", "on_train_end"])
+def test_a_callback_may_stop_at_either_end_of_the_training(data, method):
+    model = small_mlp(callbacks=[StopAt(method)], calibration_fraction=0).fit(*data)
+
+    assert len(model.history_) == (0 if method == "on_train_begin" else 3)
+
+
+class Counter(Callback):
+    def __init__(self, log=None):
+        self.log = log
+        self.count_ = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        self.count_ += 1
+
+
+def test_callbacks_are_saved_without_what_a_training_left_in_them(data):
+    counter = Counter()
+    model = small_mlp(callbacks=[("count", counter)]).fit(*data)
+
+    name, saved = without_training_state(model.callbacks)[0]
+
+    assert counter.count_ > 0
+    assert (name, vars(saved)) == ("count", {"log": None})
+    assert vars(pickle.loads(pickle.dumps(model)).callbacks[0][1]) == {"log": None}
+
+
+def test_callbacks_that_cannot_be_copied_are_left_out():
+    logger = Counter(log=threading.Lock())  # as loggers and writers hold
+
+    (copied,) = copies_of([logger, Counter()])
+
+    assert isinstance(copied, Counter)
+    assert copied.log is None
