@@ -17,8 +17,10 @@ from .costs._checks import (
     check_cost_matrix,
     check_some_weight,
     frame_labels,
+    is_per_sample_matrix,
     label_index,
     same_label_kind,
+    sample_costs,
 )
 
 __all__ = ["cost_scorer", "make_cost_scorer", "mean_cost", "savings_score"]
@@ -41,8 +43,10 @@ def mean_cost(
         True labels.
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
-    cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-        Cost of each prediction for each sample. Give either `cost` or `cost_matrix`.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+            (n_samples, n_classes, n_classes), default=None
+        Cost of each prediction for each sample, or each sample's cost matrix, of which the row of
+        the true class counts. Give either `cost` or `cost_matrix`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
@@ -93,8 +97,10 @@ def savings_score(
         True labels.
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
-    cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-        Cost of each prediction for each sample. Give either `cost` or `cost_matrix`.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+            (n_samples, n_classes, n_classes), default=None
+        Cost of each prediction for each sample, or each sample's cost matrix, of which the row of
+        the true class counts. Give either `cost` or `cost_matrix`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
@@ -156,10 +162,12 @@ def _sample_costs(
         classes = np.unique(np.concatenate([y_true, y_pred]))
     classes = np.asarray(classes)
     chosen = label_index(y_pred, classes, name="y_pred")
-    if cost is not None:
+    if cost is not None and not is_per_sample_matrix(cost):
         return check_cost(cost, n_samples=len(y_true), classes=classes), chosen
-    matrix = check_cost_matrix(cost_matrix, classes=classes)
-    return matrix[label_index(y_true, classes, name="y_true")], chosen
+    true = label_index(y_true, classes, name="y_true")
+    if cost is not None:
+        return sample_costs(cost, true, classes), chosen
+    return check_cost_matrix(cost_matrix, classes=classes)[true], chosen
 
 
 def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:

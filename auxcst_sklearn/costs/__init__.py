@@ -2,9 +2,11 @@
 
 A *cost vector* holds, for one example, what each possible prediction costs, in the caller's
 currency. A *cost matrix* holds one such vector per true class: row = true class, column =
-prediction.
+prediction. Where the costs of every example are known for each true class (the amount of a payment),
+they form a matrix for each example: (n_samples, n_classes, n_classes).
 """
 
+from ._binary import binary_cost_matrices
 from ._matrices import (
     cost_vectors,
     ordinal_cost_matrix,
@@ -13,6 +15,7 @@ from ._matrices import (
 )
 
 __all__ = [
+    "binary_cost_matrices",
     "cost_vectors",
     "ordinal_cost_matrix",
     "randomized_proportional_cost_matrix",

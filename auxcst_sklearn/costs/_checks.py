@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.float64]:
     """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
-    values = _finite_2d(cost, "cost", "(n_samples, n_classes)")
+    values = _finite(cost, "cost", "(n_samples, n_classes)")
     n_rows, n_columns = values.shape
     if n_rows != n_samples:
         if n_rows == n_columns == len(classes):
@@ -31,9 +31,36 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.flo
     return values
 
 
+def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.float64]:
+    """A matrix for each sample, finite, (n_samples, n_classes, n_classes), as in `classes`."""
+    shape = (n_samples, len(classes), len(classes))
+    values = _finite(cost, "cost", "(n_samples, n_classes, n_classes)", ndim=3)
+    if values.shape != shape:
+        raise ValueError(
+            f"cost has shape {values.shape}; expected {shape}: for each sample a matrix with a row "
+            f"per true class and a column per prediction, in the order {_shorten(classes)}. Costs "
+            "that are the same for all samples belong in cost_matrix=; select the same rows of "
+            "cost as of X."
+        )
+    return values
+
+
+def is_per_sample_matrix(cost: Any) -> bool:
+    """Whether costs hold a matrix for each sample, rather than a row."""
+    return np.ndim(cost) == 3
+
+
+def sample_costs(cost: Any, label: NDArray, classes: NDArray) -> NDArray[np.float64]:
+    """Costs (n_samples, n_classes) of each prediction for samples whose true class is known."""
+    if not is_per_sample_matrix(cost):
+        return check_cost(cost, n_samples=len(label), classes=classes)
+    matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes)
+    return matrices[np.arange(len(label)), label]
+
+
 def check_cost_matrix(cost_matrix: Any, *, classes: NDArray) -> NDArray[np.float64]:
     """Class-level costs as a finite (n_classes, n_classes) array, both axes as in `classes`."""
-    values = _finite_2d(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
+    values = _finite(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
     if values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
@@ -89,29 +116,30 @@ def frame_labels(cost: Any) -> NDArray | None:
     return None if columns is None else np.asarray(list(columns))
 
 
-def _finite_2d(cost: Any, name: str, shape: str) -> NDArray[np.float64]:
+def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float64]:
     try:
         values = np.asarray(cost)
         if values.dtype.kind not in "biufO":
             raise TypeError(f"its values are of type {values.dtype}")
         if np.ma.is_masked(cost):
             raise TypeError("it holds masked values")
-        values = values.astype(np.float64)
+        values = values.astype(np.float64, copy=ndim == 2)  # matrices per sample may be large
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "
             f"an array or DataFrame of real costs, of shape {shape}. Got {reprlib.repr(cost)}."
         ) from error
-    if values.ndim != 2:
+    if values.ndim != ndim:
         raise ValueError(
-            f"{name} has shape {values.shape}; expected two dimensions, {shape}: the cost of "
-            "each possible prediction."
+            f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
+            f"dimensions, {shape}: the cost of each possible prediction."
         )
     finite = np.isfinite(values)
     if not finite.all():
-        row, column = np.argwhere(~finite)[0]
+        place = tuple(np.argwhere(~finite)[0].tolist())
+        row, column = place if ndim == 2 else (place[:2], place[2])
         raise ValueError(
-            f"{name} holds {values[row, column]} in row {row}, column {column}, and "
+            f"{name} holds {values[place]} in row {row}, column {column}, and "
             f"{np.size(finite) - np.count_nonzero(finite)} values that are not finite in all; "
             "expected finite costs. For a forbidden prediction use a large finite cost."
         )

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, column_or_1d
 
-from ._checks import check_cost_matrix, frame_labels, label_index
+from ._checks import (
+    check_cost_matrix,
+    frame_labels,
+    is_per_sample_matrix,
+    label_index,
+    sample_costs,
+)
 
 
 def cost_vectors(
@@ -20,9 +26,11 @@ def cost_vectors(
     ----------
     y : array-like of shape (n_samples,)
         True labels.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes)
-        Cost of each prediction (column) for each true class (row). The rows and columns of a
-        DataFrame are matched by label; those of an array follow `classes`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or array-like of shape \
+            (n_samples, n_classes, n_classes)
+        Cost of each prediction (column) for each true class (row), for all examples or for each.
+        The rows and columns of a DataFrame are matched by label; those of an array follow
+        `classes`.
     classes : array-like of shape (n_classes,), default=None
         The labels that the rows and columns stand for. By default the labels of a DataFrame,
         else the sorted labels of `y`.
@@ -50,7 +58,10 @@ def cost_vectors(
     if classes is None:
         classes = frame_labels(cost_matrix)
     classes = np.unique(y) if classes is None else np.asarray(classes)
-    return check_cost_matrix(cost_matrix, classes=classes)[label_index(y, classes, name="y")]
+    label = label_index(y, classes, name="y")
+    if is_per_sample_matrix(cost_matrix):
+        return sample_costs(cost_matrix, label, classes)
+    return check_cost_matrix(cost_matrix, classes=classes)[label]
 
 
 def randomized_proportional_cost_matrix(

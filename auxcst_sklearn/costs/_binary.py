@@ -1,0 +1,90 @@
+"""Cost matrices of a binary decision, from what its four outcomes cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
+
+
+def binary_cost_matrices(
+    *,
+    fp_cost: ArrayLike,
+    fn_cost: ArrayLike,
+    tp_cost: ArrayLike = 0,
+    tn_cost: ArrayLike = 0,
+    classes: ArrayLike,
+    positive: Any,
+) -> NDArray[np.float64]:
+    """Arrange the costs of the four outcomes of a binary decision as cost matrices.
+
+    Rows are true classes, columns predictions, both in the order of the sorted labels, which is
+    that of `classes_` everywhere in scikit-learn.
+
+    Parameters
+    ----------
+    fp_cost : float or array-like of shape (n_samples,)
+        Cost of a false alarm: `positive` is predicted for the other class.
+    fn_cost : float or array-like of shape (n_samples,)
+        Cost of a miss: the other class is predicted for `positive`.
+    tp_cost : float or array-like of shape (n_samples,), default=0
+        Cost of a hit, such as the work that it causes.
+    tn_cost : float or array-like of shape (n_samples,), default=0
+        Cost of leaving the other class alone.
+    classes : array-like of shape (2,)
+        Both labels, in any order.
+    positive : label
+        The one of `classes` that is to be detected.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 2, 2), or (2, 2) if all costs are scalars
+        A matrix for each sample, or the one for all. The first is for ``fit(..., cost=)``,
+        ``predict(..., cost=)`` and the metrics, the second for ``cost_matrix=``.
+
+    Raises
+    ------
+    ValueError
+        If `classes` are not two labels, `positive` is none of them, or the costs are not numbers
+        or arrays of one length, all finite.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import binary_cost_matrices
+    >>> amount = [20.0, 500.0]                                   # of two payments
+    >>> binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount,
+    ...                      classes=["fraud", "good"], positive="fraud")
+    array([[[  5.,  20.],
+            [  5.,   0.]],
+    <BLANKLINE>
+           [[  5., 500.],
+            [  5.,   0.]]])
+    """
+    labels = np.unique(np.asarray(classes))
+    if np.shape(classes) != (2,) or len(labels) != 2:
+        raise ValueError(f"classes={classes!r}; expected the two labels of a binary problem.")
+    if positive not in labels.tolist():
+        raise ValueError(f"positive={positive!r} is not among the classes {labels.tolist()}.")
+    named = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
+    costs = {name: _as_costs(cost, name) for name, cost in named.items()}
+    check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
+    p = labels.tolist().index(positive)
+    matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
+    matrices[..., p, p], matrices[..., 1 - p, 1 - p] = costs["tp_cost"], costs["tn_cost"]
+    matrices[..., p, 1 - p], matrices[..., 1 - p, p] = costs["fn_cost"], costs["fp_cost"]
+    return matrices
+
+
+def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
+    if values.ndim > 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} values "
+            "that are not finite; expected a finite number, or one for each sample."
+        )
+    return values
