@@ -194,7 +194,7 @@ class _Scorer:
     metadata: tuple[str, ...] = ("sample_weight",)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Tell routers which metadata to pass on."""
+        """Metadata that routers are to pass on."""
         request = MetadataRequest(owner=self)
         for name in self.metadata:
             request.score.add_request(param=name, alias=True)

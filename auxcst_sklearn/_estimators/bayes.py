@@ -363,7 +363,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return self.estimator_.feature_names_in_
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say what `fit` hands on to the classifier, and what is used here.
+        """Routing of what `fit` passes on to the classifier, and of what is used here.
 
         Returns
         -------

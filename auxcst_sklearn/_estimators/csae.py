@@ -42,7 +42,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     The cross-entropy is summed over the inputs of the layer, the one-sided loss over the classes,
     and both are averaged over the batch. The input of a deeper layer is the uncorrupted code of
-    the layers below. Then the whole stack, with one regression output per class, is trained on
+    the layers below. Then the whole stack, with one output per class, is trained on
     `loss`; the prediction is the class with the smallest estimated cost.
 
     Parameters
@@ -138,7 +138,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     See Also
     --------
-    CostSensitiveAuxMLP : Trains all layers at once, with a cost head on each.
+    CostSensitiveAuxMLP : Trains all layers at once, with auxiliary heads.
     auxcst_sklearn.modules.CostSensitiveAutoencoder : The auto-encoder of one layer.
 
     Notes

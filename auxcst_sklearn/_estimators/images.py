@@ -41,7 +41,7 @@ class ImageInputMixin:
         return validated
 
     def _check_same_shape(self, X: Any) -> None:
-        """Say what is wrong with images, of which scikit-learn would count one dimension only."""
+        """Refuse images of another shape; scikit-learn would compare one dimension only."""
         shape = tuple(getattr(X, "shape", ()))[1:]
         images = len(shape) > 1 or (len(shape) == 1 and len(self._fitted_shape) > 1)
         if images and shape != self._fitted_shape:

@@ -57,7 +57,7 @@ def alpha_path(
         Weights of the samples in the loss; non-negative.
     random_states : sequence of (int, RandomState instance or None), default=None
         Fit a path for each of them, all together; None for one path with the random state of the
-        estimator. From what is not an int, one is drawn.
+        estimator. From others than ints, one is drawn.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Torch modules: networks with K cost outputs and K auxiliary cost neurons per hidden layer."""
+"""Torch modules: networks with K outputs and K auxiliary neurons per hidden layer."""
 
 from ._alexnet import AlexNet
 from ._autoencoder import CostSensitiveAutoencoder

@@ -21,9 +21,8 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 class AlexNet(nn.Module):
     """Five convolution and two dense hidden layers, in the shapes of torchvision's AlexNet.
 
-    Parameters have the same names and shapes as there, so that published weight files fit. Dressed
-    by :class:`~auxcst_sklearn.CostSensitiveAuxNet` it has H = 7 hidden layers, and 6 auxiliary
-    heads.
+    Parameters have the same names and shapes as there, so that published weight files fit. In a
+    :class:`~auxcst_sklearn.CostSensitiveAuxNet` it has H = 7 hidden layers, and 6 auxiliary heads.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class SeededModule(nn.Module):
 
 
 def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -> Tensor:
-    """Draw what dropout multiplies its inputs by: 0, or the inverse of the share that is kept.
+    """Draw the factors of dropout: 0, or the inverse of the share that is kept.
 
     A random byte decides on each input, in a fifth of the time of torch's Bernoulli numbers, which
     took longer than the products of a small layer.

@@ -1,4 +1,4 @@
-"""The networks of the paper: a cost output, and K auxiliary cost neurons on hidden layers."""
+"""The networks of the paper: K outputs, and K auxiliary neurons on hidden layers."""
 
 from __future__ import annotations
 
