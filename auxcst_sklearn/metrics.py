@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _check_sample_weight
@@ -225,9 +227,10 @@ class _CostScorer(_Scorer):
                 "the fit of the search (with error_score='raise', so that this is seen). For "
                 "class-level costs use make_cost_scorer(cost_matrix)."
             )
+        known = {"cost": cost} if is_per_sample_matrix(cost) and _takes_cost(estimator) else {}
         return -mean_cost(
             y,
-            estimator.predict(X),
+            estimator.predict(X, **known),
             cost=cost,
             classes=estimator.classes_,
             sample_weight=sample_weight,
@@ -235,6 +238,13 @@ class _CostScorer(_Scorer):
 
     def __repr__(self) -> str:
         return "cost_scorer"
+
+
+def _takes_cost(estimator: Any) -> bool:
+    """Whether `predict` takes a cost matrix for each sample, or passes it on."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    return "cost" in signature(estimator.predict).parameters
 
 
 class _MatrixScorer(_Scorer):

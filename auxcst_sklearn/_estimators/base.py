@@ -23,7 +23,7 @@ from .._training.training_set import TrainingSet
 from ..costs._checks import frame_labels, label_index
 from ..costs._scale import CostScale
 from ..costs._source import find_classes, resolve_costs
-from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
+from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork
 from .parameters import (
@@ -62,6 +62,8 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     # Routers pass costs on without a set_fit_request by the user.
     __metadata_request__fit = {"cost": True}
     __metadata_request__partial_fit = {"cost": True}
+    __metadata_request__predict = {"cost": True}
+    __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
     _parameter_constraints: dict = CONSTRAINTS
@@ -114,10 +116,13 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             Training examples. Sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-            Cost of each possible prediction for each sample, in any currency. Columns follow
-            the order of `classes_`; those of a DataFrame are matched by label. Without it the
-            `cost_matrix` of the constructor counts, and without both every mistake costs 1.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+                (n_samples, n_classes, n_classes), default=None
+            Cost of each possible prediction for each sample, in any currency, to be learnt from
+            X; or, where costs are known when deciding too, a cost matrix for each sample (row =
+            true class), to be passed to `predict` as well. Columns follow the order of
+            `classes_`; those of a DataFrame are matched by label. Without it the `cost_matrix` of
+            the constructor counts, and without both every mistake costs 1.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the loss; non-negative.
 
@@ -160,7 +165,8 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         classes : array-like of shape (n_classes,), default=None
             All labels that can ever occur; needed at the first call, unless the constructor's
             `classes` or the columns of a DataFrame of costs name them.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples.
@@ -239,14 +245,14 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         if not resume:
             self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
         label = label_index(y, self.classes_, name="y").astype(np.int64)
-        rows, per_class = resolve_costs(cost, self.cost_matrix, len(y), self.classes_)
+        costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
         weight = sample_weight
         if weight is not None:
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
-        self._sample_costs = cost is not None
-        return TrainingSet(X, label, rows, per_class, weight)
+        self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
+        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices)
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
@@ -334,7 +340,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         """Losses of the output and of the auxiliary heads."""
         loss = get_loss(self.loss)
         aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
-        if self._may_add_cost_network and not data.per_class:
+        if self._may_add_cost_network and not data.per_class and data.matrices is None:
             loss = loss.for_sample_costs(data.target())
         return loss, aux_loss
 
@@ -384,6 +390,16 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         return self.net_.predict_heads(X, every_head=every_head)
+
+    def _predict_proba(self, X: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        return self.net_.predict_proba(self._validate(X, reset=False))
+
+    def _has_probabilities(self) -> bool:
+        if hasattr(self, "net_"):
+            return isinstance(self.net_.criterion_.loss, ProbabilisticLoss)
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        return isinstance(loss, ProbabilisticLoss)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

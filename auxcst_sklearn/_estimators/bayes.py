@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
     UNUSED,
@@ -20,12 +20,13 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..costs._checks import label_index
+from ..costs._checks import expected_cost, is_per_sample_matrix, label_index
 from ..costs._source import find_classes, resolve_costs
+from ..costs._statistics import CostStatistics
 from ..metrics import mean_cost
-from .prediction import decision_values
+from .prediction import decision_values, warn_of_missing_costs
 
 
 def _routing_enabled() -> bool:
@@ -103,10 +104,15 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     array([2])
     """
 
-    # `fit` itself uses nothing: who wraps this estimator need not request weights for it too.
-    __metadata_request__fit = {"sample_weight": UNUSED}
+    # `fit` itself uses no weights: who wraps this estimator need not request them for it too.
+    __metadata_request__fit = {"sample_weight": UNUSED, "cost": True}
     __metadata_request__predict = {"cost": True}
+    __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
+
+    # Whether `fit` got costs, and whether a matrix for each sample.
+    _sample_costs = False
+    _known_costs = False
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"]), None],
@@ -132,7 +138,12 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self.cv = cv
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+        **fit_params: Any,
     ) -> BayesMinimumRiskClassifier:
         """Fit the classifier, and calibrate it if asked to.
 
@@ -144,6 +155,11 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, handed to `estimator` where they are given.
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
+            Cost of each prediction for each sample, or a cost matrix for each sample. The
+            classifier does not see them; their means over the classes are `cost_matrix_`, by
+            which `predict` decides where it gets no costs.
         **fit_params : dict
             Further arguments of the `fit` of `estimator`.
 
@@ -165,20 +181,24 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._check_probabilities(classifier)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        classes = find_classes(y, self.classes, None, self.cost_matrix)
-        label_index(y, classes, name="y")  # a label without costs is an error
-        cost_matrix, _ = resolve_costs(None, self.cost_matrix, len(y), classes)
-        if _routing_enabled():
-            fit_params = process_routing(
-                self, "fit", sample_weight=sample_weight, **fit_params
-            ).estimator.fit
-        elif sample_weight is not None:
+        classes = find_classes(y, self.classes, cost, self.cost_matrix)
+        label = label_index(y, classes, name="y")  # a label without costs is an error
+        costs = resolve_costs(cost, self.cost_matrix, label, classes)
+        weight = sample_weight
+        if weight is not None:
+            weight = _check_sample_weight(weight, y, dtype=np.float64, ensure_non_negative=True)
+        if sample_weight is not None:
             fit_params["sample_weight"] = sample_weight
+        if _routing_enabled():
+            fit_params = process_routing(self, "fit", **fit_params).estimator.fit
         fitted = clone(classifier).fit(X, y, **fit_params)
         self._columns = label_index(fitted.classes_, classes, name="estimator.classes_")
         self.estimator_ = fitted
         self.classes_ = classes
-        self.cost_matrix_ = cost_matrix
+        self.cost_matrix_ = costs.rows
+        if not costs.per_class:
+            self.cost_matrix_ = CostStatistics.of(costs.rows, label, weight).class_mean
+        self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
         return self
 
     def _classifier(self) -> BaseEstimator:
@@ -224,6 +244,12 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         check_is_fitted(self)
         known = self.estimator_.predict_proba(X)
+        if not np.isfinite(known).all():
+            raise ValueError(
+                f"predict_proba of {self.estimator_!r} returned values that are not finite for "
+                f"{np.count_nonzero(~np.isfinite(known).all(axis=1))} of {len(known)} rows, which "
+                "allow no decision. Check its training, or the rows."
+            )
         probability = np.zeros((len(known), len(self.classes_)))
         probability[:, self._columns] = known
         return probability
@@ -250,10 +276,11 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             If `cost` is not as described, or not finite.
         """
         probability = self.predict_proba(X)
-        if cost is None:
-            return probability @ self.cost_matrix_
-        cost = self._check_sample_matrices(cost, len(probability))
-        return np.einsum("nj,njk->nk", probability, cost)
+        if cost is not None:
+            return expected_cost(probability, cost, self.classes_)
+        if self._known_costs:
+            warn_of_missing_costs(stacklevel=2)
+        return probability @ self.cost_matrix_
 
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest expected cost.
@@ -273,13 +300,15 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         choice = self.predict_cost(X, cost).argmin(axis=1)
         return self.classes_[choice]
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
+    def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Minus the expected costs: the larger, the better the class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, as in `predict_cost`.
 
         Returns
         -------
@@ -287,7 +316,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             For two classes one column: the expected cost of ``classes_[0]`` minus that of
             ``classes_[1]``, positive where the second is predicted.
         """
-        return decision_values(self.predict_cost(X))
+        return decision_values(self.predict_cost(X, cost))
 
     def score(
         self,
@@ -322,35 +351,17 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         ValueError
             If `cost` is not as described, or not finite.
         """
-        if cost is None and self.cost_matrix is None:
-            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
-        cost_matrix = self.cost_matrix_ if cost is None else None
-        if np.ndim(cost) == 3:
-            y_pred = self.predict(X, cost)
-            true = label_index(column_or_1d(y), self.classes_, name="y")
-            cost = np.asarray(cost)[np.arange(len(true)), true]
-        else:
-            y_pred = self.predict(X)
+        y_pred = self.predict(X, cost if is_per_sample_matrix(cost) else None)
+        if cost is None and self.cost_matrix is None and not self._sample_costs:
+            return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
         return -mean_cost(
             y,
             y_pred,
             cost=cost,
-            cost_matrix=cost_matrix,
+            cost_matrix=self.cost_matrix_ if cost is None else None,
             classes=self.classes_,
             sample_weight=sample_weight,
         )
-
-    def _check_sample_matrices(self, cost: ArrayLike, n_samples: int) -> np.ndarray:
-        n_classes = len(self.classes_)
-        shape = (n_samples, n_classes, n_classes)
-        if np.shape(cost) != shape:
-            raise ValueError(
-                f"cost has shape {np.shape(cost)}; expected {shape}, one matrix per sample with a "
-                "row per true class and a column per prediction. Costs that are the same for all "
-                "samples belong in cost_matrix=; cost vectors (n_samples, n_classes), which "
-                "presume the true class, belong in score."
-            )
-        return check_array(cost, dtype=np.float64, allow_nd=True, input_name="cost")
 
     @property
     def n_features_in_(self) -> int:

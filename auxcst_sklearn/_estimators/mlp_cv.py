@@ -260,7 +260,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             Training examples. Sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, in the loss and in the cost of left-out rows; non-negative.
@@ -322,10 +323,14 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def _paid(self, data: TrainingSet, train: NDArray, test: NDArray) -> Iterator[NDArray]:
         """Costs of the predictions of left-out rows, for each alpha."""
         y = self.classes_[data.label]
+        matrix = train_cost = known = None
         if data.per_class:
-            matrix, train_cost, test_cost = data.cost, None, data.cost[data.label[test]]
+            matrix = data.cost
+        elif data.matrices is None:
+            train_cost = data.cost[train]
         else:
-            matrix, train_cost, test_cost = None, data.cost[train], data.cost[test]
+            train_cost, known = data.matrices[train], data.matrices[test]
+        test_cost = data.target().cost[test]
         models = alpha_path(
             self._network(classes=self.classes_, cost_matrix=matrix),
             self.alphas_.tolist(),
@@ -335,7 +340,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             sample_weight=None if data.weight is None else data.weight[train],
         )
         for model in models:
-            choice = model.predict_cost(data.X[test]).argmin(axis=1, keepdims=True)
+            choice = model.predict_cost(data.X[test], known).argmin(axis=1, keepdims=True)
             yield np.take_along_axis(test_cost, choice, axis=1)[:, 0]
 
     def _network(self, **changes: Any) -> CostSensitiveAuxMLP:

@@ -10,13 +10,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
+from ..costs._checks import expected_cost, is_per_sample_matrix
 from ..metrics import mean_cost
 
 
 def decision_values(cost: np.ndarray) -> np.ndarray:
     """Decision values of scikit-learn: minus the costs, for two classes their difference."""
     return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
+
+
+def warn_of_missing_costs(stacklevel: int) -> None:
+    """Warn that a model of known costs decides without them."""
+    warnings.warn(
+        "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
+        "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
+        "n_classes); in a Pipeline or a search enable metadata routing.",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 class CostPredictionMixin(ClassifierMixin):
@@ -26,8 +40,20 @@ class CostPredictionMixin(ClassifierMixin):
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         """Estimated costs of the output, or of every head, first hidden layer to output."""
 
-    def predict_cost(self, X: ArrayLike) -> np.ndarray:
-        """Estimate what each prediction would cost.
+    @abstractmethod
+    def _predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Class probabilities, for losses that have them."""
+
+    @abstractmethod
+    def _has_probabilities(self) -> bool:
+        """Whether the loss has class probabilities."""
+
+    @available_if(lambda self: self._has_probabilities())
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Class probabilities, after the temperature.
+
+        Only for losses that have them: "bayes_risk", "cross_entropy", and those of your own that
+        are a :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
 
         Parameters
         ----------
@@ -37,24 +63,61 @@ class CostPredictionMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Estimated costs, in the currency of the training costs, columns as in `classes_`.
+            Probabilities, columns as in `classes_`.
         """
-        return self._predict_heads(X, every_head=False)[0]
+        return self._predict_proba(X)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Estimate the cost of each prediction.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, row = true class, column = prediction, both in the
+            order of `classes_`, where costs are known when deciding; the loss must have class
+            probabilities. None for the costs that were learnt.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Estimated costs, in the currency of the costs, columns as in `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If `cost` is not as described, or the loss has no class probabilities.
+        """
+        if cost is None:
+            estimate = self._predict_heads(X, every_head=False)[0]
+            if self._known_costs:
+                warn_of_missing_costs(stacklevel=2)
+            return estimate
+        check_is_fitted(self)
+        if not self._has_probabilities():
+            raise ValueError(
+                f"cost= decides by class probabilities, but loss={self.loss!r} has none; use "
+                "loss='bayes_risk' or 'cross_entropy', or leave cost out."
+            )
+        return expected_cost(self._predict_proba(X), cost, self.classes_)
+
+    def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest estimated cost.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, as in `predict_cost`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Predicted labels.
         """
-        choice = self.predict_cost(X).argmin(axis=1)
+        choice = self.predict_cost(X, cost).argmin(axis=1)
         return self.classes_[choice]
 
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
@@ -90,13 +153,15 @@ class CostPredictionMixin(ClassifierMixin):
         for cost in self.staged_predict_cost(X):
             yield self.classes_[cost.argmin(axis=1)]
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
+    def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Minus the estimated costs: the larger, the better the class.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, as in `predict_cost`.
 
         Returns
         -------
@@ -104,7 +169,7 @@ class CostPredictionMixin(ClassifierMixin):
             For two classes one column: the estimated cost of ``classes_[0]`` minus that of
             ``classes_[1]``, positive where the second is predicted.
         """
-        return decision_values(self.predict_cost(X))
+        return decision_values(self.predict_cost(X, cost))
 
     def score(
         self,
@@ -123,9 +188,11 @@ class CostPredictionMixin(ClassifierMixin):
             True labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-            Cost of each prediction for each sample. Without it the `cost_matrix` of the
-            constructor counts.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+                (n_samples, n_classes, n_classes), default=None
+            With two dimensions, the cost of each prediction for each sample, which only bills.
+            With three, a cost matrix for each sample, which decides as in `predict`, and bills.
+            Without it the `cost_matrix` of the constructor counts.
 
         Returns
         -------
@@ -133,7 +200,7 @@ class CostPredictionMixin(ClassifierMixin):
             Minus the mean cost, so that greater is better; or the accuracy, with a warning if
             the estimator was fitted with per-sample costs that are missing here.
         """
-        y_pred = self.predict(X)
+        y_pred = self.predict(X, cost if is_per_sample_matrix(cost) else None)
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
                 warnings.warn(
@@ -148,7 +215,7 @@ class CostPredictionMixin(ClassifierMixin):
             y,
             y_pred,
             cost=cost,
-            cost_matrix=self.cost_matrix,
+            cost_matrix=self.cost_matrix if cost is None else None,
             classes=self.classes_,
             sample_weight=sample_weight,
         )

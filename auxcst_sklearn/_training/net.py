@@ -286,7 +286,11 @@ class CostNet(NeuralNet):
 
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
         """Means of the predictions' weighted costs, and of the weights."""
-        choice = self.to_cost(output).argmin(dim=1)
+        if target.matrices is None:
+            choice = self.to_cost(output).argmin(dim=1)
+        else:
+            p = self.probabilities(output).unsqueeze(1)
+            choice = (p @ target.matrices).squeeze(1).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])
@@ -295,39 +299,48 @@ class CostNet(NeuralNet):
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
-        loss = self.criterion_.loss
-        if self.temperature != 1:
-            output = loss.with_temperature(output, self.temperature)
-        return loss.to_cost(output, self.statistics)
+        return self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
 
-    @torch.no_grad()
+    def probabilities(self, output: Tensor) -> Tensor:
+        """Class probabilities from the output layer, after the temperature."""
+        return self.criterion_.loss.probabilities(self._tempered(output))
+
+    def _tempered(self, output: Tensor) -> Tensor:
+        if self.temperature == 1:
+            return output
+        return self.criterion_.loss.with_temperature(output, self.temperature)
+
     def predict_heads(
         self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
     ) -> list[np.ndarray]:
         """Estimated costs (n, K) in currency: of the output, or of every head."""
-        size = self.predict_rows
-        with thread_limit(min(size, X.shape[0]) * self.multiplications_per_row):
-            batches = [
-                self._predict_batch(X[start : start + size], every_head)
-                for start in range(0, X.shape[0], size)
-            ]
-        return [
-            self.scale.to_currency(np.concatenate(head).astype(np.float64))
-            for head in zip(*batches)
-        ]
 
-    def _predict_batch(
-        self, X: np.ndarray | sparse.csr_matrix, every_head: bool
+        def compute(x: Tensor) -> list[Tensor]:
+            *hidden, output = self.module_.forward_heads(x) if every_head else [self.module_(x)]
+            estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
+            return [*estimates, self.to_cost(output)]
+
+        return [self.scale.to_currency(cost) for cost in self._predict_batches(X, compute)]
+
+    def predict_proba(self, X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
+        """Class probabilities (n, K), for losses that have them."""
+        (p,) = self._predict_batches(X, lambda x: [self.probabilities(self.module_(x))])
+        return p / p.sum(axis=1, keepdims=True)
+
+    @torch.no_grad()
+    def _predict_batches(
+        self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
     ) -> list[np.ndarray]:
-        x = densify(X).to(self.device)
-        n = len(x)
-        if n < MIN_PRODUCT_ROWS:
-            x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - n))
-        outputs = self.module_.forward_heads(x) if every_head else [self.module_(x)]
-        *hidden, output = outputs
-        estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
-        estimates.append(self.to_cost(output))
-        return [r[:n].cpu().numpy() for r in estimates]
+        """Results of all rows in float64, computed batch by batch."""
+        size, parts = self.predict_rows, []
+        with thread_limit(min(size, X.shape[0]) * self.multiplications_per_row):
+            for start in range(0, X.shape[0], size):
+                x = densify(X[start : start + size]).to(self.device)
+                n = len(x)
+                if n < MIN_PRODUCT_ROWS:
+                    x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - n))
+                parts.append([r[:n].cpu().numpy() for r in compute(x)])
+        return [np.concatenate(part).astype(np.float64) for part in zip(*parts)]
 
     @contextmanager
     def unchanged_on_error(self) -> Iterator[None]:

@@ -42,7 +42,7 @@ def to_device(x: Tensor, device: str) -> Tensor:
 
 
 class Rows(Dataset):
-    """Examples (x, c, label, weight) in memory; indexing returns some of them on the device.
+    """Examples (x, target) in memory; indexing returns some of them on the device.
 
     Costs are one row per example, or one row per class, gathered by label for each batch. Sparse
     rows stay sparse until then, and rows that do not fit on the device stay where they are.
@@ -60,6 +60,9 @@ class Rows(Dataset):
         if data.weight is not None:
             weight = data.weight / data.weight.mean()
             self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
+        self.matrices = None
+        if data.matrices is not None:
+            self.matrices = torch.from_numpy(data.matrices).to(device)
         self.per_class = data.per_class
         self.index: Tensor | None = None
 
@@ -88,7 +91,8 @@ class Rows(Dataset):
             x = to_device(densify(self.X[index.numpy()]), self.device)
         label = self.label[index]
         cost = self.cost[label] if self.per_class else self.cost[index]
-        return x, Target(cost, label, None if self.weight is None else self.weight[index])
+        weight, matrices = (f if f is None else f[index] for f in (self.weight, self.matrices))
+        return x, Target(cost, label, weight, matrices)
 
 
 class RowSets(Dataset):

@@ -15,13 +15,17 @@ from ..losses import Target
 
 @dataclass
 class TrainingSet:
-    """Validated examples; `cost` has a row per example, or with `per_class` a row per class."""
+    """Validated examples; `cost` has a row per example, or with `per_class` a row per class.
+
+    `matrices` (n_samples, n_classes, n_classes) are there where costs are known when deciding.
+    """
 
     X: Any
     label: np.ndarray
     cost: np.ndarray
     per_class: bool
     weight: np.ndarray | None
+    matrices: np.ndarray | None = None
 
     def with_positive_weights(self) -> TrainingSet:
         """Leave out rows that must not count; the others' weights become 1 or more on average.
@@ -37,7 +41,8 @@ class TrainingSet:
         if keep.all():
             return replace(self, weight=weight)
         cost = self.cost if self.per_class else self.cost[keep]
-        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, weight)
+        matrices = None if self.matrices is None else self.matrices[keep]
+        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, weight, matrices)
 
     @property
     def class_weight(self) -> np.ndarray:
@@ -50,7 +55,10 @@ class TrainingSet:
 
     def in_units(self, scale: CostScale) -> TrainingSet:
         """The same examples, with costs as the network sees them."""
-        return replace(self, cost=scale.to_units(self.cost))
+        matrices = self.matrices
+        if matrices is not None:
+            matrices = scale.to_units(matrices).astype(np.float32)
+        return replace(self, cost=scale.to_units(self.cost), matrices=matrices)
 
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class."""

@@ -2,8 +2,8 @@
 
 A *cost vector* holds, for one example, what each possible prediction costs, in the caller's
 currency. A *cost matrix* holds one such vector per true class: row = true class, column =
-prediction. Where the costs of every example are known for each true class (the amount of a payment),
-they form a matrix for each example: (n_samples, n_classes, n_classes).
+prediction. Where the costs of an example are known for each true class, from the
+amount of a payment, say, they form a matrix of its own: (n_samples, n_classes, n_classes).
 """
 
 from ._binary import binary_cost_matrices

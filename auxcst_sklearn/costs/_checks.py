@@ -50,6 +50,19 @@ def is_per_sample_matrix(cost: Any) -> bool:
     return np.ndim(cost) == 3
 
 
+def expected_cost(probability: NDArray, cost: Any, classes: NDArray) -> NDArray[np.float64]:
+    """Expected cost of each prediction (n, K) under class probabilities, by each row's matrix."""
+    if not is_per_sample_matrix(cost):
+        raise ValueError(
+            f"cost has shape {np.shape(cost)}; to decide, expected (n_samples, n_classes, "
+            "n_classes): for each sample a matrix with a row per true class and a column per "
+            "prediction. Costs that are the same for all samples belong in cost_matrix=; cost "
+            "vectors (n_samples, n_classes), which presume the true class, belong in score."
+        )
+    matrices = check_cost_matrices(cost, n_samples=len(probability), classes=classes)
+    return np.einsum("nk,nkj->nj", probability, matrices)
+
+
 def sample_costs(cost: Any, label: NDArray, classes: NDArray) -> NDArray[np.float64]:
     """Costs (n_samples, n_classes) of each prediction for samples whose true class is known."""
     if not is_per_sample_matrix(cost):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._checks import check_cost, check_cost_matrix, frame_labels, same_label_kind
+from ._checks import (
+    check_cost,
+    check_cost_matrices,
+    check_cost_matrix,
+    frame_labels,
+    is_per_sample_matrix,
+    same_label_kind,
+)
 
 
 def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
@@ -49,17 +56,26 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
     return found
 
 
-def resolve_costs(
-    cost: Any, cost_matrix: Any, n_samples: int, classes: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    """Rows of costs, and whether there is one per class rather than per sample."""
+class Costs(NamedTuple):
+    """Cost rows per sample, or with `per_class` per class; `matrices` (n, K, K) where known."""
+
+    rows: np.ndarray
+    per_class: bool
+    matrices: np.ndarray | None = None
+
+
+def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.ndarray) -> Costs:
+    """Costs of samples with label indices, from their one source."""
     if cost is not None and cost_matrix is not None:
         raise ValueError(
             "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
             "to use per-sample costs, or drop cost=."
         )
+    if is_per_sample_matrix(cost):
+        matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes)
+        return Costs(matrices[np.arange(len(label)), label], False, matrices)
     if cost is not None:
-        return check_cost(cost, n_samples=n_samples, classes=classes), False
+        return Costs(check_cost(cost, n_samples=len(label), classes=classes), False)
     if cost_matrix is not None:
-        return check_cost_matrix(cost_matrix, classes=classes), True
-    return 1 - np.eye(len(classes)), True
+        return Costs(check_cost_matrix(cost_matrix, classes=classes), True)
+    return Costs(1 - np.eye(len(classes)), True)

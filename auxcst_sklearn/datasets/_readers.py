@@ -282,7 +282,7 @@ def download(data_set: str, home: Path, allowed: bool) -> Raw:
 
 
 def channels_first(images: NDArray[np.uint8]) -> bool:
-    """Distinguish (n, C, H, W) from pixels whose channels lie side by side: neighbours are alike."""
+    """Whether images are (n, C, H, W) and not (n, H, W, C), by how alike neighbours are."""
     rows = images.reshape(len(images), -1).astype(np.int16)
     n_channels = images.shape[1]
     one, three = (np.abs(rows[:, gap:] - rows[:, :-gap]).mean() for gap in (1, n_channels))

@@ -138,7 +138,7 @@ class SampleRisk(ProbabilisticLoss):
 
 def _class_means(target: Target) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, whether it occurs."""
-    cost, label, weight = target
+    cost, label, weight, _ = target
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, label, weight)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)

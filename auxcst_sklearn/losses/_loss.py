@@ -22,11 +22,14 @@ class Target(NamedTuple):
         Index of the true class.
     weight : Tensor of shape (n_samples,), default=None
         Weights of the samples, with a mean of 1 over the training set; None for equal ones.
+    matrices : Tensor of shape (n_samples, n_classes, n_classes), default=None
+        Cost matrix of each sample, where they are known when deciding.
     """
 
     cost: Tensor
     label: Tensor
     weight: Tensor | None = None
+    matrices: Tensor | None = None
 
 
 class Loss(ABC):

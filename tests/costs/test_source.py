@@ -47,8 +47,8 @@ def test_the_caller_may_not_name_a_single_class():
 def test_costs_have_one_source():
     classes = np.arange(3)
     with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
-        resolve_costs(MATRIX[LABEL], MATRIX, 5, classes)
+        resolve_costs(MATRIX[LABEL], MATRIX, LABEL, classes)
 
-    assert resolve_costs(MATRIX[LABEL], None, 5, classes)[1] is False
-    np.testing.assert_array_equal(resolve_costs(None, MATRIX, 5, classes)[0], MATRIX)
-    np.testing.assert_array_equal(resolve_costs(None, None, 5, classes)[0], 1 - np.eye(3))
+    assert resolve_costs(MATRIX[LABEL], None, LABEL, classes)[1] is False
+    np.testing.assert_array_equal(resolve_costs(None, MATRIX, LABEL, classes)[0], MATRIX)
+    np.testing.assert_array_equal(resolve_costs(None, None, LABEL, classes)[0], 1 - np.eye(3))
