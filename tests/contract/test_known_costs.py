@@ -1,0 +1,254 @@
+"""Cost matrices known for each row: when training, and when deciding too."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from auxcst_sklearn import (
+    BayesMinimumRiskClassifier,
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxMLPCV,
+    CSAEPretrainedMLP,
+)
+from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.metrics import cost_scorer, mean_cost, savings_score
+from tests.factories import small_cnn, small_mlp
+
+FOLDS = StratifiedKFold(3)
+RAISE = {"scoring": cost_scorer, "cv": FOLDS, "error_score": "raise"}
+
+
+@pytest.fixture(scope="module")
+def fraud():
+    """Rare positives, whose amounts have nothing to do with the features."""
+    X, y = make_classification(240, weights=[0.8], flip_y=0.1, random_state=0)
+    amount = np.random.default_rng(0).lognormal(3, 1.5, 240)
+    cost = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
+    return X.astype(np.float32), y, cost
+
+
+MODELS = {
+    "network": lambda: small_mlp(max_epochs=10),
+    "stopped network": lambda: small_mlp(max_epochs=10, early_stopping=True),
+    "cross-entropy": lambda: small_mlp(max_epochs=10, loss="cross_entropy"),
+    "pretrained": lambda: CSAEPretrainedMLP(
+        1, 8, loss="bayes_risk", pretrain_epochs=1, max_epochs=5, random_state=0
+    ),
+    "Bayes": lambda: BayesMinimumRiskClassifier(LogisticRegression()),
+}
+
+
+def paid(y, y_pred, cost):
+    return np.mean([c[t, p] for t, p, c in zip(y, y_pred, cost)])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_each_row_is_decided_and_billed_by_its_own_matrix(fraud, kind):
+    X, y, cost = fraud
+    model = MODELS[kind]().fit(X, y, cost=cost)
+    p = model.predict_proba(X)
+
+    expected = [[p[i] @ cost[i][:, k] for k in range(2)] for i in range(len(X))]
+
+    np.testing.assert_allclose(model.predict_cost(X, cost), expected)
+    chosen = np.argmin(expected, axis=1)
+    np.testing.assert_array_equal(model.predict(X, cost), chosen)
+    decision = np.subtract(*np.transpose(expected))
+    np.testing.assert_allclose(model.decision_function(X, cost), decision, atol=1e-9)
+    assert model.score(X, y, cost=cost) == pytest.approx(-paid(y, chosen, cost))
+    assert cost_scorer(model, X, y, cost=cost) == pytest.approx(-paid(y, chosen, cost))
+
+
+def test_no_cost_network_is_trained(fraud):
+    X, y, cost = fraud
+    known = small_mlp().fit(X, y, cost=cost)
+    learnt = small_mlp().fit(X, y, cost=cost[np.arange(len(y)), y])
+
+    assert not hasattr(known.net_.module_, "costs")
+    assert hasattr(learnt.net_.module_, "costs")
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_without_costs_the_class_means_decide_with_a_warning(fraud, kind):
+    X, y, cost = fraud
+    model = MODELS[kind]().fit(X, y, cost=cost)
+    means = np.array([cost[y == k][:, k].mean(axis=0) for k in range(2)])
+
+    with pytest.warns(UserWarning, match="mean costs of the classes.*metadata routing") as warned:
+        found = model.predict_cost(X)
+
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    np.testing.assert_allclose(found, model.predict_proba(X) @ means, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_of_class_costs_may_decide_by_known_costs(fraud):
+    X, y, cost = fraud
+    model = small_mlp(cost_matrix=[[0, 1], [9, 0]], max_epochs=10).fit(X, y)
+
+    expected = np.einsum("nk,nkj->nj", model.predict_proba(X), cost).argmin(axis=1)
+
+    np.testing.assert_array_equal(model.predict(X, cost=cost), expected)
+
+
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+def test_routing_through_pipelines_and_searches(fraud, kind, routing):
+    X, y, cost = fraud
+    pipeline = make_pipeline(StandardScaler(), MODELS[kind]())
+    by_hand = []
+    for train, test in FOLDS.split(X, y):
+        model = sklearn.clone(pipeline).fit(X[train], y[train], cost=cost[train])
+        by_hand.append(-paid(y[test], model.predict(X[test], cost=cost[test]), cost[test]))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # every decision gets its costs
+        found = cross_validate(pipeline, X, y, params={"cost": cost}, **RAISE)["test_score"]
+        grid = {"standardscaler__with_std": [True, False]}
+        search = GridSearchCV(pipeline, grid, **RAISE).fit(X, y, cost=cost)
+
+    np.testing.assert_allclose(found, by_hand)
+    assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(by_hand))
+    best = search.best_estimator_
+    assert best.score(X, y, cost=cost) == pytest.approx(-paid(y, best.predict(X, cost=cost), cost))
+
+
+def test_cross_val_predict_gives_probabilities_to_decide_by(fraud, routing):
+    X, y, cost = fraud
+    p = cross_val_predict(
+        small_mlp(), X, y, cv=FOLDS, params={"cost": cost}, method="predict_proba"
+    )
+
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_without_routing_a_pipeline_hands_costs_to_its_last_step(fraud):
+    X, y, cost = fraud
+    pipeline = make_pipeline(StandardScaler(), small_mlp())
+    pipeline.fit(X, y, costsensitiveauxmlp__cost=cost)
+
+    expected = pipeline[-1].predict(pipeline[:-1].transform(X), cost=cost)
+
+    np.testing.assert_array_equal(pipeline.predict(X, cost=cost), expected)
+    assert cost_scorer(pipeline, X, y, cost=cost) == pytest.approx(-paid(y, expected, cost))
+
+
+def test_classifiers_that_take_no_costs_are_billed_by_them(fraud):
+    X, y, cost = fraud
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+
+    assert cost_scorer(model, X, y, cost=cost) == pytest.approx(-paid(y, model.predict(X), cost))
+
+
+def test_metrics_take_the_row_of_the_true_class(fraud):
+    _, y, cost = fraud
+    y_pred = np.roll(y, 1)
+    rows = cost[np.arange(len(y)), y]
+
+    assert mean_cost(y, y_pred, cost=cost) == pytest.approx(paid(y, y_pred, cost))
+    assert savings_score(y, y_pred, cost=cost) == savings_score(y, y_pred, cost=rows)
+
+
+def test_held_out_rows_are_decided_by_their_own_costs(fraud):
+    X, y, cost = fraud
+    model = small_mlp(max_epochs=4, early_stopping=True, validation_fraction=0.5, patience=9)
+    model.set_params(calibration_fraction=0).fit(X, y, cost=cost)
+    random_state = np.random.RandomState(0)
+    random_state.randint(np.iinfo(np.int32).max)  # the seed of the weights
+    from auxcst_sklearn._training.holdout import hold_out
+
+    seed = random_state.randint(np.iinfo(np.int32).max)
+    _, held_out = hold_out(y, 0.5, name="", remedy="", random_state=seed)
+
+    best = min(record["valid_cost"] for record in model.history_)
+
+    chosen = model.predict(X[held_out], cost[held_out])
+    assert best == pytest.approx(paid(y[held_out], chosen, cost[held_out]), rel=1e-5)
+
+
+def test_alpha_is_chosen_by_known_costs(fraud):
+    X, y, cost = fraud
+    model = CostSensitiveAuxMLPCV([0, 1], width=8, cv=FOLDS, max_epochs=3, random_state=0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, cost=cost)
+
+    train, test = next(FOLDS.split(X, y))
+    parameters = {"width": 8, "alpha": 0, "max_epochs": 3, "random_state": 0}
+    alone = CostSensitiveAuxMLP(**parameters).fit(X[train], y[train], cost=cost[train])
+    expected = paid(y[test], alone.predict(X[test], cost[test]), cost[test])
+    assert model.mean_cost_path_[0, 0] == pytest.approx(expected)
+
+
+def test_rows_of_weight_zero_leave_with_their_matrices(fraud):
+    X, y, cost = fraud
+    weight = (np.arange(len(y)) % 3 > 0).astype(float)
+    keep = weight > 0
+
+    weighted = small_mlp().fit(X, y, cost=cost, sample_weight=weight)
+    plain = small_mlp().fit(X[keep], y[keep], cost=cost[keep])
+
+    np.testing.assert_allclose(
+        weighted.predict_cost(X, cost), plain.predict_cost(X, cost), rtol=1e-5
+    )
+
+
+def test_the_currency_does_not_matter(fraud):
+    X, y, cost = fraud
+    model, yen = small_mlp().fit(X, y, cost=cost), small_mlp().fit(X, y, cost=150 * cost)
+
+    np.testing.assert_array_equal(model.predict(X, cost), yen.predict(X, 150 * cost))
+
+
+def test_images_have_known_costs_too():
+    X, y = np.random.default_rng(0).random((40, 8, 8)), np.arange(40) % 2
+    cost = np.tile([[0.0, 1], [3, 0]], (40, 1, 1))
+
+    model = small_cnn().fit(X, y, cost=cost)
+
+    assert model.predict_cost(X, cost).shape == (40, 2)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda c: c[:-1], r"expected \(240, 2, 2\).*same rows of cost as of X"),
+        (lambda c: c[:, :, :1], r"shape \(240, 2, 1\); expected \(240, 2, 2\)"),
+        (lambda c: np.where(np.arange(240)[:, None, None] == 7, np.nan, c), r"nan in row \(7, 0\)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+def test_bad_matrices_are_named(fraud, spoil, message, kind):
+    X, y, cost = fraud
+    model = MODELS[kind]().fit(X, y, cost=cost)
+
+    for call in (model.fit, model.score):
+        with pytest.raises(ValueError, match=message):
+            call(X, y, cost=spoil(cost))
+    with pytest.raises(ValueError, match=message):
+        model.predict(X, cost=spoil(cost))
+
+
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+def test_cost_vectors_do_not_decide(fraud, kind):
+    X, y, cost = fraud
+    model = MODELS[kind]().fit(X, y, cost=cost)
+
+    with pytest.raises(ValueError, match="presume the true class, belong in score"):
+        model.predict(X, cost=cost[:, 0])
+
+
+def test_losses_without_probabilities_cannot_decide_by_known_costs(fraud):
+    X, y, cost = fraud
+    model = small_mlp(loss="one_sided").fit(X, y, cost=cost)
+
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(ValueError, match="loss='one_sided' has none"):
+        model.predict(X, cost=cost)
