@@ -22,7 +22,7 @@ from .._training.threads import thread_limit
 from .._training.training_set import TrainingSet
 from ..costs._checks import frame_labels, label_index
 from ..costs._scale import CostScale
-from ..costs._source import find_classes, resolve_costs
+from ..costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
 from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork
@@ -246,6 +246,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
+        warn_if_truth_is_dear(costs, label, self.classes_, stacklevel=3)
         weight = sample_weight
         if weight is not None:
             weight = _check_sample_weight(

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..costs._checks import expected_cost, is_per_sample_matrix, label_index
-from ..costs._source import find_classes, resolve_costs
+from ..costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
 from ..costs._statistics import CostStatistics
 from ..metrics import mean_cost
 from .prediction import decision_values, warn_of_missing_costs
@@ -184,6 +184,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         classes = find_classes(y, self.classes, cost, self.cost_matrix)
         label = label_index(y, classes, name="y")  # a label without costs is an error
         costs = resolve_costs(cost, self.cost_matrix, label, classes)
+        warn_if_truth_is_dear(costs, label, classes, stacklevel=2)
         weight = sample_weight
         if weight is not None:
             weight = _check_sample_weight(weight, y, dtype=np.float64, ensure_non_negative=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,3 +80,22 @@ def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.nd
     if cost_matrix is not None:
         return Costs(check_cost_matrix(cost_matrix, classes=classes), True)
     return Costs(1 - np.eye(len(classes)), True)
+
+
+def warn_if_truth_is_dear(
+    costs: Costs, label: np.ndarray, classes: np.ndarray, stacklevel: int = 1
+) -> None:
+    """Warn where another class costs less than the true one, for more than half of the rows."""
+    rows, true = (costs.rows, np.arange(len(classes))) if costs.per_class else (costs.rows, label)
+    dear = rows[np.arange(len(rows)), true] > rows.min(axis=1)
+    share = (dear[label] if costs.per_class else dear).mean()
+    if share > 0.5:
+        shown = classes.tolist() if len(classes) <= 10 else [*classes[:9].tolist(), "..."]
+        warnings.warn(
+            f"The true class is not the cheapest prediction for {share:.0%} of the rows. Perhaps "
+            "the cost matrix is transposed (rows are true classes, columns predictions), or its "
+            f"labels stand in another order than {shown}. If the costs are meant so, switch this "
+            "warning off by warnings.filterwarnings('ignore', 'The true class is not the').",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )

@@ -252,3 +252,14 @@ def test_losses_without_probabilities_cannot_decide_by_known_costs(fraud):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(ValueError, match="loss='one_sided' has none"):
         model.predict(X, cost=cost)
+
+
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+def test_transposed_matrices_warn_where_the_user_called(fraud, kind):
+    X, y, cost = fraud
+    flipped = cost[:, ::-1]
+
+    with pytest.warns(UserWarning, match="The true class is not the cheapest") as warned:
+        MODELS[kind]().fit(X, y, cost=flipped)
+
+    assert warned[0].filename == __file__

@@ -1,8 +1,10 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from auxcst_sklearn.costs._source import find_classes, resolve_costs
+from auxcst_sklearn.costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 LABEL = np.array([0, 2, 2, 0, 2])
@@ -52,3 +54,36 @@ def test_costs_have_one_source():
     assert resolve_costs(MATRIX[LABEL], None, LABEL, classes)[1] is False
     np.testing.assert_array_equal(resolve_costs(None, MATRIX, LABEL, classes)[0], MATRIX)
     np.testing.assert_array_equal(resolve_costs(None, None, LABEL, classes)[0], 1 - np.eye(3))
+
+
+LABELS = np.array(["cat", "cow", "dog"])
+
+
+def test_a_transposed_matrix_warns_with_the_labels_in_their_order():
+    matrix = np.array([[0.0, 9, 9], [0, 0.5, 9], [0, 0, 0.5]])
+    label = np.array([0, 1, 2, 2])
+
+    with pytest.warns(UserWarning, match=r"75% of the rows.*transposed.*\['cat', 'cow', 'dog'\]"):
+        warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS), label, LABELS)
+    with pytest.warns(UserWarning, match="75% of the rows"):
+        warn_if_truth_is_dear(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
+
+
+@pytest.mark.parametrize("matrix", [MATRIX, -10 * np.eye(3), 1 - np.eye(3), np.ones((3, 3))])
+def test_costs_of_mistakes_and_profits_of_hits_do_not_warn(matrix, recwarn):
+    label = np.array([0, 1, 2, 2])
+
+    warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS), label, LABELS)
+    warn_if_truth_is_dear(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
+
+    assert not recwarn.list
+
+
+def test_the_message_names_a_filter_that_works():
+    label = np.array([0, 1, 2])
+    costs = resolve_costs(None, np.eye(3), label, LABELS)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "The true class is not the")
+        warn_if_truth_is_dear(costs, label, LABELS)
