@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .._training.float32 import as_float32, check_resolution
 from .._training.holdout import hold_out
 from .._training.rows import Rows
 from .._training.seeding import seeded
@@ -257,7 +258,16 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
-        return validate_data(self, X, y, reset=reset, **self._array_params())
+        parameters = self._array_params()
+        if parameters["dtype"] is not np.float32:
+            return validate_data(self, X, y, reset=reset, **parameters)
+        validated = validate_data(self, X, y, reset=reset, **{**parameters, "dtype": "numeric"})
+        alone = not isinstance(validated, tuple)
+        X = validated if alone else validated[0]
+        if reset:
+            check_resolution(X)
+        X = as_float32(X)
+        return X if alone else (X, *validated[1:])
 
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}

@@ -10,33 +10,48 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-# The root mean square of the largest feature, within which start weights and rates are at home.
-SMALLEST, LARGEST = 0.1, 10.0
-
-# How many times as much as the median feature the widest may vary: of features that have a unit in
-# common, and of features that have not but may stay as they are.
-COMMON_UNIT, OWN_UNITS = 10.0, 100.0
+# Deviations, and root mean squares of features with a common unit, that suit start weights and
+# rates; and the largest distance of a mean from zero, in deviations.
+SMALLEST, LARGEST, FARTHEST = 0.1, 10.0, 10.0
 
 
 def feature_scale(X: Any, standardize: bool | str) -> tuple[NDArray, NDArray] | None:
     """Centre and scale of every feature, or None to leave them as they are.
 
-    With "auto" they stay where they are of order one, or sparse. Else features of a common unit,
-    such as pixels, share one scale; those of different units, and with True all, have their own.
+    With "auto" features of a common unit, such as pixels, share one scale, and the others have
+    their own; a group that is of order one stays as it is, and so do sparse rows.
     """
     if standardize is False or (standardize == "auto" and sparse.issparse(X)):
         return None
     mean, deviation = _moments(X)
+    scale = np.where(deviation > 0, deviation, 1.0)
     if standardize is True:
-        return mean, np.where(deviation > 0, deviation, 1.0)
-    largest = np.sqrt(mean**2 + deviation**2).max()
-    varying = deviation[deviation > 0]
-    ratio = varying.max() / np.median(varying) if varying.size else 0.0
-    if varying.size == 0 or (SMALLEST <= largest <= LARGEST and ratio <= OWN_UNITS):
-        return None
-    if ratio <= COMMON_UNIT:
-        return mean, np.full_like(mean, np.sqrt(np.mean(varying**2)))
-    return mean, np.where(deviation > 0, deviation, 1.0)
+        return mean, scale
+    varying = deviation > 0
+    alike = _have_common_unit(X, varying)
+    largest = np.sqrt(mean**2 + deviation**2)[alike].max(initial=0)
+    if alike.any():
+        scale[alike] = np.sqrt(np.mean(deviation[alike & varying] ** 2))
+    own = varying & ~alike
+    wide = (deviation >= SMALLEST) & (deviation <= LARGEST)
+    near = np.abs(mean) <= FARTHEST * deviation
+    stay = np.zeros_like(varying)
+    stay[alike] = SMALLEST <= largest <= LARGEST
+    stay[~alike] = (wide & near)[own].all()
+    return None if stay.all() else (np.where(stay, 0.0, mean), np.where(stay, 1.0, scale))
+
+
+def _have_common_unit(X: Any, varying: NDArray) -> NDArray:
+    """Mask of features between common bounds, the lower of which they all reach, as pixels do."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    none = np.zeros_like(varying)
+    if not varying.any():
+        return none
+    bounds, counts = np.unique(np.stack([low, high])[:, varying], axis=1, return_counts=True)
+    bottom, top = bounds[:, counts.argmax()]
+    if counts.max() < max(4, varying.sum() / 8):
+        return none
+    return (low == bottom) & (high <= top)
 
 
 def _moments(X: Any) -> tuple[NDArray, NDArray]:

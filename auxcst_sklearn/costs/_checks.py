@@ -47,17 +47,21 @@ def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray) -> NDArr
 
 def is_per_sample_matrix(cost: Any) -> bool:
     """Whether costs hold a matrix for each sample, rather than a row."""
-    return np.ndim(cost) == 3
+    try:
+        return np.ndim(cost) == 3
+    except ValueError:  # ragged lists, which are refused elsewhere
+        return False
 
 
 def expected_cost(probability: NDArray, cost: Any, classes: NDArray) -> NDArray[np.float64]:
     """Expected cost of each prediction (n, K) under class probabilities, by each row's matrix."""
     if not is_per_sample_matrix(cost):
+        n, n_classes = probability.shape
         raise ValueError(
-            f"cost has shape {np.shape(cost)}; to decide, expected (n_samples, n_classes, "
-            "n_classes): for each sample a matrix with a row per true class and a column per "
-            "prediction. Costs that are the same for all samples belong in cost_matrix=; cost "
-            "vectors (n_samples, n_classes), which presume the true class, belong in score."
+            f"cost has shape {np.shape(cost)}; expected {(n, n_classes, n_classes)}, for each "
+            "sample a matrix with a row per true class and a column per prediction. Costs that "
+            "are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
+            "n_classes), which presume the true class, belong in score."
         )
     matrices = check_cost_matrices(cost, n_samples=len(probability), classes=classes)
     return np.einsum("nk,nkj->nj", probability, matrices)

@@ -51,7 +51,7 @@ BAD_DATA = {
     ),
     "three dimensions": (
         {"cost": lambda cost: cost[:, :, np.newaxis]},
-        ["cost has shape (60, 3, 1)", "two dimensions"],
+        ["cost has shape (60, 3, 1)", "(60, 3, 3)", "a matrix with a row per true class"],
     ),
     "a cost matrix": (
         {"cost": lambda cost: MATRIX},

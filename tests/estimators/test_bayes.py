@@ -314,8 +314,14 @@ def test_parameters_out_of_range(iris, params, message):
         (np.ones((150, 3)), r"shape \(150, 3\); expected \(150, 3, 3\).*belong in score"),
         (MATRIX, r"shape \(3, 3\); expected \(150, 3, 3\).*belong in cost_matrix="),
         (np.ones((149, 3, 3)), r"shape \(149, 3, 3\); expected"),
-        (np.full((150, 3, 3), np.nan), "cost contains NaN"),
-        (np.full((150, 3, 3), np.inf), "cost contains infinity"),
+        (
+            np.full((150, 3, 3), np.nan),
+            r"cost holds nan in row \(0, 0\), column 0, and 1350 values",
+        ),
+        (
+            np.full((150, 3, 3), np.inf),
+            r"cost holds inf in row \(0, 0\), column 0, and 1350 values",
+        ),
     ],
 )
 def test_matrices_for_each_sample_are_checked(iris, cost, message):
@@ -329,7 +335,7 @@ def test_score_checks_costs_and_labels(iris, sample_matrices):
     model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
     with pytest.raises(ValueError, match="cost has 149 rows, but there are 150 samples"):
         model.score(X, y, cost=np.ones((149, 3)))
-    with pytest.raises(ValueError, match="y holds labels that are not among the classes"):
+    with pytest.raises(ValueError, match="y_true holds labels that are not among the classes"):
         model.score(X, y + 1, cost=sample_matrices)
 
 

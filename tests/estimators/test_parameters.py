@@ -88,7 +88,7 @@ def test_check_net_params():
     assert check_net_params({"lr": 0.1}) == {"lr": 0.1}
     with pytest.raises(ValueError, match=r"net_params holds \['max_epochs'\]"):
         check_net_params({"max_epochs": 7})
-    with pytest.raises(ValueError, match="does not heed"):
+    with pytest.raises(ValueError, match="sets itself or ignores"):
         check_net_params({"iterator_train__shuffle": False})
 
 

@@ -7,9 +7,9 @@ from auxcst_sklearn.losses import (
     LayerWiseLoss,
     OneSided,
     Squared,
-    StackedLayerWiseLoss,
     Target,
 )
+from auxcst_sklearn.losses._layer_wise import StackedLayerWiseLoss
 from tests.losses.formulas import torch_problem
 
 

@@ -2,15 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import (
-    AuxMLP,
-    ClassAndCostNetwork,
-    SeededModule,
-    StackedMLP,
-    Standardize,
-    stack,
-    unstack,
-)
+from auxcst_sklearn.modules import AuxMLP, SeededModule, Standardize
+from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
+from auxcst_sklearn.modules._stacked import StackedMLP, stack, unstack
 
 HEAD_LAYERS = ([], [0], [1], [0, 1])
 

@@ -19,14 +19,60 @@ def test_auto_leaves_sparse_inputs():
     assert feature_scale(sparse.csr_array(100 * X), "auto") is None
 
 
+def pixels(unit):
+    """Five pixels that take all values, one at the rim that is dark, one that is always black."""
+    spread = np.array([1, 1, 1, 1, 1, 0.05, 0], np.float32)
+    light = np.random.RandomState(0).uniform(-0.5, 1.5, size=(10_000, 7)).clip(0, 1)
+    return (unit * spread * light).astype(np.float32)
+
+
 @pytest.mark.parametrize("unit", [1e-3, 100.0])
 def test_auto_gives_features_of_one_unit_one_scale(unit):
-    spread = np.array([1, 2, 0.1, 0], np.float32)
-    center, scale = feature_scale(unit * (spread * X + 1), "auto")
+    images = pixels(unit)
 
-    np.testing.assert_allclose(center, unit * (spread * X + 1).mean(0), rtol=1e-3)
-    expected = unit * np.sqrt(np.mean(np.array([1, 4, 0.01])))
-    np.testing.assert_allclose(scale, np.full(4, expected), rtol=0.02)
+    center, scale = feature_scale(images, "auto")
+
+    np.testing.assert_allclose(center, images.mean(0), rtol=1e-3)
+    expected = np.sqrt(np.mean(images[:, :6].var(axis=0)))
+    np.testing.assert_allclose(scale, np.full(7, expected), rtol=1e-3)
+    assert feature_scale(pixels(1.0), "auto") is None
+
+
+def test_features_beside_pixels_have_a_scale_of_their_own():
+    both = np.hstack([pixels(1.0), 1000 + 50 * X[:, :1]])
+
+    center, scale = feature_scale(both, "auto")
+
+    np.testing.assert_allclose(center, [*[0] * 7, 1000], rtol=1e-2)
+    np.testing.assert_allclose(scale, [*[1] * 7, 50], rtol=0.02)
+
+
+@pytest.mark.parametrize("deviation", [1e-3, 0.03, 30.0, 1e4])
+def test_one_narrow_or_wide_column_among_others_gets_its_own_scale(deviation):
+    mixed = X * np.array([1, 1, deviation, 1], np.float32)
+
+    _, scale = feature_scale(mixed, "auto")
+
+    np.testing.assert_allclose(scale, [1, 1, deviation, 1], rtol=0.02)
+
+
+def accuracy(raw, y):
+    X_train, X_test, y_train, y_test = train_test_split(raw, y, random_state=0)
+    network = CostSensitiveAuxMLP(2, 32, max_epochs=30, random_state=0)
+    return network.fit(X_train, y_train).score(X_test, y_test)
+
+
+def test_features_that_vary_little_about_a_large_mean_are_learnt():
+    random = np.random.RandomState(0)
+    y = random.randint(2, size=600)
+    signal = random.normal(size=(600, 3)) + 2 * y[:, np.newaxis]
+
+    plain = accuracy(signal, y)
+
+    assert plain > 0.85
+    assert accuracy(7 + 0.05 * signal, y) > plain - 0.02
+    narrow = np.hstack([random.normal(size=(600, 5)), 0.03 * signal])
+    assert accuracy(narrow, y) > plain - 0.05
 
 
 @pytest.mark.parametrize(

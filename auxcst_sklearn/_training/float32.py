@@ -1,0 +1,39 @@
+"""From numbers of any type to the float32 of the networks, without silent loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite
+
+# A column has to span this many steps of float32 at its size.
+FEWEST_STEPS = 64
+
+
+def as_float32(X: Any) -> Any:
+    """A validated dense array in C order, or a sparse matrix, as float32."""
+    if X.dtype == np.float32:
+        return X
+    with np.errstate(over="ignore"):  # found below
+        X = X.astype(np.float32) if sparse.issparse(X) else X.astype(np.float32, order="C")
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
+    return X
+
+
+def check_resolution(X: Any) -> None:
+    """Refuse columns whose differences are lost in float32, as those of timestamps may be."""
+    if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
+        return
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.spacing(np.maximum(abs(low), abs(high)).astype(np.float32)).astype(np.float64)
+        lost = np.flatnonzero((high > low) & (step > (high - low) / FEWEST_STEPS))
+    if len(lost):
+        column = lost[0]
+        raise ValueError(
+            f"Column {column} of X, and {len(lost)} in all, has values from {low[column]:.10g} to "
+            f"{high[column]:.10g}, whose differences float32 cannot hold. Subtract a constant from "
+            "it first, such as its smallest value, or put a StandardScaler in front."
+        )
