@@ -22,7 +22,12 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..costs._checks import expected_cost, is_per_sample_matrix, label_index
+from ..costs._checks import (
+    check_some_weight,
+    expected_cost,
+    is_per_sample_matrix,
+    label_index,
+)
 from ..costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
 from ..costs._statistics import CostStatistics
 from ..metrics import mean_cost
@@ -188,6 +193,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         weight = sample_weight
         if weight is not None:
             weight = _check_sample_weight(weight, y, dtype=np.float64, ensure_non_negative=True)
+            check_some_weight(weight)
         if sample_weight is not None:
             fit_params["sample_weight"] = sample_weight
         if _routing_enabled():

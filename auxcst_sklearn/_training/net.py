@@ -29,6 +29,7 @@ from ..modules import AuxNetwork, SeededModule
 from .batches import Batches, epoch_means
 from .callbacks import ProgressBar, as_skorch_batch, check_schedule, without_training_state
 from .early_stopping import EarlyStopping
+from .interrupts import InterruptWatch
 from .rows import Rows, densify
 from .schedule import one_cycle, set_rate
 from .threads import multiplications_per_row, thread_limit
@@ -69,6 +70,7 @@ class CostNet(NeuralNet):
     temperature: float = 1.0
 
     # State of a training, which ends with it.
+    _interrupts = InterruptWatch()
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
     _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]] | None = None
@@ -147,7 +149,8 @@ class CostNet(NeuralNet):
         users, own = self.callbacks_, [EpochTimer(), *self._progress(plan.epochs), stop]
         self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
         try:
-            self._run_loop(rows, plan.epochs)
+            with InterruptWatch() as self._interrupts:
+                self._run_loop(rows, plan.epochs)
         finally:
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
@@ -181,6 +184,8 @@ class CostNet(NeuralNet):
         try:
             super().notify(method_name, **kwargs)
         except KeyboardInterrupt as stop:
+            if self._interrupts.seen:
+                raise
             raise _CallbackStop from stop
 
     def _any_callback_defines(self, *methods: str) -> bool:
@@ -373,6 +378,7 @@ class CostNet(NeuralNet):
             "generator": None,
             "_rates": None,
             "_objective": None,
+            "_interrupts": InterruptWatch(),
             "_trained": (),
         }
         return super(CostNet, slim).__getstate__()

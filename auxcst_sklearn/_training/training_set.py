@@ -12,6 +12,8 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import Target
 
+SMALLEST_WEIGHT = 1e-30
+
 
 @dataclass
 class TrainingSet:
@@ -35,8 +37,9 @@ class TrainingSet:
         """
         if self.weight is None:
             return self
-        keep = self.weight > 0
         check_some_weight(self.weight)
+        # Weights that vanish in float32, relative to the largest, count as zero.
+        keep = self.weight > SMALLEST_WEIGHT * self.weight.max()
         weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
         if keep.all():
             return replace(self, weight=weight)

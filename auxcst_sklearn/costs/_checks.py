@@ -101,7 +101,14 @@ def same_label_kind(labels: NDArray, y: NDArray) -> bool:
 
 
 def check_some_weight(weight: NDArray) -> None:
-    """Refuse weights by which no sample counts."""
+    """Refuse weights by which no sample counts, or whose sum is not finite."""
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight sums to {total}; expected finite weights with a finite sum. "
+            "Divide all of them by the largest, say; only their ratios matter."
+        )
     if not (weight > 0).any():
         raise ValueError(
             "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "

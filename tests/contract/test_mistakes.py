@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 import torch
 from scipy import sparse
+
+from auxcst_sklearn import BayesMinimumRiskClassifier
 
 NAMES = np.array(["ant", "bee", "cat"])
 MATRIX = np.array([[0.0, 1, 5], [3, 0.2, 1], [2, 7, 0]])
@@ -325,3 +328,25 @@ def test_a_single_step_that_diverges_is_an_error_too(problem, mlp):
     network = mlp(optimizer="sgd", learning_rate=1e30, max_epochs=1, batch_size=60)
     with pytest.raises(ValueError, match=DIVERGED):
         network.fit(X, y, cost=cost)
+
+
+@pytest.mark.parametrize(("weight", "finite"), [(1e308, False), (np.nan, True)])
+def test_weights_whose_sum_is_not_finite_are_named(problem, mlp, weight, finite):
+    weights = np.full(60, weight)
+
+    with sklearn.config_context(assume_finite=finite):
+        for model in (mlp(), BayesMinimumRiskClassifier()):
+            with pytest.raises(ValueError, match="sample_weight"):
+                model.fit(problem.X, problem.y, sample_weight=weights)
+
+
+def test_held_out_rows_may_weigh_next_to_nothing(problem, mlp):
+    weight = np.where(np.arange(60) < 30, 1.0, 1e-60)
+
+    stopping = {"early_stopping": True, "validation_fraction": 0.5}
+    model = mlp(**stopping).fit(problem.X, problem.y, sample_weight=weight)
+
+    half = mlp(**stopping).fit(problem.X[:30], problem.y[:30])
+    np.testing.assert_allclose(
+        model.predict_cost(problem.X), half.predict_cost(problem.X), rtol=1e-5
+    )

@@ -316,11 +316,11 @@ def test_parameters_out_of_range(iris, params, message):
         (np.ones((149, 3, 3)), r"shape \(149, 3, 3\); expected"),
         (
             np.full((150, 3, 3), np.nan),
-            r"cost holds nan in row \(0, 0\), column 0, and 1350 values",
+            r"cost holds nan in row \(0, 0\), column 0, .* 1350",
         ),
         (
             np.full((150, 3, 3), np.inf),
-            r"cost holds inf in row \(0, 0\), column 0, and 1350 values",
+            r"cost holds inf in row \(0, 0\), column 0, .* 1350",
         ),
     ],
 )

@@ -1,0 +1,30 @@
+"""Ctrl-C of the user, apart from the KeyboardInterrupt by which callbacks end a training."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class InterruptWatch:
+    """Context that records whether SIGINT arrived; its handler goes on to the one before."""
+
+    seen = False
+
+    def __enter__(self) -> InterruptWatch:
+        # Signals arrive in the main thread, and only there a handler may be set.
+        is_main = threading.current_thread() is threading.main_thread()
+        self._before: Any = signal.getsignal(signal.SIGINT) if is_main else None
+        if callable(self._before):
+            signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if callable(self._before):
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        self._before(number, frame)
