@@ -17,12 +17,11 @@ from torch import Tensor, nn
 
 from ..losses import LOSSES, Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
-from .base import BaseCostSensitiveNet
-from .images import IMAGE_CONSTRAINTS, ImageInputMixin
+from .images import IMAGE_CONSTRAINTS, BaseImageEstimator
 from .parameters import ALPHA, ARITHMETIC, CALIBRATION, layers_with_head
 
 
-class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
+class CostSensitiveAuxNet(BaseImageEstimator):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
@@ -210,7 +209,7 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     """
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
+        **BaseImageEstimator._parameter_constraints,
         **ARITHMETIC,
         **CALIBRATION,
         **IMAGE_CONSTRAINTS,
@@ -302,13 +301,14 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
         )
-        if isinstance(self.freeze, bool):
+        freeze: Any = self.freeze
+        if isinstance(freeze, bool):
             raise ValueError(
-                f"freeze={self.freeze}; expected a number of epochs, or names of submodules: "
+                f"freeze={freeze}; expected a number of epochs, or names of submodules: "
                 "['*'] for all of them, to the end."
             )
-        if np.ndim(self.freeze) == 1:
-            module.freeze(self.freeze)
+        if np.ndim(freeze) == 1:
+            module.freeze(freeze)
         return module, weights
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:

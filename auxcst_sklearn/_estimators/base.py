@@ -67,10 +67,13 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     _parameter_constraints: dict = CONSTRAINTS
 
     # Not every estimator has these parameters.
-    aux_loss = None
+    aux_loss: str | Loss | None = None
     calibration_fraction = 0.0
     precision = "float32"
     compile = False
+
+    history_: list[dict[str, Any]]
+    _random_state: np.random.RandomState
 
     # Whether the loss may add a cost network, which learns costs that differ within a class.
     _may_add_cost_network = True
@@ -269,14 +272,13 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         else:
             self._learn_inputs(data.X)
             net = self._make_net(data, scale, len(data.label))
-        rows = Rows(data, net.device)
+        rows, held_out = Rows(data, net.device), None
         if self.early_stopping and not one_epoch:
-            training = Training(net, *self._hold_out(rows, data.label, "validation_fraction"))
-        else:
-            training = Training(net, rows)
+            rows, held_out = self._hold_out(rows, data.label, "validation_fraction")
+        training = Training(net, rows, held_out)
         if not resume:
             with net.thread_limit():
-                self._pretrain(net, training.rows)
+                self._pretrain(net, rows)
         net.seed(self._draw_seed())
         goes_on = resume or one_epoch or training.held_out
         if not goes_on and self._calibrates(net, len(rows)):
@@ -354,10 +356,10 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     def _hold_out(self, rows: Rows, label: np.ndarray, name: str) -> tuple[Rows, Rows]:
         """Rows that a network sees, and the share of them that it does not see."""
         remedy = "early_stopping=False" if self.early_stopping else "calibration_fraction=0"
-        parts = hold_out(
+        seen, unseen = hold_out(
             label, getattr(self, name), name=name, remedy=remedy, random_state=self._draw_seed()
         )
-        return tuple(map(rows.part, parts))
+        return rows.part(seen), rows.part(unseen)
 
     # -------------------------------------------------------- set attributes
 

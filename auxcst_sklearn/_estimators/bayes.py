@@ -163,18 +163,18 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._validate_params()
         classifier = self._classifier()
         self._check_probabilities(classifier)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        classes = find_classes(y, self.classes, None, self.cost_matrix)
-        label_index(y, classes, name="y")  # a label without costs is an error
-        cost_matrix, _ = resolve_costs(None, self.cost_matrix, len(y), classes)
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        classes = find_classes(labels, self.classes, None, self.cost_matrix)
+        label_index(labels, classes, name="y")  # a label without costs is an error
+        cost_matrix, _ = resolve_costs(None, self.cost_matrix, len(labels), classes)
         if _routing_enabled():
             fit_params = process_routing(
                 self, "fit", sample_weight=sample_weight, **fit_params
             ).estimator.fit
         elif sample_weight is not None:
             fit_params["sample_weight"] = sample_weight
-        fitted = clone(classifier).fit(X, y, **fit_params)
+        fitted = clone(classifier).fit(X, labels, **fit_params)
         self._columns = label_index(fitted.classes_, classes, name="estimator.classes_")
         self.estimator_ = fitted
         self.classes_ = classes
@@ -325,7 +325,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if cost is None and self.cost_matrix is None:
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         cost_matrix = self.cost_matrix_ if cost is None else None
-        if np.ndim(cost) == 3:
+        if cost is not None and np.ndim(cost) == 3:
             y_pred = self.predict(X, cost)
             true = label_index(column_or_1d(y), self.classes_, name="y")
             cost = np.asarray(cost)[np.arange(len(true)), true]

@@ -14,14 +14,13 @@ from torch import Tensor
 
 from ..losses import LOSSES, Loss
 from ..modules import ACTIVATIONS, AuxCNN
-from .base import BaseCostSensitiveNet
-from .images import IMAGE_CONSTRAINTS, ImageInputMixin
+from .images import IMAGE_CONSTRAINTS, BaseImageEstimator
 from .parameters import ALPHA, ARITHMETIC, CALIBRATION, check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")
 
 
-class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
+class CostSensitiveAuxCNN(BaseImageEstimator):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
     Convolution blocks, each a convolution, batch normalisation, the activation and max pooling,
@@ -197,7 +196,7 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
     """
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
+        **BaseImageEstimator._parameter_constraints,
         **ARITHMETIC,
         **CALIBRATION,
         **IMAGE_CONSTRAINTS,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
+from torch import Tensor
 
 from ..modules import TRANSFORMS, AuxNetwork, ImageInput, get_transform
+from .base import BaseCostSensitiveNet
 
 IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
     "image_shape": ["array-like", None],
@@ -17,13 +20,16 @@ IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class ImageInputMixin:
+class BaseImageEstimator(BaseCostSensitiveNet):
     """X of any number of dimensions, as floats or as bytes that stay bytes in memory.
 
-    For estimators with the parameters `image_shape`, `channels_last` and `augmentation`; it stands
-    left of the base. At fit `_input_shape` becomes the shape of one example, in the caller's order
-    of dimensions and with flattened rows brought to `image_shape`.
+    At fit `_input_shape` becomes the shape of one example, in the caller's order of dimensions and
+    with flattened rows brought to `image_shape`.
     """
+
+    image_shape: Sequence[int] | None
+    channels_last: bool
+    augmentation: str | Callable[[Tensor], Tensor] | None
 
     def _array_params(self) -> dict[str, Any]:
         return {**super()._array_params(), "allow_nd": True, "dtype": [np.float32, np.uint8]}

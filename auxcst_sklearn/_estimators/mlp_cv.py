@@ -233,7 +233,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.net_params = net_params
 
     @property
-    def alpha(self) -> float:
+    def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base
         """The alpha that was chosen."""
         return self.alpha_
 
@@ -326,7 +326,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             matrix, train_cost, test_cost = data.cost, None, data.cost[data.label[test]]
         else:
             matrix, train_cost, test_cost = None, data.cost[train], data.cost[test]
-        models = alpha_path(
+        models: list[Any] = alpha_path(
             self._network(classes=self.classes_, cost_matrix=matrix),
             self.alphas_.tolist(),
             data.X[train],

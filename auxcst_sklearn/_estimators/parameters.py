@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any
@@ -128,7 +128,7 @@ def resolve_device(device: str) -> str:
             f"device={device!r} is not a device of torch; expected 'auto', 'cpu', 'cuda', "
             "'cuda:1', 'mps' ..."
         ) from error
-    available = {
+    available: dict[str, Callable[[], bool]] = {
         "cpu": lambda: True,
         "cuda": torch.cuda.is_available,
         "mps": torch.backends.mps.is_available,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ def as_tensor(array: np.ndarray) -> Tensor:
 
 def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
     """Rows as a dense tensor."""
-    return torch.from_numpy(X.toarray()) if sparse.issparse(X) else as_tensor(X)
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
 
 
 def has_room(device: str, n_bytes: int) -> bool:
@@ -70,6 +71,11 @@ class Rows(Dataset):
         return part
 
     @property
+    def sets(self) -> list[Rows]:
+        """These rows, as the one set of a network; a stack has several."""
+        return [self]
+
+    @property
     def row_nbytes(self) -> int:
         """Size of one example, when dense."""
         return self.X.dtype.itemsize * int(np.prod(self.X.shape[1:]))
@@ -99,3 +105,6 @@ class RowSets(Dataset):
 
     def __len__(self) -> int:
         return len(self.sets[0])
+
+
+AnyRows: TypeAlias = Rows | RowSets

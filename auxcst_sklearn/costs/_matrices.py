@@ -46,11 +46,11 @@ def cost_vectors(
            [5., 0.],
            [5., 0.]])
     """
-    y = column_or_1d(y)
+    labels = column_or_1d(y)
     if classes is None:
         classes = frame_labels(cost_matrix)
-    classes = np.unique(y) if classes is None else np.asarray(classes)
-    return check_cost_matrix(cost_matrix, classes=classes)[label_index(y, classes, name="y")]
+    columns = np.unique(labels) if classes is None else np.asarray(classes)
+    return check_cost_matrix(cost_matrix, classes=columns)[label_index(labels, columns, name="y")]
 
 
 def randomized_proportional_cost_matrix(
@@ -86,8 +86,7 @@ def randomized_proportional_cost_matrix(
            [18.08,  0.  ]])
     """
     count = np.unique(column_or_1d(y), return_counts=True)[1].astype(np.float64)
-    random_state = check_random_state(random_state)
-    cost_matrix = random_state.uniform(size=(len(count), len(count))) * 10.0
+    cost_matrix = check_random_state(random_state).uniform(size=(len(count), len(count))) * 10.0
     cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
     return cost_matrix

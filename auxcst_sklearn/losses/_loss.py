@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from ..costs._statistics import CostStatistics
+
+Values: TypeAlias = Any  # a Tensor in a batch, an array in a training set
 
 
 class Target(NamedTuple):
@@ -24,9 +26,9 @@ class Target(NamedTuple):
         Weights of the samples, with a mean of 1 over the training set; None for equal ones.
     """
 
-    cost: Tensor
-    label: Tensor
-    weight: Tensor | None = None
+    cost: Values
+    label: Values
+    weight: Values | None = None
 
 
 class Loss(ABC):

@@ -47,6 +47,8 @@ class AuxMLP(LayeredNetwork):
     [(5, 3), (5, 3), (5, 3)]
     """
 
+    output: CostHead
+
     def __init__(
         self,
         n_features: int,
