@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from ..losses import LOSSES, Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
-from .images import IMAGE_CONSTRAINTS, BaseImageEstimator
-from .parameters import ALPHA, ARITHMETIC, CALIBRATION, layers_with_head
+from .images import BaseImageEstimator
+from .parameters import ALPHA, layers_with_head
 
 
 class CostSensitiveAuxNet(BaseImageEstimator):
@@ -210,9 +210,6 @@ class CostSensitiveAuxNet(BaseImageEstimator):
 
     _parameter_constraints: dict = {
         **BaseImageEstimator._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
-        **IMAGE_CONSTRAINTS,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],

@@ -72,9 +72,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     precision = "float32"
     compile = False
 
-    history_: list[dict[str, Any]]
-    _random_state: np.random.RandomState
-
     # Whether the loss may add a cost network, which learns costs that differ within a class.
     _may_add_cost_network = True
 
@@ -197,12 +194,12 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                 yield
 
     def _start_random_state(self, resume: bool) -> None:
-        if resume:  # a failed call must not have drawn from the generator
-            self._random_state = deepcopy(self._random_state)
-        else:
+        if not resume:
             self._random_state = check_random_state(self.random_state)
             if self.random_state is None:  # a state of its own, which later calls go on with
                 self._random_state = np.random.RandomState(self._draw_seed())
+        else:  # a failed call must not have drawn from the generator
+            self._random_state = deepcopy(self._random_state)
 
     def _draw_seed(self) -> int:
         return int(self._random_state.randint(np.iinfo(np.int32).max))
@@ -377,7 +374,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied anew at every call to partial_fit.
-        self.history_ = [*earlier, *net.records(len(earlier))]
+        self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
         return self
 
     # --------------------------------------------------------------- predict

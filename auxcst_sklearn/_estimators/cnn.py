@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ..losses import LOSSES, Loss
 from ..modules import ACTIVATIONS, AuxCNN
-from .images import IMAGE_CONSTRAINTS, BaseImageEstimator
-from .parameters import ALPHA, ARITHMETIC, CALIBRATION, check_each, layers_with_head, per_layer
+from .images import BaseImageEstimator
+from .parameters import ALPHA, check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")
 
@@ -197,9 +197,6 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
 
     _parameter_constraints: dict = {
         **BaseImageEstimator._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
-        **IMAGE_CONSTRAINTS,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
         "alpha": [ALPHA, "array-like"],

@@ -8,16 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from torch import Tensor
 
 from ..modules import TRANSFORMS, AuxNetwork, ImageInput, get_transform
 from .base import BaseCostSensitiveNet
-
-IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
-    "image_shape": ["array-like", None],
-    "channels_last": ["boolean"],
-    "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
-}
+from .parameters import ARITHMETIC, CALIBRATION
 
 
 class BaseImageEstimator(BaseCostSensitiveNet):
@@ -29,7 +23,16 @@ class BaseImageEstimator(BaseCostSensitiveNet):
 
     image_shape: Sequence[int] | None
     channels_last: bool
-    augmentation: str | Callable[[Tensor], Tensor] | None
+    augmentation: str | Callable | None
+
+    _parameter_constraints: dict = {
+        **BaseCostSensitiveNet._parameter_constraints,
+        **ARITHMETIC,
+        **CALIBRATION,
+        "image_shape": ["array-like", None],
+        "channels_last": ["boolean"],
+        "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
+    }
 
     def _array_params(self) -> dict[str, Any]:
         return {**super()._array_params(), "allow_nd": True, "dtype": [np.float32, np.uint8]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -70,7 +69,7 @@ class StackedBatches:
         return len(self.parts[0])
 
 
-AnyBatches: TypeAlias = Batches | StackedBatches
+AnyBatches = Batches | StackedBatches
 
 
 def join_targets(targets: Sequence[Target]) -> Target:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from scipy import sparse
 from skorch import NeuralNet
 from skorch.callbacks import Callback, EpochTimer, PrintLog
@@ -197,9 +196,8 @@ class CostNet(NeuralNet):
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of the rows, shuffled for training, large for validation."""
         (rows,) = dataset.sets
-        if training:
-            return Batches(rows, self.batch_size, self.generator)
-        return Batches(rows, max(self.batch_size, self.predict_rows))
+        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
+        return Batches(rows, size, self.generator if training else None)
 
     def run_single_epoch(
         self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -370,7 +368,7 @@ class CostNet(NeuralNet):
         return super(CostNet, slim).__getstate__()
 
 
-def check_finite(values: ArrayLike) -> None:
+def check_finite(values: float | list[float]) -> None:
     """Stop a training that has diverged."""
     with np.errstate(over="ignore"):  # adaptive optimizers square what they are given
         squares = np.square(np.asarray(values, dtype=np.float32))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -107,4 +106,4 @@ class RowSets(Dataset):
         return len(self.sets[0])
 
 
-AnyRows: TypeAlias = Rows | RowSets
+AnyRows = Rows | RowSets

@@ -66,12 +66,8 @@ class StackNet(CostNet):
         )
         self.members, self.names, self.n_row_sets = list(members), list(names), n_row_sets
         self.n_networks = len(members)
+        self.multiplications_per_row = sum(net.multiplications_per_row for net in members)
         self.initialize()
-
-    @property
-    def multiplications_per_row(self) -> float:
-        """Multiply-adds of a forward pass of one row through every network."""
-        return sum(net.multiplications_per_row for net in self.members)
 
     def weights(self) -> list[Tensor]:
         """The weights of the stack, with the networks as first dimension."""

@@ -47,9 +47,7 @@ def train_together(
     if calibrations:
         train_together(calibrations, names, n_row_sets, plan._replace(patience=None))
     net = StackNet([training.net for training in trainings], names, n_row_sets)
-    different = trainings[:n_row_sets]
-    rows = [rows for training in different for rows in training.rows.sets]
-    held_out = [
-        rows for training in different if training.held_out for rows in training.held_out.sets
-    ]
+    several = trainings[:n_row_sets]
+    rows = [rows for one in several for rows in one.rows.sets]
+    held_out = [rows for one in several if one.held_out for rows in one.held_out.sets]
     Training(net, RowSets(rows), RowSets(held_out) if held_out else None).run(plan)

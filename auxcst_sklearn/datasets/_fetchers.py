@@ -326,10 +326,8 @@ def _bunch(
     pixels, target, n_train = raw
     train = pixels[:n_train]
     rows = {"train": slice(n_train), "test": slice(n_train, None), "all": slice(None)}[subset]
-    images: NDArray = pixels[rows]
     target = target[rows]
-    if scaled:
-        images = _scale(images, train.min(), train.max())
+    images = _scale(pixels[rows], train.min(), train.max()) if scaled else pixels[rows]
     data = images.reshape(len(images), -1)
     if return_X_y:
         return data, target

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..costs._statistics import CostStatistics
-
-Values: TypeAlias = Any  # a Tensor in a batch, an array in a training set
 
 
 class Target(NamedTuple):
@@ -26,9 +24,9 @@ class Target(NamedTuple):
         Weights of the samples, with a mean of 1 over the training set; None for equal ones.
     """
 
-    cost: Values
-    label: Values
-    weight: Values | None = None
+    cost: Any  # arrays have no common type with tensors
+    label: Any
+    weight: Any | None = None
 
 
 class Loss(ABC):

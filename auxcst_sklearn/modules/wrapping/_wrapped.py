@@ -118,7 +118,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         return self.images(x if self.training else x.clone())
 
     def _draws(self) -> AbstractContextManager:
-        return SeededDraws(self.generator) if self.training and self.generator else nullcontext()
+        if self.training and self.generator is not None:
+            return SeededDraws(self.generator)
+        return nullcontext()
 
     def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
         """Check that the layers that ran when the network was built run in training."""
