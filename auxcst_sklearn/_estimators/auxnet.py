@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from ..losses import LOSSES, Loss
+from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
 from .images import BaseImageEstimator
-from .parameters import ALPHA, layers_with_head
+from .parameters import layers_with_head
 
 
 class CostSensitiveAuxNet(BaseImageEstimator):
@@ -213,10 +213,8 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
-        "alpha": [ALPHA, "array-like"],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
-        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
     }
 
     def __init__(

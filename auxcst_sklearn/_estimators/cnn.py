@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from ..losses import LOSSES, Loss
+from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxCNN
 from .images import BaseImageEstimator
-from .parameters import ALPHA, check_each, layers_with_head, per_layer
+from .parameters import check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")
 
@@ -199,12 +199,10 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         **BaseImageEstimator._parameter_constraints,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
-        "alpha": [ALPHA, "array-like"],
         "kernel_size": [_SIZE, "array-like"],
         "pool": [_SIZE, "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
         "batch_norm": ["boolean"],
-        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from ..modules import TRANSFORMS, AuxNetwork, ImageInput, get_transform
 from .base import BaseCostSensitiveNet
-from .parameters import ARITHMETIC, CALIBRATION
+from .parameters import AUX_CONSTRAINTS
 
 
 class BaseImageEstimator(BaseCostSensitiveNet):
@@ -26,9 +26,7 @@ class BaseImageEstimator(BaseCostSensitiveNet):
     augmentation: str | Callable | None
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
+        **AUX_CONSTRAINTS,
         "image_shape": ["array-like", None],
         "channels_last": ["boolean"],
         "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],

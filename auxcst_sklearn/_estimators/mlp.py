@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._training.feature_scale import feature_scale
-from ..losses import LOSSES, Loss
+from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP, Standardize
 from .base import BaseCostSensitiveNet
-from .parameters import ALPHA, ARITHMETIC, CALIBRATION, check_each, layers_with_head, per_layer
+from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
@@ -166,13 +166,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     """
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
+        **AUX_CONSTRAINTS,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
-        "alpha": [ALPHA, "array-like"],
-        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean", StrOptions({"auto"})],

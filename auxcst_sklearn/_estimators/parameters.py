@@ -47,12 +47,15 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "net_params": [dict, None],
 }
 
-ARITHMETIC: dict[str, list[Any]] = {
+# Of the estimators with auxiliary heads.
+AUX_CONSTRAINTS: dict[str, list[Any]] = {
+    **CONSTRAINTS,
+    "alpha": [ALPHA, "array-like"],
+    "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
+    "calibration_fraction": [Interval(Real, 0, 1, closed="left")],
     "precision": [StrOptions({"float32", "bf16"})],
     "compile": ["boolean"],
 }
-
-CALIBRATION: dict[str, list[Any]] = {"calibration_fraction": [Interval(Real, 0, 1, closed="left")]}
 
 RESERVED_NET_PARAMS = {
     "callbacks",
