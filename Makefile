@@ -38,6 +38,7 @@ test-oldest:
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 bench-digits: $(VENV)/installed-plot
 	$(BIN)/python -m benchmarks.cost.bench_digits

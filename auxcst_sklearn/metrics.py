@@ -156,20 +156,20 @@ def _sample_costs(
             f"Got {given}; expected exactly one: cost= with one row per sample, or cost_matrix= "
             "with one row per class."
         )
-    y_true, y_pred = column_or_1d(y_true), column_or_1d(y_pred)
-    check_consistent_length(y_true, y_pred)
+    true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(true, predicted)
     if classes is None:
         classes = frame_labels(cost if cost_matrix is None else cost_matrix)
     if classes is None:
-        classes = np.unique(np.concatenate([y_true, y_pred]))
-    classes = np.asarray(classes)
-    chosen = label_index(y_pred, classes, name="y_pred")
+        classes = np.unique(np.concatenate([true, predicted]))
+    columns = np.asarray(classes)
+    chosen = label_index(predicted, columns, name="y_pred")
     if cost is not None and not is_per_sample_matrix(cost):
-        return check_cost(cost, n_samples=len(y_true), classes=classes), chosen
-    true = label_index(y_true, classes, name="y_true")
+        return check_cost(cost, n_samples=len(true), classes=columns), chosen
+    label = label_index(true, columns, name="y_true")
     if cost is not None:
-        return sample_costs(cost, true, classes), chosen
-    return check_cost_matrix(cost_matrix, classes=classes)[true], chosen
+        return sample_costs(cost, label, columns), chosen
+    return check_cost_matrix(cost_matrix, classes=columns)[label], chosen
 
 
 def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:

@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from ..losses import LOSSES, Loss
+from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
-from .base import BaseCostSensitiveNet
-from .images import IMAGE_CONSTRAINTS, ImageInputMixin
-from .parameters import ALPHA, ARITHMETIC, CALIBRATION, layers_with_head
+from .images import BaseImageEstimator
+from .parameters import layers_with_head
 
 
-class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
+class CostSensitiveAuxNet(BaseImageEstimator):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
@@ -210,17 +209,12 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
     """
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
-        **IMAGE_CONSTRAINTS,
+        **BaseImageEstimator._parameter_constraints,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
-        "alpha": [ALPHA, "array-like"],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
-        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
     }
 
     def __init__(
@@ -302,13 +296,14 @@ class CostSensitiveAuxNet(ImageInputMixin, BaseCostSensitiveNet):
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
         )
-        if isinstance(self.freeze, bool):
+        freeze: Any = self.freeze
+        if isinstance(freeze, bool):
             raise ValueError(
-                f"freeze={self.freeze}; expected a number of epochs, or names of submodules: "
+                f"freeze={freeze}; expected a number of epochs, or names of submodules: "
                 "['*'] for all of them, to the end."
             )
-        if np.ndim(self.freeze) == 1:
-            module.freeze(self.freeze)
+        if np.ndim(freeze) == 1:
+            module.freeze(freeze)
         return module, weights
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:

@@ -70,7 +70,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     _parameter_constraints: dict = CONSTRAINTS
 
     # Not every estimator has these parameters.
-    aux_loss = None
+    aux_loss: str | Loss | None = None
     calibration_fraction = 0.0
     precision = "float32"
     compile = False
@@ -201,12 +201,12 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                 yield
 
     def _start_random_state(self, resume: bool) -> None:
-        if resume:  # a failed call must not have drawn from the generator
-            self._random_state = deepcopy(self._random_state)
-        else:
+        if not resume:
             self._random_state = check_random_state(self.random_state)
             if self.random_state is None:  # a state of its own, which later calls go on with
                 self._random_state = np.random.RandomState(self._draw_seed())
+        else:  # a failed call must not have drawn from the generator
+            self._random_state = deepcopy(self._random_state)
 
     def _draw_seed(self) -> int:
         return int(self._random_state.randint(np.iinfo(np.int32).max))
@@ -286,14 +286,13 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         else:
             self._learn_inputs(data.X)
             net = self._make_net(data, scale, len(data.label))
-        rows = Rows(data, net.device)
+        rows, held_out = Rows(data, net.device), None
         if self.early_stopping and not one_epoch:
-            training = Training(net, *self._hold_out(rows, data.label, "validation_fraction"))
-        else:
-            training = Training(net, rows)
+            rows, held_out = self._hold_out(rows, data.label, "validation_fraction")
+        training = Training(net, rows, held_out)
         if not resume:
             with net.thread_limit():
-                self._pretrain(net, training.rows)
+                self._pretrain(net, rows)
         net.seed(self._draw_seed())
         goes_on = resume or one_epoch or training.held_out
         if not goes_on and self._calibrates(net, len(rows)):
@@ -371,10 +370,10 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     def _hold_out(self, rows: Rows, label: np.ndarray, name: str) -> tuple[Rows, Rows]:
         """Rows that a network sees, and the share of them that it does not see."""
         remedy = "early_stopping=False" if self.early_stopping else "calibration_fraction=0"
-        parts = hold_out(
+        seen, unseen = hold_out(
             label, getattr(self, name), name=name, remedy=remedy, random_state=self._draw_seed()
         )
-        return tuple(map(rows.part, parts))
+        return rows.part(seen), rows.part(unseen)
 
     # -------------------------------------------------------- set attributes
 
@@ -392,7 +391,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied anew at every call to partial_fit.
-        self.history_ = [*earlier, *net.records(len(earlier))]
+        self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
         return self
 
     # --------------------------------------------------------------- predict

@@ -184,21 +184,22 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._validate_params()
         classifier = self._classifier()
         self._check_probabilities(classifier)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        classes = find_classes(y, self.classes, cost, self.cost_matrix)
-        label = label_index(y, classes, name="y")  # a label without costs is an error
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        classes = find_classes(labels, self.classes, cost, self.cost_matrix)
+        label = label_index(labels, classes, name="y")  # a label without costs is an error
         costs = resolve_costs(cost, self.cost_matrix, label, classes)
         warn_if_truth_is_dear(costs, label, classes, stacklevel=2)
-        weight = sample_weight
-        if weight is not None:
-            weight = _check_sample_weight(weight, y, dtype=np.float64, ensure_non_negative=True)
-            check_some_weight(weight)
+        weight = None
         if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, labels, dtype=np.float64, ensure_non_negative=True
+            )
+            check_some_weight(weight)
             fit_params["sample_weight"] = sample_weight
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
-        fitted = clone(classifier).fit(X, y, **fit_params)
+        fitted = clone(classifier).fit(X, labels, **fit_params)
         self._columns = label_index(fitted.classes_, classes, name="estimator.classes_")
         self.estimator_ = fitted
         self.classes_ = classes

@@ -12,16 +12,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from ..losses import LOSSES, Loss
+from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxCNN
-from .base import BaseCostSensitiveNet
-from .images import IMAGE_CONSTRAINTS, ImageInputMixin
-from .parameters import ALPHA, ARITHMETIC, CALIBRATION, check_each, layers_with_head, per_layer
+from .images import BaseImageEstimator
+from .parameters import check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")
 
 
-class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
+class CostSensitiveAuxCNN(BaseImageEstimator):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
     Convolution blocks, each a convolution, batch normalisation, the activation and max pooling,
@@ -197,18 +196,13 @@ class CostSensitiveAuxCNN(ImageInputMixin, BaseCostSensitiveNet):
     """
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
-        **IMAGE_CONSTRAINTS,
+        **BaseImageEstimator._parameter_constraints,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
-        "alpha": [ALPHA, "array-like"],
         "kernel_size": [_SIZE, "array-like"],
         "pool": [_SIZE, "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
         "batch_norm": ["boolean"],
-        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }

@@ -288,7 +288,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         batches = Batches(rows, net.batch_size, torch.Generator().manual_seed(self._draw_seed()))
         history = []
         for epoch in range(1, self.pretrain_epochs + 1):
-            sums = 0
+            sums = torch.zeros(2, device=net.device)
             for x, target in batches:
                 with torch.no_grad():
                     x = net.module_.code(x, below)

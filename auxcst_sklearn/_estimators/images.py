@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -9,21 +10,27 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from ..modules import TRANSFORMS, AuxNetwork, ImageInput, get_transform
-
-IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
-    "image_shape": ["array-like", None],
-    "channels_last": ["boolean"],
-    "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
-}
+from .base import BaseCostSensitiveNet
+from .parameters import AUX_CONSTRAINTS
 
 
-class ImageInputMixin:
+class BaseImageEstimator(BaseCostSensitiveNet):
     """X of any number of dimensions, as floats or as bytes that stay bytes in memory.
 
-    For estimators with the parameters `image_shape`, `channels_last` and `augmentation`; it stands
-    left of the base. At fit `_input_shape` becomes the shape of one example, in the caller's order
-    of dimensions and with flattened rows brought to `image_shape`.
+    At fit `_input_shape` becomes the shape of one example, in the caller's order of dimensions and
+    with flattened rows brought to `image_shape`.
     """
+
+    image_shape: Sequence[int] | None
+    channels_last: bool
+    augmentation: str | Callable | None
+
+    _parameter_constraints: dict = {
+        **AUX_CONSTRAINTS,
+        "image_shape": ["array-like", None],
+        "channels_last": ["boolean"],
+        "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
+    }
 
     def _array_params(self) -> dict[str, Any]:
         return {**super()._array_params(), "allow_nd": True, "dtype": [np.float32, np.uint8]}

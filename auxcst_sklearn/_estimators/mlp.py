@@ -7,14 +7,14 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._training.feature_scale import feature_scale
-from ..losses import LOSSES, Loss
+from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP, Standardize
 from .base import BaseCostSensitiveNet
-from .parameters import ALPHA, ARITHMETIC, CALIBRATION, check_each, layers_with_head, per_layer
+from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
@@ -166,13 +166,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     """
 
     _parameter_constraints: dict = {
-        **BaseCostSensitiveNet._parameter_constraints,
-        **ARITHMETIC,
-        **CALIBRATION,
+        **AUX_CONSTRAINTS,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
-        "alpha": [ALPHA, "array-like"],
-        "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean", StrOptions({"auto"})],
@@ -239,9 +235,12 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.callbacks = callbacks
         self.net_params = net_params
 
+    input_center_: NDArray | None
+    input_scale_: NDArray | None
+
     def _learn_inputs(self, X: Any) -> None:
         found = feature_scale(X, self.standardize)
-        self.input_center_, self.input_scale_ = (None, None) if found is None else found
+        self.input_center_, self.input_scale_ = found or (None, None)
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
@@ -249,6 +248,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
+        center, scale = self.input_center_, self.input_scale_
         module = AuxMLP(
             n_features,
             n_outputs,
@@ -256,8 +256,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             head_layers=head_layers,
             activation=self.activation,
             dropout=self.dropout,
-            inputs=None
-            if self.input_scale_ is None
-            else Standardize(self.input_center_, self.input_scale_),
+            inputs=None if center is None or scale is None else Standardize(center, scale),
         )
         return module, weights

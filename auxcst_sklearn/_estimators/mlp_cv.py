@@ -233,7 +233,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.net_params = net_params
 
     @property
-    def alpha(self) -> float:
+    def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base
         """The alpha that was chosen."""
         return self.alpha_
 
@@ -331,7 +331,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         else:
             train_cost, known = data.matrices[train], data.matrices[test]
         test_cost = data.target().cost[test]
-        models = alpha_path(
+        models: list[Any] = alpha_path(
             self._network(classes=self.classes_, cost_matrix=matrix),
             self.alphas_.tolist(),
             data.X[train],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any
@@ -47,12 +47,15 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "net_params": [dict, None],
 }
 
-ARITHMETIC: dict[str, list[Any]] = {
+# Of the estimators with auxiliary heads.
+AUX_CONSTRAINTS: dict[str, list[Any]] = {
+    **CONSTRAINTS,
+    "alpha": [ALPHA, "array-like"],
+    "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
+    "calibration_fraction": [Interval(Real, 0, 1, closed="left")],
     "precision": [StrOptions({"float32", "bf16"})],
     "compile": ["boolean"],
 }
-
-CALIBRATION: dict[str, list[Any]] = {"calibration_fraction": [Interval(Real, 0, 1, closed="left")]}
 
 RESERVED_NET_PARAMS = {
     "callbacks",
@@ -128,7 +131,7 @@ def resolve_device(device: str) -> str:
             f"device={device!r} is not a device of torch; expected 'auto', 'cpu', 'cuda', "
             "'cuda:1', 'mps' ..."
         ) from error
-    available = {
+    available: dict[str, Callable[[], bool]] = {
         "cpu": lambda: True,
         "cuda": torch.cuda.is_available,
         "mps": torch.backends.mps.is_available,

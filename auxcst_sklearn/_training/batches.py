@@ -57,7 +57,7 @@ class Batches:
 class StackedBatches:
     """The batches of several sets of rows: inputs (n_sets, n_samples, ...), targets in one."""
 
-    def __init__(self, parts: Sequence[Batches]) -> None:
+    def __init__(self, parts: Sequence[AnyBatches]) -> None:
         self.parts = parts
 
     def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
@@ -67,6 +67,9 @@ class StackedBatches:
 
     def __len__(self) -> int:
         return len(self.parts[0])
+
+
+AnyBatches = Batches | StackedBatches
 
 
 def join_targets(targets: Sequence[Target]) -> Target:

@@ -17,7 +17,7 @@ from ..losses import Target
 class ProgressBar(Callback):
     """A bar of epochs with the time left, on a terminal."""
 
-    bar_ = None
+    bar_: Any = None
 
     def __init__(self, epochs: int) -> None:
         self.epochs = epochs

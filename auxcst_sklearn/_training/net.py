@@ -26,11 +26,11 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
-from .batches import Batches, epoch_means
+from .batches import AnyBatches, Batches, epoch_means
 from .callbacks import ProgressBar, as_skorch_batch, check_schedule, without_training_state
 from .early_stopping import EarlyStopping
 from .interrupts import InterruptWatch
-from .rows import Rows, densify
+from .rows import AnyRows, densify
 from .schedule import one_cycle, set_rate
 from .threads import multiplications_per_row, thread_limit
 from .training_set import TrainingSet
@@ -64,7 +64,9 @@ class CostNet(NeuralNet):
     the logits of its class probabilities.
     """
 
-    _default_callbacks = []
+    _default_callbacks: list[tuple[str, Callback]] = []
+    callbacks_: list[tuple[str, Callback]]
+    optimizer_: Any
 
     n_networks = 1
     temperature: float = 1.0
@@ -73,7 +75,7 @@ class CostNet(NeuralNet):
     _interrupts = InterruptWatch()
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
-    _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]] | None = None
+    _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]]
 
     def __init__(
         self,
@@ -128,8 +130,8 @@ class CostNet(NeuralNet):
 
     # -------------------------------------------------------------- training
 
-    def fit_rows(self, rows: Rows, held_out: Rows | None, plan: Plan) -> None:
-        """Train on rows, and stop early by the cost of held-out rows if there are any.
+    def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
+        """Train on rows; with a patience stop early by the cost of held-out rows, if there are any.
 
         The weights are then those of the epoch where that cost was smallest.
         """
@@ -140,7 +142,7 @@ class CostNet(NeuralNet):
         for group in self.optimizer_.param_groups:  # schedules look for it
             group.setdefault("initial_lr", group["lr"])
         stop = None
-        if held_out is not None:
+        if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             stop = EarlyStopping(plan.patience)
         if plan.schedule == "one_cycle":
@@ -155,14 +157,15 @@ class CostNet(NeuralNet):
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
                 set_rate(self.optimizer_, 1.0)
-            self._trained, self._objective, self._rates = (), None, None
+            self._trained, self._rates = (), None
+            del self._objective
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
         self.finish(rows)
 
     @torch.enable_grad()
-    def _run_loop(self, rows: Rows, epochs: int) -> None:
+    def _run_loop(self, rows: AnyRows, epochs: int) -> None:
         with suppress(_CallbackStop):
             self.notify("on_train_begin", X=rows, y=None)
             self.fit_loop(rows, None, epochs)
@@ -170,9 +173,9 @@ class CostNet(NeuralNet):
             self.notify("on_train_end", X=rows, y=None)
 
     @torch.no_grad()
-    def finish(self, rows: Rows) -> None:
+    def finish(self, rows: AnyRows) -> None:
         """Fail a training that diverged in its last step, which comes after the last loss."""
-        x, _ = rows[torch.arange(min(len(rows), self.batch_size))]
+        x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
         check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
 
     def _progress(self, epochs: int) -> list[Callback]:
@@ -195,14 +198,14 @@ class CostNet(NeuralNet):
             for method in methods
         )
 
-    def get_iterator(self, dataset: Rows, training: bool = False) -> Batches:
+    def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of the rows, shuffled for training, large for validation."""
-        if training:
-            return Batches(dataset, self.batch_size, self.generator)
-        return Batches(dataset, max(self.batch_size, self.predict_rows))
+        (rows,) = dataset.sets
+        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
+        return Batches(rows, size, self.generator if training else None)
 
     def run_single_epoch(
-        self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
+        self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
     ) -> None:
         """Pass over the rows once and record the mean loss of every head."""
         if iterator is None:
@@ -231,16 +234,16 @@ class CostNet(NeuralNet):
 
     def record(self, prefix: str, means: np.ndarray) -> None:
         """Record the mean loss of every head, and the mean cost of held-out rows."""
-        means = means.tolist()
-        check_finite(means)
+        values = means.tolist()
+        check_finite(values)
         layers = self.module_.layers
         weights = self.criterion_.head_weights.tolist()
-        self._record_with_best(f"{prefix}_loss", sum(map(mul, weights, means)))
-        for layer, loss in zip(layers, means):
+        self._record_with_best(f"{prefix}_loss", sum(map(mul, weights, values)))
+        for layer, loss in zip(layers, values):
             self.history.record(f"{prefix}_loss_{layer}", loss)
         if prefix == "valid":
-            cost, weight = means[len(layers) :]
-            self._record_with_best("valid_cost", self.scale.to_currency(cost / weight))
+            cost, weight = values[len(layers) :]
+            self._record_with_best("valid_cost", float(self.scale.to_currency(cost / weight)))
 
     def _record_with_best(self, name: str, value: float) -> None:
         """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""

@@ -23,7 +23,7 @@ def as_tensor(array: np.ndarray) -> Tensor:
 
 def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
     """Rows as a dense tensor."""
-    return torch.from_numpy(X.toarray()) if sparse.issparse(X) else as_tensor(X)
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
 
 
 def has_room(device: str, n_bytes: int) -> bool:
@@ -73,6 +73,11 @@ class Rows(Dataset):
         return part
 
     @property
+    def sets(self) -> list[Rows]:
+        """These rows, as the one set of a network; a stack has several."""
+        return [self]
+
+    @property
     def row_nbytes(self) -> int:
         """Size of one example, when dense."""
         return self.X.dtype.itemsize * int(np.prod(self.X.shape[1:]))
@@ -103,3 +108,6 @@ class RowSets(Dataset):
 
     def __len__(self) -> int:
         return len(self.sets[0])
+
+
+AnyRows = Rows | RowSets

@@ -19,7 +19,7 @@ from .batches import StackedBatches, split_target
 from .callbacks import ProgressBar
 from .early_stopping import EarlyStopping
 from .net import CostNet, Plan
-from .rows import RowSets
+from .rows import AnyRows
 
 
 @contextmanager
@@ -65,17 +65,9 @@ class StackNet(CostNet):
             },
         )
         self.members, self.names, self.n_row_sets = list(members), list(names), n_row_sets
+        self.n_networks = len(members)
+        self.multiplications_per_row = sum(net.multiplications_per_row for net in members)
         self.initialize()
-
-    @property
-    def n_networks(self) -> int:
-        """Number M of networks."""
-        return len(self.members)
-
-    @property
-    def multiplications_per_row(self) -> float:
-        """Multiply-adds of a forward pass of one row through every network."""
-        return sum(net.multiplications_per_row for net in self.members)
 
     def weights(self) -> list[Tensor]:
         """The weights of the stack, with the networks as first dimension."""
@@ -85,14 +77,14 @@ class StackNet(CostNet):
         """Mean cost of the held-out rows in the last epoch of each network."""
         return np.concatenate([net.held_out_costs() for net in self.members])
 
-    def fit_rows(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
+    def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
         """Train all networks; see `CostNet.fit_rows`."""
         super().fit_rows(rows, held_out, plan)
         for net in self.members:
             for record, of_stack in zip(net.history, self.history):
                 record["dur"] = of_stack["dur"]
 
-    def finish(self, rows: RowSets) -> None:
+    def finish(self, rows: AnyRows) -> None:
         """Copy the weights of the stack to its members, and check each."""
         unstack(self.module_, [net.module_ for net in self.members])
         for i, net in enumerate(self.members):
@@ -100,7 +92,7 @@ class StackNet(CostNet):
             with naming(self.names[i]):
                 net.finish(rows.sets[i % self.n_row_sets])
 
-    def get_iterator(self, dataset: RowSets, training: bool = False) -> StackedBatches:
+    def get_iterator(self, dataset: AnyRows, training: bool = False) -> StackedBatches:
         """Batches of every set of rows, side by side; each set is shuffled by itself."""
         parts = zip(self.members, dataset.sets)
         return StackedBatches([net.get_iterator(rows, training) for net, rows in parts])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .batches import join_targets
 from .net import CostNet
-from .rows import Rows
+from .rows import AnyRows
 
 HOTTEST = 9.0
 N_TRIED = 24
@@ -18,7 +18,7 @@ PRIOR_ROWS = 10
 
 
 @torch.no_grad()
-def learn_temperature(net: CostNet, rows: Rows) -> float:
+def learn_temperature(net: CostNet, rows: AnyRows) -> float:
     """Temperature between those of the least loss and of the least errors in money, at least 1.
 
     Both are of held-out rows, and the result is their geometric mean. The loss weighs all rows

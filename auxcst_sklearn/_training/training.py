@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .net import CostNet, Plan
-from .rows import Rows, RowSets
+from .rows import AnyRows, RowSets
 from .stack_net import StackNet
 
 
@@ -19,8 +19,8 @@ class Training:
     """
 
     net: CostNet
-    rows: Rows | RowSets
-    held_out: Rows | RowSets | None = None
+    rows: AnyRows
+    held_out: AnyRows | None = None
     calibration: Training | None = None
 
     def run(self, plan: Plan) -> None:
@@ -30,12 +30,12 @@ class Training:
                 print("The calibration network, which does not see all rows:")
             self.calibration.run(plan._replace(patience=None))
         with self.net.thread_limit():
-            held_out = None if plan.patience is None else self.held_out
-            self.net.fit_rows(self.rows, held_out, plan)
+            self.net.fit_rows(self.rows, self.held_out, plan)
 
     def with_rows_of(self, other: Training) -> Training:
         """The same net on the rows of another training, so that only one copy of them is kept."""
-        calibration = self.calibration and self.calibration.with_rows_of(other.calibration)
+        own, others = self.calibration, other.calibration
+        calibration = own and others and own.with_rows_of(others)
         return Training(self.net, other.rows, other.held_out, calibration)
 
 
@@ -43,12 +43,11 @@ def train_together(
     trainings: Sequence[Training], names: Sequence[str], n_row_sets: int, plan: Plan
 ) -> None:
     """Train nets of one architecture as one stack; those of one set of rows are S apart."""
-    if trainings[0].calibration is not None:
-        calibrations = [training.calibration for training in trainings]
+    calibrations = [training.calibration for training in trainings if training.calibration]
+    if calibrations:
         train_together(calibrations, names, n_row_sets, plan._replace(patience=None))
     net = StackNet([training.net for training in trainings], names, n_row_sets)
-    rows = RowSets([training.rows for training in trainings[:n_row_sets]])
-    held_out = None
-    if trainings[0].held_out is not None:
-        held_out = RowSets([training.held_out for training in trainings[:n_row_sets]])
-    Training(net, rows, held_out).run(plan)
+    several = trainings[:n_row_sets]
+    rows = [rows for one in several for rows in one.rows.sets]
+    held_out = [rows for one in several if one.held_out for rows in one.held_out.sets]
+    Training(net, RowSets(rows), RowSets(held_out) if held_out else None).run(plan)

@@ -54,14 +54,14 @@ def cost_vectors(
            [5., 0.],
            [5., 0.]])
     """
-    y = column_or_1d(y)
+    labels = column_or_1d(y)
     if classes is None:
         classes = frame_labels(cost_matrix)
-    classes = np.unique(y) if classes is None else np.asarray(classes)
-    label = label_index(y, classes, name="y")
+    columns = np.unique(labels) if classes is None else np.asarray(classes)
+    label = label_index(labels, columns, name="y")
     if is_per_sample_matrix(cost_matrix):
-        return sample_costs(cost_matrix, label, classes)
-    return check_cost_matrix(cost_matrix, classes=classes)[label]
+        return sample_costs(cost_matrix, label, columns)
+    return check_cost_matrix(cost_matrix, classes=columns)[label]
 
 
 def randomized_proportional_cost_matrix(
@@ -97,8 +97,7 @@ def randomized_proportional_cost_matrix(
            [18.08,  0.  ]])
     """
     count = np.unique(column_or_1d(y), return_counts=True)[1].astype(np.float64)
-    random_state = check_random_state(random_state)
-    cost_matrix = random_state.uniform(size=(len(count), len(count))) * 10.0
+    cost_matrix = check_random_state(random_state).uniform(size=(len(count), len(count))) * 10.0
     cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
     return cost_matrix

@@ -323,12 +323,11 @@ def _bunch(
     **names: Any,
 ) -> Bunch | tuple[NDArray, NDArray]:
     """Cut the subset out of what was read, scale it and wrap it up."""
-    images, target, n_train = raw
-    train = images[:n_train]
+    pixels, target, n_train = raw
+    train = pixels[:n_train]
     rows = {"train": slice(n_train), "test": slice(n_train, None), "all": slice(None)}[subset]
-    images, target = images[rows], target[rows]
-    if scaled:
-        images = _scale(images, train.min(), train.max())
+    target = target[rows]
+    images = _scale(pixels[rows], train.min(), train.max()) if scaled else pixels[rows]
     data = images.reshape(len(images), -1)
     if return_X_y:
         return data, target

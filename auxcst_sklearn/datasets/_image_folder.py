@@ -203,8 +203,8 @@ def _check_shape(name: Path, shape: tuple[int, ...], expected: tuple[int, ...]) 
 def _height_width(image_size: int | Sequence[int] | None) -> tuple[int, int] | None:
     if image_size is None:
         return None
-    sizes = [image_size] * 2 if isinstance(image_size, Integral) else list(image_size)
-    if len(sizes) != 2 or not all(isinstance(s, Integral) and s > 0 for s in sizes):
+    sizes = [image_size] * 2 if isinstance(image_size, int | np.integer) else list(image_size)
+    if len(sizes) != 2 or not all(isinstance(s, int | np.integer) and s > 0 for s in sizes):
         raise ValueError(
             "image_size should be a positive int, or two of them (height, width). "
             f"Got {image_size!r}."

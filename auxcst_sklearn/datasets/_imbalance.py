@@ -73,14 +73,14 @@ def make_imbalanced(
     array([ 3, 10,  3, 10, 10])
     """
     check_consistent_length(X, y)
-    random_state = check_random_state(random_state)
+    rng = check_random_state(random_state)
     classes, codes = np.unique(column_or_1d(y), return_inverse=True)
     n_thinned = round(classes_fraction * len(classes))
     keep = np.ones(len(codes), dtype=bool)
-    for k in random_state.choice(len(classes), n_thinned, replace=False):
+    for k in rng.choice(len(classes), n_thinned, replace=False):
         rows = np.flatnonzero(codes == k)
         n_removed = min(round(removed_fraction * len(rows)), len(rows) - 1)
-        keep[random_state.choice(rows, n_removed, replace=False)] = False
+        keep[rng.choice(rows, n_removed, replace=False)] = False
     indices = np.flatnonzero(keep)
     thinned = _safe_indexing(X, indices), _safe_indexing(y, indices)
     return (*thinned, indices) if return_indices else thinned

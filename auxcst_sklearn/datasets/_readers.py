@@ -56,7 +56,7 @@ def opened_archive(
 
         def read(name: PurePosixPath) -> bytes:
             with naming_file(path):
-                return tar.extractfile(files[name]).read()
+                return tar.extractfile(files[name]).read()  # type: ignore[union-attr]  # a file
 
         yield list(files), read
 
@@ -85,12 +85,11 @@ _MNIST_STEMS = {"train": ("train-images", "train-labels"), "test": ("t10k-images
 def read_mnist(home: Path, parts: Parts) -> Raw | None:
     """Read the IDX files of the given parts, compressed or not."""
     kinds = [(stem, ndim) for part in parts for stem, ndim in zip(_MNIST_STEMS[part], (3, 1))]
-    paths = [_find_idx(home, stem, ndim) for stem, ndim in kinds]
-    if not any(paths):
+    found = {kind: path for kind in kinds if (path := _find_idx(home, *kind))}
+    if not found:
         return None
-    _check_complete(
-        home, [f"{stem}-idx{n}-ubyte" for (stem, n), path in zip(kinds, paths) if path is None]
-    )
+    _check_complete(home, [f"{kind[0]}-idx{kind[1]}-ubyte" for kind in kinds if kind not in found])
+    paths = list(found.values())
     batches = {}
     for part, image_path, label_path in zip(parts, paths[::2], paths[1::2]):
         images = _read_idx(image_path, 3)[:, np.newaxis]

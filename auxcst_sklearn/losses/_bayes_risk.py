@@ -142,8 +142,8 @@ def _class_means(target: Target) -> tuple[Tensor, Tensor, Tensor]:
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, label, weight)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
-    found = above.class_mean, level.class_mean[:, 0], above.weight > 0
-    return tuple(map(torch.as_tensor, found))
+    means = torch.as_tensor(above.class_mean), torch.as_tensor(level.class_mean[:, 0])
+    return *means, torch.as_tensor(above.weight > 0)
 
 
 def _bounded(h: Tensor) -> Tensor:

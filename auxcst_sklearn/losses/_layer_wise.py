@@ -33,6 +33,8 @@ class LayerWiseLoss(nn.Module):
     (tensor(0.7000), tensor([1.0000, 0.2000]))
     """
 
+    head_weights: Tensor
+
     def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
         super().__init__()
         self.loss = loss

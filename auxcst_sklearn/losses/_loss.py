@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,10 +26,10 @@ class Target(NamedTuple):
         Cost matrix of each sample, where they are known when deciding.
     """
 
-    cost: Tensor
-    label: Tensor
-    weight: Tensor | None = None
-    matrices: Tensor | None = None
+    cost: Any  # arrays have no common type with tensors
+    label: Any
+    weight: Any | None = None
+    matrices: Any | None = None
 
 
 class Loss(ABC):

@@ -114,7 +114,8 @@ class AuxCNN(LayeredNetwork):
         self.heads = nn.ModuleDict(
             {names[i]: CostHead(shapes[i + 1], n_classes, head_input) for i in sorted(head_layers)}
         )
-        self.to(memory_format=torch.channels_last)  # convolutions take half the time on a CPU
+        # Convolutions take half the time on a CPU. torch's stub of `to` lacks this argument.
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _convolution_block(
@@ -127,8 +128,9 @@ def _convolution_block(
 ) -> tuple[nn.Sequential, tuple[int, ...]]:
     """Build a block for inputs of one shape; return it and the shape of its output."""
     n_inputs, *size = shape
-    windows = [min(window, pixels) for pixels in size]
-    layer = [nn.Conv2d(n_inputs, n_maps, kernel_size, padding="same", bias=not batch_norm)]
+    windows = tuple(min(window, pixels) for pixels in size)
+    convolution = nn.Conv2d(n_inputs, n_maps, kernel_size, padding="same", bias=not batch_norm)
+    layer: list[nn.Module] = [convolution]
     if batch_norm:
         layer.append(BatchNorm(n_maps))
     layer.append(activation())

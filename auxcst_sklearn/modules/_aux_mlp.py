@@ -76,7 +76,7 @@ class AuxMLP(LayeredNetwork):
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
         # The heads are drawn last, so that the rest starts alike with and without them.
-        self.output = CostHead(width[-1:], n_classes)
+        self.output: CostHead = CostHead(width[-1:], n_classes)
         self.heads = nn.ModuleDict(
             {f"hidden{i + 1}": CostHead(width[i : i + 1], n_classes) for i in sorted(head_layers)}
         )

@@ -42,5 +42,5 @@ class ClassAndCostNetwork(AuxNetwork):
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
         """Set the biases of the class network; the cost network starts at outputs of zero."""
         self.classes.start_at(bias, aux_bias)
-        self.costs.output.weight.zero_()
-        self.costs.output.bias.zero_()
+        for parameter in self.costs.output.parameters():
+            parameter.zero_()

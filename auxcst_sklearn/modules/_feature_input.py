@@ -23,6 +23,9 @@ class Standardize(nn.Module):
     tensor([[2., 3.]])
     """
 
+    center: Tensor
+    factor: Tensor
+
     def __init__(self, center: ArrayLike, scale: ArrayLike) -> None:
         super().__init__()
         self.register_buffer("center", torch.as_tensor(center, dtype=torch.float32))
@@ -48,6 +51,9 @@ class UnitRange(nn.Module):
     >>> UnitRange([0, 10], [2, 20])(torch.tensor([[1.0, 30.0]]))
     tensor([[0.5000, 1.0000]])
     """
+
+    low: Tensor
+    factor: Tensor
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ class AuxNetwork(nn.Module):
     main head alone; the auxiliary heads cost nothing at prediction.
     """
 
-    output: nn.Linear
+    output: nn.Module
     heads: nn.ModuleDict
     bf16: bool = False
 
@@ -46,9 +46,9 @@ class AuxNetwork(nn.Module):
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
         """Set the biases of the output and of the auxiliary heads."""
-        self.output.bias.copy_(bias)
-        for head in self.heads.values():
-            head.bias.copy_(aux_bias)
+        self.get_parameter("output.bias").copy_(bias)
+        for name in self.heads:
+            self.heads.get_parameter(f"{name}.bias").copy_(aux_bias)
 
 
 class LayeredNetwork(AuxNetwork):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -70,8 +71,8 @@ class SharedDropout(nn.Module):
         """Drop inputs at random and scale up the others, in training mode only."""
         if not self.training:
             return x
-        keep = [draw_dropout(x.shape[1:], self.p, x, generator) for generator in self.generators]
-        keep = torch.stack(keep).mT.contiguous()  # in memory as x is
+        masks = [draw_dropout(x.shape[1:], self.p, x, generator) for generator in self.generators]
+        keep = torch.stack(masks).mT.contiguous()  # in memory as x is
         return x * share_sets(keep, len(x)).mT
 
 
@@ -86,27 +87,26 @@ class StackedMLP(LayeredNetwork):
         super().__init__()
         self.inputs = nn.Sequential(networks[0].inputs, SharedInput(len(networks)))
         self.hidden = nn.ModuleDict()
-        for name, block in networks[0].hidden.items():
-            linear, *rest = block
-            dropouts = [network.hidden[name][-1] for network in networks[:n_row_sets]]
+        for name in networks[0].hidden:
+            blocks: list[Any] = [network.hidden[name] for network in networks]  # nn.Sequential
             self.hidden[name] = nn.Sequential(
-                StackedLinear([network.hidden[name][0] for network in networks]),
+                StackedLinear([block[0] for block in blocks]),
                 *(
-                    SharedDropout(layer.p, [dropout.generator for dropout in dropouts])
+                    SharedDropout(layer.p, [block[-1].generator for block in blocks[:n_row_sets]])
                     if isinstance(layer, SeededDropout)
                     else layer
-                    for layer in rest
+                    for layer in blocks[0][1:]
                 ),
             )
         self.output = StackedLinear([network.output for network in networks])
         self.heads = nn.ModuleDict()
         for name in self.hidden:
-            heads = [dict(network.heads.items()).get(name) for network in networks]
+            heads: list[Any] = [dict(network.heads.items()).get(name) for network in networks]
             if any(head is not None for head in heads):
                 self.heads[name] = StackedLinear(heads)
 
 
-def stack(networks: Sequence[AuxNetwork], n_row_sets: int) -> AuxNetwork:
+def stack(networks: Sequence[Any], n_row_sets: int) -> AuxNetwork:
     """A `StackedMLP` of copies of networks; of pairs of networks, a pair of stacks."""
     if isinstance(networks[0], ClassAndCostNetwork):
         parts = ("classes", "costs")

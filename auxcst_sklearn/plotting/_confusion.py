@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -63,7 +64,7 @@ class CostConfusionDisplay:
     """
 
     def __init__(
-        self, cost: NDArray, counts: NDArray, *, display_labels: ArrayLike | None = None
+        self, cost: NDArray, counts: NDArray, *, display_labels: Collection[Any] | None = None
     ) -> None:
         if display_labels is not None and len(display_labels) != len(cost):
             raise ValueError(
@@ -87,7 +88,7 @@ class CostConfusionDisplay:
         cost_matrix: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         normalize: Literal["all", "true", "pred"] | None = None,
-        display_labels: ArrayLike | None = None,
+        display_labels: Collection[Any] | None = None,
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
@@ -155,7 +156,7 @@ class CostConfusionDisplay:
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         normalize: Literal["all", "true", "pred"] | None = None,
-        display_labels: ArrayLike | None = None,
+        display_labels: Collection[Any] | None = None,
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
@@ -279,8 +280,8 @@ class CostConfusionDisplay:
         title = f"total cost {amount(self.total_cost)}, mean {amount(self.mean_cost)}"
         ax.set_title(title, fontsize="medium")
         ax.set(xlabel="predicted label", ylabel="true label")
-        labels = self.display_labels
-        labels = [str(label) for label in (range(len(shown)) if labels is None else labels)]
+        names = range(len(shown)) if self.display_labels is None else self.display_labels
+        labels = [str(name) for name in names]
         thin_out_ticks(ax, labels)
         self.text_ = self._write_values(shown, include_values)
         return self

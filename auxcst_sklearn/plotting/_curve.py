@@ -293,7 +293,9 @@ class CostCurveDisplay:
             If `xscale` is "log" and the x axis holds no numbers or negative ones.
         """
         ax = axes(ax)
-        self.ax_, self.figure_, self.lines_, self.spread_ = ax, ax.figure, [], []
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_: list[Any] = []
+        self.spread_: list[Any] = []
         positions, numeric = self._place_x(xscale)
         n_curves = len(self.hue_values)
         for i, color in enumerate(colors(n_curves)):
@@ -325,7 +327,7 @@ class CostCurveDisplay:
         if xscale == "log":
             set_log_scale(ax, positions, self.x_name)
         elif all(position.is_integer() for position in positions):
-            ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+            ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         return positions, True
 
     def _label(self, i: int) -> str | None:

@@ -60,7 +60,7 @@ def set_log_scale(ax: Axes, positions: NDArray, name: str) -> None:
     else:
         ax.set_xscale("log")
     if len(positions) <= 10:
-        ax.xaxis.set_major_locator(FixedLocator(positions))
+        ax.xaxis.set_major_locator(FixedLocator(positions.tolist()))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
 
@@ -76,7 +76,7 @@ def cell_points(ax: Axes, n: int) -> float:
 
 
 def tilt_if_crowded(ax: Axes, labels: list[str]) -> None:
-    size = ax.get_xticklabels()[0].get_fontsize()
+    size = float(ax.get_xticklabels()[0].get_fontsize())
     if max(map(len, labels)) * 0.6 * size > 0.9 * points(ax)[0] / len(labels):
         ax.set_xticks(range(len(labels)), labels, rotation=30, ha="right", rotation_mode="anchor")
 
@@ -85,7 +85,7 @@ def thin_out_ticks(ax: Axes, labels: list[str]) -> None:
     """Label as many cells as there is room for, upright below the matrix where names are long."""
     n = len(labels)
     cell = cell_points(ax, n)
-    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
+    size = float(ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize())
     width = 0.65 * size * max(map(len, labels))
     upright = width > max(cell, 2.5 * size)
     room = 1.2 * (size if upright else max(size, width))

@@ -179,7 +179,7 @@ class LayerLossDisplay:
             )
         name = {"train": "training loss", "valid": "held-out loss"}[self.part]
         ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
-        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
         self.legend_ = draw_legend(ax, "loss of") if legend else None
         return self

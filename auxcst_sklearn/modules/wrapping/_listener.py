@@ -31,7 +31,7 @@ class Listener(TorchFunctionMode):
         only: Collection[str] | None = None,
     ) -> None:
         super().__init__()
-        self.module, self.on_call, self.only = module, on_call, only
+        self.module, self.on_call, self.only = module, on_call, only or ()
         # Which submodule a function runs in shows only if all are reported.
         self.functions = only is None or any(path.endswith("()") for path in only)
         self.counts: Counter[str] = Counter()

@@ -62,7 +62,7 @@ class SeededDraws(TorchFunctionMode):
     ) -> Tensor:
         if not training or p == 0:
             return input
-        shape = input.shape
+        shape: tuple[int, ...] = input.shape
         if whole_maps:  # (n_samples, n_maps, ...)
             shape = (*shape[:2], *[1] * (len(shape) - 2))
         keep = input.new_empty(shape).bernoulli_(1 - p, generator=self.generator)

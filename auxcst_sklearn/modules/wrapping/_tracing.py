@@ -135,7 +135,8 @@ class Trace:
 
     def hidden_layers(self) -> list[Call]:
         """Calls that put out the hidden layers, as `find_hidden_layers` defines them."""
-        ends, end, begun, before = [], None, False, 0
+        ends: list[Step] = []
+        end, begun, before = None, False, 0
         for index in self._on_every_path():
             if any(step.has_weights for step in self._steps[before + 1 : index + 1]):
                 ends += [] if end is None else [end]

@@ -118,8 +118,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         return self.images(x if self.training else x.clone())
 
     def _draws(self) -> AbstractContextManager:
-        seeded = self.training and self.generator is not None
-        return SeededDraws(self.generator) if seeded else nullcontext()
+        if self.training and self.generator is not None:
+            return SeededDraws(self.generator)
+        return nullcontext()
 
     def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
         """Check that the layers that ran when the network was built run in training."""
