@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -11,38 +10,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._training.float32 import as_float32, check_resolution
-from .._training.holdout import hold_out
-from .._training.rows import Rows
-from .._training.seeding import seeded
 from .._training.threads import thread_limit
 from .._training.training_set import TrainingSet
 from ..costs._checks import frame_labels, label_index
-from ..costs._scale import CostScale
-from ..costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
-from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
-from ..modules import AuxNetwork
-from ..modules._cost_network import ClassAndCostNetwork
+from ..costs._source import find_classes, resolve_costs
+from ..losses import LOSSES, ProbabilisticLoss
+from .building import BuildMixin
 from .parameters import (
     CONSTRAINTS,
-    check_net_params,
-    optimizer_arguments,
-    resolve_batch_size,
-    resolve_device,
 )
 from .prediction import CostPredictionMixin
 
 if TYPE_CHECKING:  # skorch takes its time: on first use
-    from .._training.net import CostNet, Plan
+    from .._training.net import Plan
     from .._training.training import Training
 
 
-# Training sets of fewer rows have no temperature.
-MIN_CALIBRATION_ROWS = 10
+def _weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 @contextmanager
@@ -57,11 +49,13 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
+class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     """Base of the cost-sensitive networks; a subclass builds its torch module."""
 
     # Routers pass costs on without a set_fit_request by the user.
-    __metadata_request__fit = {"cost": True}
+    __metadata_request__fit = dict.fromkeys(
+        ("cost", "groups", "X_val", "y_val", "cost_val", "sample_weight_val"), True
+    )
     __metadata_request__partial_fit = {"cost": True}
     __metadata_request__predict = {"cost": True}
     __metadata_request__decision_function = {"cost": True}
@@ -69,32 +63,9 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
 
     _parameter_constraints: dict = CONSTRAINTS
 
-    # Not every estimator has these parameters.
-    aux_loss: str | Loss | None = None
-    calibration_fraction = 0.0
-    precision = "float32"
-    compile = False
-
-    # Whether the loss may add a cost network, which learns costs that differ within a class.
-    _may_add_cost_network = True
-
-    @abstractmethod
-    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
-        """Build the network, and the weight alpha of each of its auxiliary heads."""
-
-    def _learn_inputs(self, X: Any) -> None:
-        """Learn from the training examples what the network needs for its inputs; here nothing."""
-
-    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
-        """Arguments of the skorch net that the estimator itself needs; here none."""
-        return {}
-
-    def _pretrain(self, net: CostNet, rows: Rows) -> None:
-        """Train the hidden layers before all is trained together; here not at all."""
-
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        if state.get("callbacks"):
+        if self.callbacks:
             from .._training.callbacks import without_training_state
 
             state["callbacks"] = without_training_state(self.callbacks)
@@ -108,6 +79,12 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         y: ArrayLike,
         cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        cost_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
     ) -> BaseCostSensitiveNet:
         """Train the network.
 
@@ -126,6 +103,13 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             the constructor counts, and without both every mistake costs 1.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the loss; non-negative.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, such as those of one customer: rows that `fit` holds out by itself
+            have no group in common with the others.
+        X_val, y_val, cost_val, sample_weight_val : array-like, default=None
+            A validation set, as `X`, `y`, `cost` and `sample_weight`, in place of rows that `fit`
+            holds out by itself: it stops the training early if `early_stopping`, and serves the
+            temperature. `cost_val` comes with `X_val` where `cost` comes with `X`.
 
         Returns
         -------
@@ -140,8 +124,12 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
-            data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume)
-            training = self._build(data, resume)
+            data = self._validate_training_set(
+                X, y, cost, sample_weight, self.classes, resume, groups
+            )
+            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
+            training = self._build(data, resume, validation=validation)
             training.run(self._plan())
             return self._set_attributes(training)
 
@@ -186,6 +174,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         with self._fitting(resume):
             named = self._check_named_classes(classes, cost)
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
+            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             training = self._build(data, resume, one_epoch=True)
             training.run(self._plan(one_epoch=True))
             return self._set_attributes(training)
@@ -207,9 +196,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
                 self._random_state = np.random.RandomState(self._draw_seed())
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
-
-    def _draw_seed(self) -> int:
-        return int(self._random_state.randint(np.iinfo(np.int32).max))
 
     def _plan(self, one_epoch: bool = False) -> Plan:
         from .._training.net import Plan
@@ -239,7 +225,14 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         return named
 
     def _validate_training_set(
-        self, X: Any, y: Any, cost: Any, sample_weight: Any, classes: Any, resume: bool
+        self,
+        X: Any,
+        y: Any,
+        cost: Any,
+        sample_weight: Any,
+        classes: Any,
+        resume: bool,
+        groups: Any = None,
     ) -> TrainingSet:
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
@@ -247,14 +240,30 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
             self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
-        warn_if_truth_is_dear(costs, label, self.classes_, stacklevel=3)
-        weight = sample_weight
-        if weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+        if groups is not None:
+            groups = column_or_1d(groups)
+            check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
-        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices)
+        return TrainingSet.of(X, label, costs, _weights(sample_weight, X), groups)
+
+    def _validate_validation_set(
+        self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
+    ) -> TrainingSet | None:
+        given = {"X_val": X_val, "y_val": y_val, "cost_val": cost_val}
+        missing = [name for name in ("X_val", "y_val") if given[name] is None]
+        if len(missing) == 2 and cost_val is None and sample_weight_val is None:
+            return None
+        if self._sample_costs != (cost_val is not None):
+            missing.append("cost_val" if cost_val is None else "cost")
+        if missing:
+            raise ValueError(
+                f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
+                "y_val, and cost_val exactly where cost is passed."
+            )
+        X, y = self._validate(X_val, y_val, reset=False)
+        label = label_index(y, self.classes_, name="y_val").astype(np.int64)
+        costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
+        return TrainingSet.of(X, label, costs, _weights(sample_weight_val, X))
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
@@ -271,109 +280,6 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
 
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
-
-    # ----------------------------------------------------------------- build
-
-    def _build(self, data: TrainingSet, resume: bool, one_epoch: bool = False) -> Training:
-        """Everything that precedes the training of the whole network."""
-        from .._training.training import Training
-
-        data = data.with_positive_weights()
-        scale = self.net_.scale if resume else data.scale()
-        data = data.in_units(scale)
-        if resume:
-            net = self.net_.continue_on(data)
-        else:
-            self._learn_inputs(data.X)
-            net = self._make_net(data, scale, len(data.label))
-        rows, held_out = Rows(data, net.device), None
-        if self.early_stopping and not one_epoch:
-            rows, held_out = self._hold_out(rows, data.label, "validation_fraction")
-        training = Training(net, rows, held_out)
-        if not resume:
-            with net.thread_limit():
-                self._pretrain(net, rows)
-        net.seed(self._draw_seed())
-        goes_on = resume or one_epoch or training.held_out
-        if not goes_on and self._calibrates(net, len(rows)):
-            training.calibration = self._build_calibration(data, scale, rows)
-        return training
-
-    def _build_calibration(self, data: TrainingSet, scale: CostScale, rows: Rows) -> Training:
-        """The training of a network that does not see some of the rows."""
-        from .._training.callbacks import copies_of
-        from .._training.training import Training
-
-        seen, held_out = self._hold_out(rows, data.label, "calibration_fraction")
-        net = self._make_net(data, scale, len(seen))
-        if net.callbacks:  # records of one training are not for the other
-            net.callbacks = copies_of(net.callbacks)
-            net.initialize_callbacks()
-        net.seed(self._draw_seed())
-        return Training(net, seen, held_out)
-
-    def _calibrates(self, net: CostNet, n_rows: int) -> bool:
-        """Whether a temperature is to be learnt; of few rows none is."""
-        loss = net.criterion_.loss
-        return (
-            self.calibration_fraction > 0
-            and isinstance(loss, ProbabilisticLoss)
-            and n_rows >= MIN_CALIBRATION_ROWS
-        )
-
-    def _make_net(self, data: TrainingSet, scale: CostScale, n_rows: int) -> CostNet:
-        from .._training.net import CostNet
-
-        device = resolve_device(self.device)
-        loss, aux_loss = self._losses(data)
-        module, alpha = self._make_network(data, loss)
-        statistics = data.statistics()
-        module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
-        arguments = {
-            **optimizer_arguments(self.optimizer, self.weight_decay, device),
-            "lr": float(self.learning_rate),
-            "max_epochs": self.max_epochs,
-            "batch_size": resolve_batch_size(self.batch_size, n_rows),
-            "callbacks": None if self.callbacks is None else list(self.callbacks),
-            "device": device,
-            "train_split": None,
-            "verbose": int(self.verbose),
-            "compile_step": self.compile,
-            **self._net_arguments(module),
-            **check_net_params(self.net_params),
-        }
-        objective = LayerWiseLoss(loss, aux_loss, alpha)
-        net = CostNet(module.float(), objective, scale=scale, statistics=statistics, **arguments)
-        return net.initialize()
-
-    def _losses(self, data: TrainingSet) -> tuple[Loss, Loss]:
-        """Losses of the output and of the auxiliary heads."""
-        loss = get_loss(self.loss)
-        aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
-        if self._may_add_cost_network and not data.per_class and data.matrices is None:
-            loss = loss.for_sample_costs(data.target())
-        return loss, aux_loss
-
-    def _make_network(self, data: TrainingSet, loss: Loss) -> tuple[AuxNetwork, list[float]]:
-        """The network, with a cost network beside it if the loss asks for one, and its alphas."""
-        seed, n_features, n_classes = self._draw_seed(), data.X.shape[1], len(self.classes_)
-        with seeded(seed):
-            module, alpha = self._make_module(n_features, n_classes)
-        if n_cost_outputs := loss.n_cost_outputs(n_classes):
-            with seeded(seed + 1):  # it starts alike, whichever heads the other network has
-                costs, _ = self._make_module(n_features, n_cost_outputs)
-            costs.heads.clear()
-            module = ClassAndCostNetwork(module, costs)
-        module.set_precision(self.precision == "bf16")
-        return module, alpha
-
-    def _hold_out(self, rows: Rows, label: np.ndarray, name: str) -> tuple[Rows, Rows]:
-        """Rows that a network sees, and the share of them that it does not see."""
-        remedy = "early_stopping=False" if self.early_stopping else "calibration_fraction=0"
-        seen, unseen = hold_out(
-            label, getattr(self, name), name=name, remedy=remedy, random_state=self._draw_seed()
-        )
-        return rows.part(seen), rows.part(unseen)
 
     # -------------------------------------------------------- set attributes
 

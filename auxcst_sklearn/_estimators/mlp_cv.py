@@ -251,6 +251,12 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         y: ArrayLike,
         cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        cost_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
     ) -> CostSensitiveAuxMLPCV:
         """Choose alpha, and train the network.
 
@@ -265,6 +271,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, in the loss and in the cost of left-out rows; non-negative.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, for `cv` and for rows that a training holds out by itself.
+        X_val, y_val, cost_val, sample_weight_val : array-like, default=None
+            A validation set of the last training, as in `CostSensitiveAuxMLP.fit`; it has no part
+            in the choice of alpha.
 
         Returns
         -------
@@ -280,13 +291,23 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             self._validate_params()
             self.alphas_ = self._check_alphas()
             # Rows without weight stay in, so that they count where `cv` names rows.
-            data = self._validate_training_set(X, y, cost, None, self.classes, resume=False)
+            data = self._validate_training_set(X, y, cost, None, self.classes, False, groups)
             if sample_weight is not None:
                 data.weight = _check_sample_weight(
                     sample_weight, data.X, dtype=np.float64, ensure_non_negative=True
                 )
             self._cross_validate(data)
-            return super().fit(X, y, cost, sample_weight)
+            return super().fit(
+                X,
+                y,
+                cost,
+                sample_weight,
+                groups=groups,
+                X_val=X_val,
+                y_val=y_val,
+                cost_val=cost_val,
+                sample_weight_val=sample_weight_val,
+            )
 
     def _check_alphas(self) -> NDArray[np.float64]:
         try:
@@ -303,7 +324,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         return alphas
 
     def _cross_validate(self, data: TrainingSet) -> None:
-        folds = list(check_cv(self.cv, data.label, classifier=True).split(data.X, data.label))
+        splitter = check_cv(self.cv, data.label, classifier=True)
+        folds = list(splitter.split(data.X, data.label, data.groups))
         weight = np.ones(len(data.label)) if data.weight is None else data.weight
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:
@@ -338,6 +360,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             y[train],
             cost=train_cost,
             sample_weight=None if data.weight is None else data.weight[train],
+            groups=None if data.groups is None else data.groups[train],
         )
         for model in models:
             choice = model.predict_cost(data.X[test], known).argmin(axis=1, keepdims=True)

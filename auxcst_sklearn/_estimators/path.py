@@ -26,6 +26,7 @@ def alpha_path(
     *,
     cost: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     random_states: Sequence[int | np.random.RandomState | None] | None = None,
 ) -> list[BaseEstimator] | list[list[BaseEstimator]]:
     """Fit an estimator for each of several weights of the auxiliary heads.
@@ -55,6 +56,8 @@ def alpha_path(
         Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in the loss; non-negative.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of samples, as in `CostSensitiveAuxMLP.fit`.
     random_states : sequence of (int, RandomState instance or None), default=None
         Fit a path for each of them, all together; None for one path with the random state of the
         estimator. From others than ints, one is drawn.
@@ -91,9 +94,9 @@ def alpha_path(
         for seed in seeds
     ]
     if len(models) > 1 and _is_stackable(estimator):
-        _fit_together(models, len(seeds), X, y, cost, sample_weight)
+        _fit_together(models, len(seeds), X, y, cost, sample_weight, groups)
     else:
-        given = {"cost": cost, "sample_weight": sample_weight}
+        given = {"cost": cost, "sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
         for model in models:
             with naming(f"alpha={model.alpha}"):
@@ -122,14 +125,22 @@ def _is_stackable(estimator: BaseEstimator) -> bool:
 
 @thread_limit()
 def _fit_together(
-    models: list[CostSensitiveAuxMLP], n_seeds: int, X: Any, y: Any, cost: Any, sample_weight: Any
+    models: list[CostSensitiveAuxMLP],
+    n_seeds: int,
+    X: Any,
+    y: Any,
+    cost: Any,
+    sample_weight: Any,
+    groups: Any,
 ) -> None:
     """Fit as a stack, in which models of one seed are `n_seeds` apart and see the same rows."""
     names = [f"alpha={model.alpha}" for model in models]
     trainings = []
     for i, model in enumerate(models):
         with naming(names[i]), model._fitting(resume=False):
-            data = model._validate_training_set(X, y, cost, sample_weight, model.classes, False)
+            data = model._validate_training_set(
+                X, y, cost, sample_weight, model.classes, False, groups
+            )
             trainings.append(model._build(data, resume=False))
         trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
     train_together(trainings, names, n_seeds, models[0]._plan())

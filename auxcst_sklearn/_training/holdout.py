@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 
 def hold_out(
-    label: np.ndarray, fraction: float, *, name: str, remedy: str, random_state: int
+    label: np.ndarray,
+    fraction: float,
+    *,
+    name: str,
+    remedy: str,
+    random_state: int,
+    groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of training and held-out rows, stratified where every class is large enough."""
-    n = len(label)
+    """Indices of training and held-out rows, stratified where every class is large enough.
+
+    With groups, a share of the groups is held out, and nothing is stratified.
+    """
+    n = len(label) if groups is None else len(np.unique(groups))
     n_held_out = max(1, round(fraction * n))
     if n_held_out >= n:
+        units = "rows" if groups is None else "groups"
         raise ValueError(
-            f"{name}={fraction} holds out {n_held_out} of {n} rows and leaves none to train on. "
+            f"{name}={fraction} holds out {n_held_out} of {n} {units} and leaves none to train on. "
             f"Lower it, or set {remedy}."
         )
+    if groups is not None:
+        splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
+        return next(splitter.split(label, label, groups))
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
-    return tuple(
-        train_test_split(
-            np.arange(n),
-            test_size=n_held_out,
-            stratify=label if possible else None,
-            random_state=random_state,
-        )
+    seen, unseen = train_test_split(
+        np.arange(n),
+        test_size=n_held_out,
+        stratify=label if possible else None,
+        random_state=random_state,
     )
+    return seen, unseen

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..costs._checks import check_some_weight
 from ..costs._scale import CostScale
+from ..costs._source import Costs, warn_if_truth_is_dear
 from ..costs._statistics import CostStatistics
 from ..losses import Target
 
@@ -28,6 +29,19 @@ class TrainingSet:
     per_class: bool
     weight: np.ndarray | None
     matrices: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        label: np.ndarray,
+        costs: Costs,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None = None,
+    ) -> TrainingSet:
+        """Examples with costs from their one source."""
+        return cls(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
 
     def with_positive_weights(self) -> TrainingSet:
         """Leave out rows that must not count; the others' weights become 1 or more on average.
@@ -43,9 +57,15 @@ class TrainingSet:
         weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
         if keep.all():
             return replace(self, weight=weight)
-        cost = self.cost if self.per_class else self.cost[keep]
-        matrices = None if self.matrices is None else self.matrices[keep]
-        return TrainingSet(self.X[keep], self.label[keep], cost, self.per_class, weight, matrices)
+        return TrainingSet(
+            self.X[keep],
+            self.label[keep],
+            self.cost if self.per_class else self.cost[keep],
+            self.per_class,
+            weight,
+            None if self.matrices is None else self.matrices[keep],
+            None if self.groups is None else self.groups[keep],
+        )
 
     @property
     def class_weight(self) -> np.ndarray:
@@ -68,6 +88,11 @@ class TrainingSet:
         if self.per_class:
             return CostStatistics(self.class_weight, self.cost)
         return CostStatistics.of(self.cost, self.label, self.weight)
+
+    def warn_if_truth_is_dear(self, classes: np.ndarray, stacklevel: int) -> None:
+        """Warn where most rows' true class is not the cheapest."""
+        costs = Costs(self.cost, self.per_class)
+        warn_if_truth_is_dear(costs, self.label, classes, stacklevel + 1)
 
     def target(self) -> Target:
         """Costs of every example, labels and weights, as arrays."""

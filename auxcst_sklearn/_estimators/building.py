@@ -1,0 +1,198 @@
+"""From a training set to a training: losses, module, net, rows, and rows held out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._training.holdout import hold_out
+from .._training.rows import Rows
+from .._training.seeding import seeded
+from .._training.training_set import TrainingSet
+from ..costs._scale import CostScale
+from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
+from ..modules import AuxNetwork
+from ..modules._cost_network import ClassAndCostNetwork
+from .parameters import (
+    check_net_params,
+    optimizer_arguments,
+    resolve_batch_size,
+    resolve_device,
+)
+
+if TYPE_CHECKING:  # skorch takes its time: on first use
+    from .._training.net import CostNet
+    from .._training.training import Training
+
+# Training sets of fewer rows have no temperature.
+MIN_CALIBRATION_ROWS = 10
+
+
+class BuildMixin:
+    """The building of a training, by the parameters of an estimator."""
+
+    net_: CostNet
+    classes_: np.ndarray
+    _random_state: np.random.RandomState
+    loss: str | Loss
+    max_epochs: int
+    batch_size: int | str
+    learning_rate: float
+    weight_decay: float
+    optimizer: str | type
+    early_stopping: bool
+    device: str
+    verbose: int | bool
+    callbacks: list | None
+    net_params: dict[str, Any] | None
+
+    # Not every estimator has these parameters.
+    aux_loss: str | Loss | None = None
+    calibration_fraction = 0.0
+    precision = "float32"
+    compile = False
+
+    # Whether the loss may add a cost network, which learns costs that differ within a class.
+    _may_add_cost_network = True
+
+    @abstractmethod
+    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
+        """Build the network, and the weight alpha of each of its auxiliary heads."""
+
+    def _learn_inputs(self, X: Any) -> None:
+        """Learn from the training examples what the network needs for its inputs; here nothing."""
+
+    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
+        """Arguments of the skorch net that the estimator itself needs; here none."""
+        return {}
+
+    def _pretrain(self, net: CostNet, rows: Rows) -> None:
+        """Train the hidden layers before all is trained together; here not at all."""
+
+    def _build(
+        self,
+        data: TrainingSet,
+        resume: bool,
+        *,
+        validation: TrainingSet | None = None,
+        one_epoch: bool = False,
+    ) -> Training:
+        """Everything that precedes the training of the whole network."""
+        from .._training.training import Training
+
+        data = data.with_positive_weights()
+        scale = self.net_.scale if resume else data.scale()
+        data = data.in_units(scale)
+        if resume:
+            net = self.net_.continue_on(data)
+        else:
+            self._learn_inputs(data.X)
+            net = self._make_net(data, scale, len(data.label))
+        rows, held_out = Rows(data, net.device), None
+        if validation is not None:
+            held_out = Rows(validation.with_positive_weights().in_units(scale), net.device)
+            self._check_use(net, len(rows) + len(held_out))
+        elif self.early_stopping and not one_epoch:
+            rows, held_out = self._hold_out(rows, data, "validation_fraction")
+        training = Training(net, rows, held_out)
+        if not resume:
+            with net.thread_limit():
+                self._pretrain(net, rows)
+        net.seed(self._draw_seed())
+        goes_on = resume or one_epoch or training.held_out
+        if not goes_on and self._calibrates(net, len(rows)):
+            training.calibration = self._build_calibration(data, scale, rows)
+        return training
+
+    def _build_calibration(self, data: TrainingSet, scale: CostScale, rows: Rows) -> Training:
+        """The training of a network that does not see some of the rows."""
+        from .._training.callbacks import copies_of
+        from .._training.training import Training
+
+        seen, held_out = self._hold_out(rows, data, "calibration_fraction")
+        net = self._make_net(data, scale, len(seen))
+        if net.callbacks:  # records of one training are not for the other
+            net.callbacks = copies_of(net.callbacks)
+            net.initialize_callbacks()
+        net.seed(self._draw_seed())
+        return Training(net, seen, held_out)
+
+    def _calibrates(self, net: CostNet, n_rows: int) -> bool:
+        """Whether a temperature is to be learnt; of few rows none is."""
+        loss = net.criterion_.loss
+        return (
+            self.calibration_fraction > 0
+            and isinstance(loss, ProbabilisticLoss)
+            and n_rows >= MIN_CALIBRATION_ROWS
+        )
+
+    def _make_net(self, data: TrainingSet, scale: CostScale, n_rows: int) -> CostNet:
+        from .._training.net import CostNet
+
+        device = resolve_device(self.device)
+        loss, aux_loss = self._losses(data)
+        module, alpha = self._make_network(data, loss)
+        statistics = data.statistics()
+        module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
+        arguments = {
+            **optimizer_arguments(self.optimizer, self.weight_decay, device),
+            "lr": float(self.learning_rate),
+            "max_epochs": self.max_epochs,
+            "batch_size": resolve_batch_size(self.batch_size, n_rows),
+            "callbacks": None if self.callbacks is None else list(self.callbacks),
+            "device": device,
+            "train_split": None,
+            "verbose": int(self.verbose),
+            "compile_step": self.compile,
+            **self._net_arguments(module),
+            **check_net_params(self.net_params),
+        }
+        objective = LayerWiseLoss(loss, aux_loss, alpha)
+        net = CostNet(module.float(), objective, scale=scale, statistics=statistics, **arguments)
+        return net.initialize()
+
+    def _losses(self, data: TrainingSet) -> tuple[Loss, Loss]:
+        """Losses of the output and of the auxiliary heads."""
+        loss = get_loss(self.loss)
+        aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
+        if self._may_add_cost_network and not data.per_class and data.matrices is None:
+            loss = loss.for_sample_costs(data.target())
+        return loss, aux_loss
+
+    def _make_network(self, data: TrainingSet, loss: Loss) -> tuple[AuxNetwork, list[float]]:
+        """The network, with a cost network beside it if the loss asks for one, and its alphas."""
+        seed, n_features, n_classes = self._draw_seed(), data.X.shape[1], len(self.classes_)
+        with seeded(seed):
+            module, alpha = self._make_module(n_features, n_classes)
+        if n_cost_outputs := loss.n_cost_outputs(n_classes):
+            with seeded(seed + 1):  # it starts alike, whichever heads the other network has
+                costs, _ = self._make_module(n_features, n_cost_outputs)
+            costs.heads.clear()
+            module = ClassAndCostNetwork(module, costs)
+        module.set_precision(self.precision == "bf16")
+        return module, alpha
+
+    def _hold_out(self, rows: Rows, data: TrainingSet, name: str) -> tuple[Rows, Rows]:
+        """Rows that a network sees, and the share of them that it does not see."""
+        seen, unseen = hold_out(
+            data.label,
+            getattr(self, name),
+            name=name,
+            remedy="early_stopping=False" if self.early_stopping else "calibration_fraction=0",
+            random_state=self._draw_seed(),
+            groups=data.groups,
+        )
+        return rows.part(seen), rows.part(unseen)
+
+    def _check_use(self, net: CostNet, n_rows: int) -> None:
+        """Refuse a validation set that neither stops the training nor serves a temperature."""
+        if not self.early_stopping and not self._calibrates(net, n_rows):
+            raise ValueError(
+                "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
+                "early_stopping=True, or leave X_val and y_val out."
+            )
+
+    def _draw_seed(self) -> int:
+        return int(self._random_state.randint(np.iinfo(np.int32).max))

@@ -1,0 +1,225 @@
+"""Rows held out by the caller, and groups of rows held out by `fit` itself."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn._training.holdout import hold_out
+from auxcst_sklearn.metrics import mean_cost
+from tests.factories import small_cnn, small_mlp
+
+STOPPING = {"early_stopping": True, "patience": 2, "max_epochs": 40, "learning_rate": 0.02}
+
+
+@pytest.fixture
+def halves(problem):
+    X, y, cost = problem
+    train, val = slice(40), slice(40, None)
+    return (X[train], y[train], cost[train]), (X[val], y[val], cost[val])
+
+
+MAKERS = {
+    "MLP": lambda: small_mlp(**STOPPING),
+    "pretrained": lambda: CSAEPretrainedMLP(1, 8, pretrain_epochs=1, random_state=0, **STOPPING),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_validation_set_stops_the_training_at_its_least_cost(halves, kind):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+
+    model = MAKERS[kind]().fit(X, y, cost=cost, X_val=X_val, y_val=y_val, cost_val=cost_val)
+
+    costs = [record["valid_cost"] for record in model.history_]
+    assert len(costs) < 40
+    model.net_.temperature = 1.0  # that of the training
+    paid = mean_cost(y_val, model.predict(X_val), cost=cost_val)
+    assert min(costs) == pytest.approx(paid)
+
+
+def test_all_rows_are_trained_on(halves):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    one_epoch = {"max_epochs": 1, "batch_size": 40, "calibration_fraction": 0}
+
+    plain = small_mlp(**one_epoch).fit(X, y, cost=cost)
+    stopped = small_mlp(**one_epoch, early_stopping=True).fit(
+        X, y, cost=cost, X_val=X_val, y_val=y_val, cost_val=cost_val
+    )
+
+    np.testing.assert_allclose(stopped.predict_cost(X), plain.predict_cost(X), rtol=1e-5)
+
+
+def test_the_validation_set_serves_the_temperature_without_a_calibration_network(halves, capsys):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    wrong = np.roll(y_val, 1)
+
+    model = small_mlp(max_epochs=30, verbose=1).fit(
+        X, y, cost=cost, X_val=X_val, y_val=wrong, cost_val=np.roll(cost_val, 1, axis=0)
+    )
+
+    assert model.temperature_ > 1
+    assert "valid_cost" not in model.history_[0]
+    assert "calibration network" not in capsys.readouterr().out
+
+
+def test_weights_of_the_validation_set_count(halves):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    weight = np.arange(len(y_val)) % 3
+    given = {"X_val": X_val, "y_val": y_val, "cost_val": cost_val}
+
+    weighted = small_mlp(**STOPPING).fit(X, y, cost=cost, **given, sample_weight_val=weight)
+    rows = np.repeat(np.arange(len(y_val)), weight)
+    repeated = small_mlp(**STOPPING).fit(
+        X, y, cost=cost, X_val=X_val[rows], y_val=y_val[rows], cost_val=cost_val[rows]
+    )
+
+    assert [r["valid_cost"] for r in weighted.history_] == pytest.approx(
+        [r["valid_cost"] for r in repeated.history_]
+    )
+
+
+def test_images(problem):
+    X = np.random.default_rng(0).random((60, 8, 8))
+
+    model = small_cnn(**STOPPING).fit(X[:40], problem.y[:40], X_val=X[40:], y_val=problem.y[40:])
+
+    assert "valid_cost" in model.history_[0]
+
+
+def test_costs_of_a_matrix_bill_the_validation_set_too(halves):
+    (X, y, _), (X_val, y_val, _) = halves
+    matrix = [[0, 1, 9], [1, 0, 1], [2, 2, 0]]
+
+    model = small_mlp(**STOPPING, cost_matrix=matrix).fit(X, y, X_val=X_val, y_val=y_val)
+
+    model.net_.temperature = 1.0
+    paid = mean_cost(y_val, model.predict(X_val), cost_matrix=matrix)
+    assert min(r["valid_cost"] for r in model.history_) == pytest.approx(paid)
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "message"),
+    [
+        (["X_val"], "X_val must be passed too"),
+        (["y_val"], "y_val must be passed too"),
+        (["cost_val"], "cost_val must be passed too"),
+        (["cost"], "cost must be passed too"),
+        (["X_val", "y_val"], "X_val and y_val must be passed too"),
+    ],
+)
+def test_parts_that_are_missing_are_named(halves, leave_out, message):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    given = {"cost": cost, "X_val": X_val, "y_val": y_val, "cost_val": cost_val}
+
+    with pytest.raises(ValueError, match=message):
+        small_mlp().fit(X, y, **{k: v for k, v in given.items() if k not in leave_out})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y_val": np.full(20, 7)}, "y_val holds labels that are not among the classes"),
+        ({"X_val": np.zeros((20, 3))}, "3 features"),
+        ({"X_val": np.zeros((19, 4))}, "inconsistent numbers of samples"),
+        ({"cost_val": np.zeros((19, 3))}, "cost has 19 rows"),
+    ],
+)
+def test_mistakes_are_named_and_leave_the_network_as_it_was(halves, changed, message):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    model = small_mlp().fit(X, y, cost=cost)
+    before = model.predict_cost(X)
+    given = {"cost": cost, "X_val": X_val, "y_val": y_val, "cost_val": cost_val, **changed}
+
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, **given)
+
+    np.testing.assert_array_equal(model.predict_cost(X), before)
+
+
+def test_a_validation_set_without_use_is_refused(halves):
+    (X, y, _), (X_val, y_val, _) = halves
+    for parameters in ({"loss": "squared"}, {"calibration_fraction": 0}):
+        with pytest.raises(ValueError, match="X_val has no use here"):
+            small_mlp(**parameters).fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_a_pipeline_transforms_the_validation_set(halves, routing):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    model = small_mlp(**STOPPING, standardize=False)
+    steps = [("scale", StandardScaler()), ("network", model)]
+    given = {"cost": cost, "y_val": y_val, "cost_val": cost_val}
+
+    pipeline = Pipeline(steps, transform_input=["X_val"]).fit(X, y, X_val=X_val, **given)
+
+    scaler = StandardScaler().fit(X)
+    by_hand = small_mlp(**STOPPING, standardize=False).fit(
+        scaler.transform(X), y, X_val=scaler.transform(X_val), **given
+    )
+    assert [r["valid_cost"] for r in pipeline[-1].history_] == pytest.approx(
+        [r["valid_cost"] for r in by_hand.history_]
+    )
+
+
+# ------------------------------------------------------------------------- groups
+
+
+def test_held_out_groups_are_whole():
+    groups = np.repeat(np.arange(12), [1, 9, 3, 3, 3, 3, 3, 5, 5, 5, 10, 10])
+    label = np.arange(60) % 2
+
+    seen, unseen = hold_out(label, 0.25, name="", remedy="", random_state=0, groups=groups)
+
+    assert sorted([*seen, *unseen]) == list(range(60))
+    assert len(np.unique(groups[unseen])) == 3
+    assert not set(groups[seen]) & set(groups[unseen])
+
+
+def test_groups_reach_what_fit_holds_out(problem, monkeypatch):
+    held = []
+
+    def record(label, fraction, **arguments):
+        held.append(arguments["groups"])
+        return hold_out(label, fraction, **arguments)
+
+    monkeypatch.setattr("auxcst_sklearn._estimators.building.hold_out", record)
+    X, y, _ = problem
+    groups = np.repeat(list("abcdefghij"), 6)
+    weight = np.r_[np.zeros(6), np.ones(54)]
+
+    small_mlp().fit(X, y, groups=groups, sample_weight=weight)
+    small_mlp(early_stopping=True).fit(X, y, groups=groups)
+    alpha_path(small_mlp(), [0, 1], X, y, groups=groups)
+
+    assert [len(found) for found in held] == [54, 60, 60, 60]
+
+
+def test_one_group_cannot_be_split(problem):
+    with pytest.raises(ValueError, match="holds out 1 of 1 groups"):
+        small_mlp().fit(problem.X, problem.y, groups=np.ones(60))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        small_mlp().fit(problem.X, problem.y, groups=np.ones(59))
+
+
+def test_groups_are_routed_to_folds_and_fits(problem, routing):
+    X, y, _ = problem
+    groups = np.repeat(np.arange(10), 6)
+    model = make_pipeline(StandardScaler(), small_mlp(early_stopping=True))
+
+    scores = cross_validate(
+        model, X, y, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
+    )
+
+    assert len(scores["test_score"]) == 3
+
+
+def test_alpha_is_chosen_on_folds_of_groups(problem):
+    X, y, _ = problem
+    groups = np.repeat(np.arange(10), 6)
+    model = CostSensitiveAuxMLPCV([0, 1], width=8, cv=GroupKFold(5), max_epochs=1, random_state=0)
+
+    assert model.fit(X, y, groups=groups).mean_cost_path_.shape == (2, 5)
+    with pytest.raises(ValueError, match="groups"):
+        model.fit(X, y)
