@@ -15,7 +15,6 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _check_sample_weight
 
 from .costs._checks import (
-    check_cost,
     check_cost_matrix,
     check_some_weight,
     frame_labels,
@@ -159,13 +158,11 @@ def _sample_costs(
     true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, predicted)
     if classes is None:
-        classes = frame_labels(cost if cost_matrix is None else cost_matrix)
+        classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=true)
     if classes is None:
         classes = np.unique(np.concatenate([true, predicted]))
     columns = np.asarray(classes)
     chosen = label_index(predicted, columns, name="y_pred")
-    if cost is not None and not is_per_sample_matrix(cost):
-        return check_cost(cost, n_samples=len(true), classes=columns), chosen
     label = label_index(true, columns, name="y_true")
     if cost is not None:
         return sample_costs(cost, label, columns), chosen

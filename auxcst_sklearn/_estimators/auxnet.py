@@ -339,7 +339,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
             for parameter in frozen.values():
                 parameter.requires_grad_(False)
             unfreezer = Unfreezer(list(frozen), at=int(self.freeze) + 1)
-            arguments["callbacks"] = [*(self.callbacks or []), unfreezer]
+            arguments["callbacks"] = [unfreezer]
         return arguments
 
 

@@ -61,8 +61,11 @@ class BuildMixin:
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
         """Build the network, and the weight alpha of each of its auxiliary heads."""
 
-    def _learn_inputs(self, X: Any) -> None:
+    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
         """Learn from the training examples what the network needs for its inputs; here nothing."""
+
+    def _follow_inputs(self, net: CostNet, X: Any) -> None:
+        """Learn on from more examples of a stream; here nothing."""
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
@@ -83,16 +86,16 @@ class BuildMixin:
         from .._training.training import Training
 
         data = data.with_positive_weights()
-        scale = self.net_.scale if resume else data.scale()
-        data = data.in_units(scale)
         if resume:
-            net = self.net_.continue_on(data)
+            net, data = self.net_, self._continue(data, one_epoch)
         else:
-            self._learn_inputs(data.X)
-            net = self._make_net(data, scale, len(data.label))
+            self._learn_inputs(data.X, stream=one_epoch)
+            scale = data.scale()
+            data = data.in_units(scale)
+            net = self._make_net(data, scale, len(data.label), stream=one_epoch)
         rows, held_out = Rows(data, net.device), None
         if validation is not None:
-            held_out = Rows(validation.with_positive_weights().in_units(scale), net.device)
+            held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
             self._check_use(net, len(rows) + len(held_out))
         elif self.early_stopping and not one_epoch:
             rows, held_out = self._hold_out(rows, data, "validation_fraction")
@@ -103,8 +106,24 @@ class BuildMixin:
         net.seed(self._draw_seed())
         goes_on = resume or one_epoch or training.held_out
         if not goes_on and self._calibrates(net, len(rows)):
-            training.calibration = self._build_calibration(data, scale, rows)
+            training.calibration = self._build_calibration(data, net.scale, rows)
         return training
+
+    def _continue(self, data: TrainingSet, stream: bool) -> TrainingSet:
+        """Take in the examples that a training goes on with, in its units."""
+        net, n_classes = self.net_, len(self.classes_)
+        loss, _ = self._losses(data.in_units(data.scale()))
+        if loss.n_cost_outputs(n_classes) > net.criterion_.loss.n_cost_outputs(n_classes):
+            raise ValueError(
+                "The network that the training goes on with has learnt costs of classes, and has "
+                "no cost network for costs that differ within a class, as those in cost do. Fit "
+                "anew (warm_start=False), or pass costs per sample from the first call on."
+            )
+        net.use_callbacks(list(self.callbacks or []))
+        if stream:
+            net.batch_size = resolve_batch_size(self.batch_size, len(data.label))
+            self._follow_inputs(net, data.X)
+        return net.continue_on(data, stream=stream)
 
     def _build_calibration(self, data: TrainingSet, scale: CostScale, rows: Rows) -> Training:
         """The training of a network that does not see some of the rows."""
@@ -114,7 +133,7 @@ class BuildMixin:
         seen, held_out = self._hold_out(rows, data, "calibration_fraction")
         net = self._make_net(data, scale, len(seen))
         if net.callbacks:  # records of one training are not for the other
-            net.callbacks = copies_of(net.callbacks)
+            net.callbacks, net.user_callbacks = copies_of(net.callbacks), []
             net.initialize_callbacks()
         net.seed(self._draw_seed())
         return Training(net, seen, held_out)
@@ -128,11 +147,13 @@ class BuildMixin:
             and n_rows >= MIN_CALIBRATION_ROWS
         )
 
-    def _make_net(self, data: TrainingSet, scale: CostScale, n_rows: int) -> CostNet:
+    def _make_net(
+        self, data: TrainingSet, scale: CostScale, n_rows: int, stream: bool = False
+    ) -> CostNet:
         from .._training.net import CostNet
 
         device = resolve_device(self.device)
-        loss, aux_loss = self._losses(data)
+        loss, aux_loss = self._losses(data, stream)
         module, alpha = self._make_network(data, loss)
         statistics = data.statistics()
         module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
@@ -141,7 +162,7 @@ class BuildMixin:
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
             "batch_size": resolve_batch_size(self.batch_size, n_rows),
-            "callbacks": None if self.callbacks is None else list(self.callbacks),
+            "user_callbacks": list(self.callbacks or []),
             "device": device,
             "train_split": None,
             "verbose": int(self.verbose),
@@ -153,12 +174,12 @@ class BuildMixin:
         net = CostNet(module.float(), objective, scale=scale, statistics=statistics, **arguments)
         return net.initialize()
 
-    def _losses(self, data: TrainingSet) -> tuple[Loss, Loss]:
+    def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
         """Losses of the output and of the auxiliary heads."""
         loss = get_loss(self.loss)
         aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
         if self._may_add_cost_network and not data.per_class and data.matrices is None:
-            loss = loss.for_sample_costs(data.target())
+            loss = loss.for_sample_costs(data.target(), stream)
         return loss, aux_loss
 
     def _make_network(self, data: TrainingSet, loss: Loss) -> tuple[AuxNetwork, list[float]]:

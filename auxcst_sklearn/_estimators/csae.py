@@ -241,7 +241,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     _may_add_cost_network = False  # its layers would not be pretrained
 
-    def _learn_inputs(self, X: Any) -> None:
+    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
         """The range of the inputs; the network scales them, where rows are dense anyway."""
         bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(0), X.max(0))
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)

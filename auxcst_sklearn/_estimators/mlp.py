@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._training.feature_scale import feature_scale
+from .._training.feature_scale import FeatureStatistics
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP, Standardize
 from .base import BaseCostSensitiveNet
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
+
+if TYPE_CHECKING:
+    from .._training.net import CostNet
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
@@ -238,9 +242,24 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     input_center_: NDArray | None
     input_scale_: NDArray | None
 
-    def _learn_inputs(self, X: Any) -> None:
-        found = feature_scale(X, self.standardize)
+    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
+        features = FeatureStatistics().update(X)
+        self._features = features if stream else None
+        found = features.scale(self.standardize)
+        if found is None and stream and self.standardize:  # later rows may need one
+            found = np.zeros(X.shape[1]), np.ones(X.shape[1])
         self.input_center_, self.input_scale_ = found or (None, None)
+
+    def _follow_inputs(self, net: CostNet, X: Any) -> None:
+        if self._features is None or not self.standardize:
+            return
+        self._features = deepcopy(self._features).update(X)
+        found = self._features.scale(self.standardize)
+        center, scale = found or (np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        self.input_center_, self.input_scale_ = center, scale
+        for part in net.module_.modules():
+            if isinstance(part, Standardize):
+                part.set(center, scale)
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")

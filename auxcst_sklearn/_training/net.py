@@ -24,7 +24,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
-from ..losses import LayerWiseLoss, Target
+from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .batches import AnyBatches, Batches, epoch_means
 from .callbacks import ProgressBar, as_skorch_batch, check_schedule, without_training_state
@@ -68,6 +68,7 @@ class CostNet(NeuralNet):
     callbacks_: list[tuple[str, Callback]]
     optimizer_: Any
 
+    callbacks: list
     n_networks = 1
     temperature: float = 1.0
 
@@ -85,12 +86,15 @@ class CostNet(NeuralNet):
         scale: CostScale,
         statistics: CostStatistics,
         compile_step: bool = False,
+        user_callbacks: Sequence = (),
         **arguments: Any,
     ) -> None:
-        super().__init__(module, objective, **arguments)
+        own = arguments.pop("callbacks", None) or []
+        super().__init__(module, objective, callbacks=[*user_callbacks, *own], **arguments)
         self.scale = scale
         self.statistics = statistics
         self.compile_step = compile_step
+        self.user_callbacks = list(user_callbacks)
 
     @cached_property
     def multiplications_per_row(self) -> float:
@@ -122,11 +126,51 @@ class CostNet(NeuralNet):
         """Mean cost of the held-out rows in the last epoch, for each network of a stack."""
         return np.array([self.history[-1, "valid_cost"]])
 
-    def continue_on(self, data: TrainingSet) -> CostNet:
-        """Take in the costs of the samples that the training goes on with."""
-        self.statistics = self.statistics.updated(data.statistics(), replace=data.per_class)
-        self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target())
-        return self
+    def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
+        """Take in the samples that the training goes on with; return them in its units.
+
+        Samples of a stream join those before. Others take their place, perhaps in another
+        currency: what has been learnt in units is learnt of the new unit then.
+        """
+        if stream:
+            self._follow_scale(data)
+        else:
+            self.scale = data.scale()
+        data = data.in_units(self.scale)
+        found = data.statistics()
+        if stream:
+            self.statistics = self.statistics.updated(found, replace=data.per_class)
+        else:
+            self.statistics = self.statistics.replaced(found)
+        self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
+        return data
+
+    @torch.no_grad()
+    def _follow_scale(self, data: TrainingSet) -> None:
+        """Let the unit be that of all samples so far; estimates in currency stay as they are."""
+        if not (data.cost > data.cost.min(axis=1, keepdims=True)).any():
+            return
+        before, weight = self.scale, data.class_weight.sum()
+        share = weight / (weight + self.statistics.weight.sum())
+        self.scale = before.towards(data.scale(), share)
+        factor = before.unit / self.scale.unit
+        shift = (before.offset - self.scale.offset) / self.scale.unit
+        self.statistics = self.statistics.rescaled(factor, shift)
+        objective = self.criterion_
+        self.module_.rescale_heads(
+            factor,
+            shift,
+            output=not isinstance(objective.loss, ProbabilisticLoss),
+            hidden=not isinstance(objective.aux_loss, ProbabilisticLoss),
+        )
+        objective.loss = objective.loss.rescaled(factor, shift)
+
+    def use_callbacks(self, callbacks: list) -> None:
+        """Take the user's callbacks, if they are others than before."""
+        if [*map(id, callbacks)] != [*map(id, self.user_callbacks)]:
+            self.callbacks = callbacks + self.callbacks[len(self.user_callbacks) :]
+            self.user_callbacks = callbacks
+            self.initialize_callbacks()
 
     # -------------------------------------------------------------- training
 
@@ -356,13 +400,15 @@ class CostNet(NeuralNet):
         n_epochs = len(self.history)
         weights = deepcopy(self.module_.state_dict())
         optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
-        statistics, loss = self.statistics, self.criterion_.loss
+        scale, statistics, loss = self.scale, self.statistics, self.criterion_.loss
+        callbacks = self.callbacks, self.user_callbacks, self.callbacks_
         try:
             yield
         except BaseException:
             del self.history[n_epochs:]
             self.module_.load_state_dict(weights)
-            self.statistics, self.criterion_.loss = statistics, loss
+            self.scale, self.statistics, self.criterion_.loss = scale, statistics, loss
+            self.callbacks, self.user_callbacks, self.callbacks_ = callbacks
             if optimizer is None:
                 self.optimizer_ = None
             else:
@@ -375,7 +421,8 @@ class CostNet(NeuralNet):
         slim.__dict__ = {
             **self.__dict__,
             "module": None,
-            "callbacks": without_training_state(self.callbacks or []),
+            "callbacks": without_training_state(self.callbacks[len(self.user_callbacks) :]),
+            "user_callbacks": [],
             "callbacks_": [],
             "optimizer_": None,
             "generator": None,

@@ -118,6 +118,8 @@ def check_some_weight(weight: NDArray) -> None:
 
 def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
     """Column of each label; `classes` may be in any order."""
+    if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
+        raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
     sorter = np.argsort(classes)
     is_text = [array.dtype.kind in "OUST" for array in (y, classes)]
     if is_text[0] == is_text[1]:
@@ -134,10 +136,28 @@ def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
     return index
 
 
-def frame_labels(cost: Any) -> NDArray | None:
-    """Column labels of a DataFrame, None for anything else."""
+def frame_labels(cost: Any, like: NDArray | None = None) -> NDArray | None:
+    """Column labels of a DataFrame, None for anything else.
+
+    Texts are turned into numbers of the type of the labels `like`, where they are their text.
+    """
     columns = getattr(cost, "columns", None)
-    return None if columns is None else np.asarray(list(columns))
+    if columns is None:
+        return None
+    labels = np.asarray(list(columns))
+    if labels.ndim != 1:
+        raise ValueError(
+            f"The columns of the costs have several levels, {labels[:2].tolist()} ...; expected "
+            "one label for each class. Use columns.get_level_values(...)."
+        )
+    if like is not None and labels.dtype.kind in "USO" and like.dtype.kind in "iuf":
+        try:
+            numbers = labels.astype(like.dtype)
+        except (TypeError, ValueError):
+            return labels
+        if [str(number) for number in numbers.tolist()] == [str(label) for label in labels]:
+            return numbers
+    return labels
 
 
 def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float64]:
@@ -165,7 +185,8 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
         raise ValueError(
             f"{name} holds {values[place]} in row {row}, column {column}, and "
             f"{np.size(finite) - np.count_nonzero(finite)} values that are not finite in all; "
-            "expected finite costs. For a forbidden prediction use a large finite cost."
+            "expected finite costs. For a forbidden prediction use a finite cost some ten times "
+            "the others; one of 1e9 would set the unit in which all are learnt."
         )
     return values
 

@@ -56,7 +56,7 @@ def cost_vectors(
     """
     labels = column_or_1d(y)
     if classes is None:
-        classes = frame_labels(cost_matrix)
+        classes = frame_labels(cost_matrix, like=labels)
     columns = np.unique(labels) if classes is None else np.asarray(classes)
     label = label_index(labels, columns, name="y")
     if is_per_sample_matrix(cost_matrix):

@@ -35,6 +35,13 @@ class CostScale:
         unit = largest * (share / count) if count > 0 else 0.0
         return cls(float(offset), float(unit) if unit > 0 else 1.0)
 
+    def towards(self, other: CostScale, share: float) -> CostScale:
+        """Running mean of this scale and another, which has a share in it."""
+        return CostScale(
+            (1 - share) * self.offset + share * other.offset,
+            (1 - share) * self.unit + share * other.unit,
+        )
+
     def to_units(self, cost: NDArray) -> NDArray:
         """Costs as the network sees them."""
         return cost / self.unit - self.offset / self.unit  # huge costs do not overflow

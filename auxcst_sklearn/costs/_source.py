@@ -29,7 +29,7 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
             )
     else:
         found = np.unique(y)
-        labels = frame_labels(cost_matrix if cost is None else cost)
+        labels = frame_labels(cost_matrix if cost is None else cost, like=found)
         if labels is not None and same_label_kind(labels, y):
             name = "cost_matrix" if cost is None else "cost"
             found = _labels_of_costs(name, labels, found)

@@ -36,6 +36,14 @@ class CostStatistics:
         mixed = (1 - share) * np.nan_to_num(self.rows) + share * np.nan_to_num(other.rows)
         return CostStatistics(weight, np.where(share > 0, mixed, self.rows))
 
+    def replaced(self, other: CostStatistics) -> CostStatistics:
+        """The others; these where they have no costs of a class."""
+        return CostStatistics(other.weight, np.where(np.isnan(other.rows), self.rows, other.rows))
+
+    def rescaled(self, factor: float, shift: float) -> CostStatistics:
+        """The same in another unit, in which a cost c is ``factor * c + shift``."""
+        return CostStatistics(self.weight, factor * self.rows + shift)
+
     @property
     def mean(self) -> NDArray:
         """Mean cost vector of all examples (K,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -64,11 +64,12 @@ class BayesRisk(CrossEntropy):
 
     smoothing: float = 0.05
 
-    def for_sample_costs(self, target: Target) -> Loss:
+    def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
         """Return the loss for costs per sample: this one, if they only repeat those of classes."""
         above, level, seen = _class_means(target)
-        lowest = target.cost.min(axis=1, keepdims=True)
-        if np.allclose(target.cost - lowest, above.numpy()[target.label], rtol=1e-6, atol=1e-9):
+        excess = target.cost - target.cost.min(axis=1, keepdims=True)
+        repeated = np.allclose(excess, above.numpy()[target.label], rtol=1e-6, atol=1e-9)
+        if repeated and not stream:
             return self
         return SampleRisk(self, above, level, seen)
 
@@ -82,20 +83,29 @@ class SampleRisk(ProbabilisticLoss):
     level: Tensor = field(compare=False)
     seen: Tensor = field(compare=False)
 
-    def for_more_samples(self, target: Target) -> Loss:
+    def for_more_samples(self, target: Target, stream: bool = False) -> Loss:
         """Take means of classes that had no example, and in place of zeros, which no factor moves.
 
-        The others stay: the factors have been learnt for them.
+        The others stay, because the factors have been learnt for them; in a stream, whose first
+        samples may be few, they are running means.
         """
-        above, level, present = _class_means(target)
-        new = present & ~self.seen
-        taken = new.unsqueeze(1) | (present.unsqueeze(1) & (self.above == 0))
+        above, level, weight = _class_means(target)
+        share = torch.where(weight > 0, weight / (self.seen + weight), 0.0)
+        of_cost = share.unsqueeze(1).expand_as(above)
+        if not stream:
+            share = (share == 1).to(above)
+            empty = (weight > 0).unsqueeze(1) & (self.above == 0)
+            of_cost = torch.where(empty, 1.0, share.unsqueeze(1))
         return SampleRisk(
             self.classes,
-            torch.where(taken, above, self.above),
-            torch.where(new, level, self.level),
-            self.seen | present,
+            (1 - of_cost) * self.above + of_cost * above,
+            (1 - share) * self.level + share * level,
+            self.seen + weight,
         )
+
+    def rescaled(self, factor: float, shift: float) -> Loss:
+        """Bring the means of the classes to another unit."""
+        return replace(self, above=factor * self.above, level=factor * self.level + shift)
 
     def n_cost_outputs(self, n_classes: int) -> int:
         """Outputs of the cost network."""
@@ -137,13 +147,13 @@ class SampleRisk(ProbabilisticLoss):
 
 
 def _class_means(target: Target) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean costs of each class above each sample's smallest, mean of these, whether it occurs."""
+    """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
     cost, label, weight, _ = target
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, label, weight)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
     means = torch.as_tensor(above.class_mean), torch.as_tensor(level.class_mean[:, 0])
-    return *means, torch.as_tensor(above.weight > 0)
+    return *means, torch.as_tensor(above.weight)
 
 
 def _bounded(h: Tensor) -> Tensor:

@@ -104,13 +104,15 @@ class Loss(ABC):
         """
         return torch.as_tensor(statistics.mean)
 
-    def for_sample_costs(self, target: Target) -> Loss:
+    def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
         """Return the loss for a training set whose costs are given per sample; here the same.
 
         Parameters
         ----------
         target : Target
             Costs in units, labels and weights of the training set, as arrays.
+        stream : bool, default=False
+            Whether more samples will follow, whose costs may differ where these do not.
 
         Returns
         -------
@@ -119,13 +121,30 @@ class Loss(ABC):
         """
         return self
 
-    def for_more_samples(self, target: Target) -> Loss:
+    def for_more_samples(self, target: Target, stream: bool = False) -> Loss:
         """Return the loss for a training that goes on with other samples; here the same.
 
         Parameters
         ----------
         target : Target
             Costs in units, labels and weights of the new training set, as arrays.
+        stream : bool, default=False
+            Whether they join those before, rather than take their place.
+
+        Returns
+        -------
+        Loss
+            The loss to go on with.
+        """
+        return self
+
+    def rescaled(self, factor: float, shift: float) -> Loss:
+        """Return the loss for another unit of the costs; here the same.
+
+        Parameters
+        ----------
+        factor, shift : float
+            A cost c becomes ``factor * c + shift``.
 
         Returns
         -------

@@ -24,6 +24,10 @@ class ClassAndCostNetwork(AuxNetwork):
         """Names of the layers of the class network that have a head, and of its output."""
         return self.classes.layers
 
+    def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
+        """Rescale the heads of the class network."""
+        self.classes.rescale_heads(factor, shift, output=output, hidden=hidden)
+
     def set_precision(self, bf16: bool) -> None:
         """Set the number format of both networks."""
         self.classes.set_precision(bf16)

@@ -31,6 +31,11 @@ class Standardize(nn.Module):
         self.register_buffer("center", torch.as_tensor(center, dtype=torch.float32))
         self.register_buffer("factor", 1 / torch.as_tensor(scale, dtype=torch.float32))
 
+    def set(self, center: ArrayLike, scale: ArrayLike) -> None:
+        """Change centre and scale."""
+        self.center.copy_(torch.as_tensor(center))
+        self.factor.copy_(1 / torch.as_tensor(scale))
+
     def forward(self, x: Tensor) -> Tensor:
         """Inputs of order one."""
         return (x - self.center) * self.factor

@@ -43,6 +43,12 @@ class AuxNetwork(nn.Module):
             return torch.autocast(x.device.type, torch.bfloat16)
         return nullcontext()
 
+    def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
+        """Make heads that put out r put out ``factor * r + shift``."""
+        for head in [self.output] * output + list(self.heads.values()) * hidden:
+            head.get_parameter("weight").mul_(factor)
+            head.get_parameter("bias").mul_(factor).add_(shift)
+
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
         """Set the biases of the output and of the auxiliary heads."""

@@ -62,11 +62,11 @@ BAD_DATA = {
     ),
     "NaN": (
         {"cost": bad_cost(np.nan)},
-        ["cost holds nan in row", "expected finite costs", "use a large finite cost"],
+        ["cost holds nan in row", "expected finite costs", "use a finite cost some ten times"],
     ),
     "infinity": (
         {"cost": bad_cost(np.inf)},
-        ["cost holds inf in row", "expected finite costs", "use a large finite cost"],
+        ["cost holds inf in row", "expected finite costs", "use a finite cost some ten times"],
     ),
     "minus infinity": ({"cost": bad_cost(-np.inf)}, ["cost holds -inf in row"]),
     "missing in pandas": (

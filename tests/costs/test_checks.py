@@ -3,7 +3,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.costs._checks import check_cost, check_cost_matrix, label_index
+from auxcst_sklearn.metrics import mean_cost
+from tests.factories import small_mlp
 
 CLASSES = np.array(["a", "b", "c"])
 MATRIX = np.array([[0.0, 1, 2], [3, 0, 4], [5, 6, 0]])
@@ -101,3 +104,74 @@ def test_label_index_finds_labels_in_any_order(y, classes):
 def test_label_index_names_unknown_labels(y, classes, unknown):
     with pytest.raises(ValueError, match=f"y holds labels that are not among .*{unknown}"):
         label_index(y, classes, name="y")
+
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("labels", [[3, 1, 2], [30, 7, 12]])
+def test_text_columns_match_numbers_everywhere_alike(frame, labels):
+    matrix = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])  # in the order of the sorted labels
+    order = np.argsort(np.argsort(labels))
+    y = np.array(sorted(labels))[[0, 1, 2, 2, 1, 0, 0, 1, 2]]
+    cost = matrix[np.searchsorted(sorted(labels), y)]
+    framed = FRAMES[frame]({str(k): cost[:, j] for k, j in zip(labels, order, strict=True)})
+    columns = FRAMES[frame]({str(k): matrix[order][:, j] for k, j in zip(labels, order)})
+    if frame == "pandas":
+        columns.index = list(map(str, labels))
+
+    y_pred = np.roll(y, 1)
+    expected = cost[np.arange(9), np.searchsorted(sorted(labels), y_pred)].mean()
+
+    assert mean_cost(y, y_pred, cost=framed) == pytest.approx(expected)
+    assert mean_cost(y, y_pred, cost_matrix=columns) == pytest.approx(expected)
+    own_order = np.array(labels)
+    vectors = cost_vectors(y, columns, classes=own_order)
+    np.testing.assert_array_equal(vectors[:, np.argsort(labels)], cost)
+    X = np.eye(3)[np.searchsorted(sorted(labels), y)]
+    models = [small_mlp().fit(X, y, cost=c).predict_cost(X) for c in (framed, cost)]
+    np.testing.assert_array_equal(*models)
+
+
+def test_a_class_that_only_the_columns_name_is_one_of_the_classes():
+    cost = pd.DataFrame(np.ones((4, 3)), columns=["1", "2", "3"])
+
+    model = small_mlp(max_epochs=1).fit(np.eye(4), [1, 2, 1, 2], cost=cost)
+
+    assert model.classes_.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("use", ["mean_cost", "fit"])
+def test_many_numbers_as_text_are_refused_everywhere(use):
+    """A meta-estimator may have encoded texts, which sort otherwise."""
+    y = np.arange(12)
+    cost = pd.DataFrame(np.ones((12, 12)), columns=list(map(str, y)))
+
+    call = {
+        "mean_cost": lambda: mean_cost(y, y, cost=cost),
+        "fit": lambda: small_mlp().fit(np.eye(12), y, cost=cost),
+    }[use]
+
+    with pytest.raises(ValueError, match="texts sort in another order"):
+        call()
+
+
+def test_columns_of_several_levels_are_refused():
+    columns = pd.MultiIndex.from_product([["cost"], [0, 1]])
+    cost = pd.DataFrame(np.ones((4, 2)), columns=columns)
+
+    for call in (
+        lambda: mean_cost([0, 1, 0, 1], [0, 0, 0, 0], cost=cost),
+        lambda: small_mlp().fit(np.eye(4), [0, 1, 0, 1], cost=cost),
+    ):
+        with pytest.raises(ValueError, match="several levels"):
+            call()
+
+
+def test_labels_that_stand_twice_or_nowhere_are_refused():
+    cost = np.ones((3, 3))
+    with pytest.raises(ValueError, match="must name each label once"):
+        mean_cost([0, 1, 2], [0, 1, 2], cost=cost, classes=[0, 1, 1])
+    with pytest.raises(ValueError, match=r"y_true holds labels that are not.*\[7\]"):
+        mean_cost([0, 1, 7], [0, 1, 2], cost=cost, classes=[0, 1, 2])

@@ -1,7 +1,10 @@
+import pickle
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification
+from skorch.callbacks import Callback
 
 from auxcst_sklearn._estimators.base import unchanged_on_error
 from tests.factories import small_mlp
@@ -73,14 +76,120 @@ def test_partial_fit_needs_all_classes_at_its_first_call(data):
     assert n_epochs(estimator.partial_fit(X, y)) == 2
 
 
-def test_partial_fit_keeps_the_unit_of_the_first_call(data):
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy", "bayes_risk"])
+def test_the_unit_of_a_stream_follows_its_costs_and_estimates_stay_in_currency(data, loss):
     X, y = data
-    estimator = small_mlp().partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
-    scale = estimator.net_.scale
+    cost = MATRIX[y] * np.exp(X[:, :1]) + 3
+    estimator = small_mlp(loss=loss).partial_fit(X[:50], y[:50], classes=[0, 1, 2], cost=cost[:50])
+    before, scale = estimator.predict_cost(X), estimator.net_.scale
 
-    estimator.partial_fit(X, y, cost=1000 * MATRIX[y])
+    # Of almost no weight, so that the weights of the network hardly move.
+    estimator.set_params(learning_rate=1e-12)
+    estimator.net_.initialize_optimizer()
+    for group in estimator.net_.optimizer_.param_groups:
+        group["lr"] = group["initial_lr"] = 1e-12
+    estimator.partial_fit(X[50:], y[50:], cost=1000 * cost[50:])
 
-    assert estimator.net_.scale == scale
+    assert estimator.net_.scale.unit > 100 * scale.unit
+    if loss == "squared":  # others decide by class means, which follow the costs
+        np.testing.assert_allclose(estimator.predict_cost(X), before, rtol=1e-3, atol=1e-3)
+
+
+def test_a_first_block_may_be_narrow_of_one_class_or_tiny(data):
+    X, y = data
+    scaled = (X * np.logspace(-1, 1, X.shape[1])).astype(np.float32)
+    cost = MATRIX[y] * np.exp(X[:, :1])
+    starts = {
+        "tiny": np.arange(2),
+        "one class": np.flatnonzero(y == 0)[:20],
+        "narrow": np.argsort(np.abs(X).max(axis=1))[:20],
+        "shuffled": np.arange(20),
+    }
+
+    def paid(first):
+        model = small_mlp(width=32, learning_rate=3e-3, classes=[0, 1, 2])
+        model.partial_fit(scaled[first], y[first], cost=cost[first])
+        for _ in range(40):
+            model.partial_fit(scaled, y, cost=cost)
+        np.testing.assert_allclose(model.input_scale_, scaled.std(axis=0), rtol=0.35)
+        return -model.score(scaled, y, cost=cost)
+
+    costs = {name: paid(first) for name, first in starts.items()}
+
+    assert max(costs.values()) < costs["shuffled"] + 0.1 * cost.mean(axis=0).min()
+
+
+def test_costs_per_sample_are_learnt_from_the_first_call_on(data):
+    X, y = data
+    cost = MATRIX[y] * np.exp(X[:, :1])
+
+    model = small_mlp().partial_fit(X[:2], y[:2], classes=[0, 1, 2], cost=MATRIX[y[:2]])
+
+    assert model.net_.criterion_.loss.n_cost_outputs(3) == 6
+    model.partial_fit(X, y, cost=cost)
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_costs_per_sample_need_a_cost_network_from_the_first_call_on(data, warm):
+    X, y = data
+    cost = MATRIX[y] * np.exp(X[:, :1])
+    model = small_mlp(warm_start=warm)
+    model = model.fit(X, y) if warm else model.partial_fit(X, y, classes=[0, 1, 2])
+    before = model.predict_cost(X)
+
+    with pytest.raises(ValueError, match="has no cost network for costs that differ"):
+        (model.fit if warm else model.partial_fit)(X, y, cost=cost)
+
+    np.testing.assert_array_equal(model.predict_cost(X), before)
+    model.set_params(loss="one_sided", warm_start=False).fit(X, y, cost=cost)
+
+
+def test_a_warm_start_takes_costs_of_another_currency(data):
+    X, y = data
+    cost = MATRIX[y] * np.exp(X[:, :1])
+    for loss in ("bayes_risk", "squared"):
+        model = small_mlp(loss=loss, warm_start=True, max_epochs=5).fit(X, y, cost=cost)
+        other = small_mlp(loss=loss, warm_start=True, max_epochs=5).fit(X, y, cost=cost)
+
+        model.fit(X, y, cost=cost)
+        other.fit(X, y, cost=1000 * cost)
+
+        np.testing.assert_allclose(
+            other.predict_cost(X), 1000 * model.predict_cost(X), rtol=1e-3, atol=1e-2
+        )
+
+
+def test_a_warm_start_forgets_the_class_means_of_before(data):
+    X, y = data
+    model = small_mlp(loss="cross_entropy", warm_start=True).fit(X, y, cost=MATRIX[y])
+
+    model.fit(X, y, cost=MATRIX.T[y] + 1 - np.eye(3)[y])
+
+    means = model.net_.scale.to_currency(model.net_.statistics.rows)
+    np.testing.assert_allclose(means, MATRIX.T + 1 - np.eye(3))
+
+
+class Count(Callback):
+    def __init__(self):
+        self.epochs = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        self.epochs += 1
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_warm_start_calls_the_callbacks_of_now(data, pickled):
+    first, second = Count(), Count()
+    model = small_mlp(warm_start=True, callbacks=[first], calibration_fraction=0).fit(*data)
+    if pickled:
+        model = pickle.loads(pickle.dumps(model))
+
+    model.set_params(callbacks=[second]).fit(*data)
+    model.fit(*data)
+    model.set_params(callbacks=None).fit(*data)
+
+    assert (first.epochs, second.epochs) == (3, 6)
+    assert len(model.history_) == 12
 
 
 def test_warm_start_goes_on(data):

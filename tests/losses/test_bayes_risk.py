@@ -208,8 +208,34 @@ def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
 
     # The zeros of class 1 and all of class 2, which had no example, are new.
     np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])
-    assert later.seen.all()
-    assert loss.seen.tolist() == [True, True, False]
+    assert later.seen.tolist() == [3, 2, 1]
+    assert loss.seen.tolist() == [2, 1, 0]
+
+
+def test_in_a_stream_the_means_are_those_of_all_samples():
+    random = np.random.default_rng(0)
+    cost, label = random.uniform(size=(40, 3)), random.integers(3, size=40)
+    blocks = [slice(3), slice(3, 10), slice(10, 40)]
+    first, *others = (Target(cost[block], label[block]) for block in blocks)
+
+    loss = BayesRisk().for_sample_costs(first, stream=True)
+    for target in others:
+        loss = loss.for_more_samples(target, stream=True)
+
+    whole = BayesRisk().for_sample_costs(Target(cost, label))
+    torch.testing.assert_close(loss.above, whole.above)
+    torch.testing.assert_close(loss.level, whole.level)
+    torch.testing.assert_close(loss.seen, whole.seen)
+
+
+def test_another_unit_rescales_the_means(problem):
+    cost, label, _ = problem
+    outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    loss = BayesRisk().for_sample_costs(Target(cost, label))
+
+    found = loss.rescaled(3.0, 7.0).to_cost(outputs, None)
+
+    torch.testing.assert_close(found, 3 * loss.to_cost(outputs, None) + 7)
 
 
 def test_the_network_of_costs_starts_alike_with_and_without_heads():

@@ -5,7 +5,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._training.feature_scale import feature_scale
+from auxcst_sklearn._training.feature_scale import FeatureStatistics
 
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 
@@ -17,6 +17,20 @@ def test_auto_leaves_inputs_of_order_one_and_constant_ones(found):
 
 def test_auto_leaves_sparse_inputs():
     assert feature_scale(sparse.csr_array(100 * X), "auto") is None
+
+
+def feature_scale(features, standardize):
+    return FeatureStatistics().update(features).scale(standardize)
+
+
+def test_blocks_of_rows_add_up():
+    mixed = X * np.array([1, 30, 0.01, 0], np.float32) + 7
+    blocks = FeatureStatistics()
+    for block in np.split(mixed, [1, 50, 6000]):
+        blocks.update(block)
+
+    for found, expected in zip(blocks.scale("auto"), feature_scale(mixed, "auto"), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def pixels(unit):
