@@ -204,9 +204,10 @@ class CostPredictionMixin(ClassifierMixin):
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
                 warnings.warn(
-                    "The estimator was fitted with per-sample costs, but none reached score, "
-                    "which returns the accuracy. Pass cost= (through a search: "
-                    "scoring=cost_scorer, with metadata routing enabled).",
+                    "The estimator was fitted with per-sample costs, but none reached score, which "
+                    "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
+                    "with sklearn.set_config(enable_metadata_routing=True), a search also needs "
+                    "scoring=cost_scorer.",
                     UserWarning,
                     stacklevel=2,
                 )

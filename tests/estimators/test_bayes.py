@@ -7,16 +7,18 @@ import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 
 MATRIX = np.array([[0.0, 1, 4], [2, 0, 1], [9, 30, 0]])
@@ -342,3 +344,54 @@ def test_score_checks_costs_and_labels(iris, sample_matrices):
 def test_unfitted():
     with pytest.raises(NotFittedError):
         BayesMinimumRiskClassifier().predict([[0.0]])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        KNeighborsClassifier,
+        LinearDiscriminantAnalysis,
+        lambda: FrozenEstimator(GaussianNB().fit([[0.0], [1], [2]], [0, 1, 2])),
+        lambda: CostSensitiveAuxMLP(1, 8, max_epochs=2, random_state=0),
+    ],
+)
+@pytest.mark.parametrize("routing", [False, True])
+def test_any_classifier_with_probabilities(iris, make, routing):
+    X, y = iris[0][:, :1], iris[1]
+
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model = BayesMinimumRiskClassifier(make(), MATRIX).fit(X, y)
+
+    expected = (model.predict_proba(X) @ MATRIX).argmin(axis=1)
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+class Undecided(GaussianNB):
+    def predict_proba(self, X):
+        p = super().predict_proba(X)
+        p[2] = np.nan
+        return p
+
+
+def test_probabilities_that_are_not_finite_are_refused(iris):
+    model = BayesMinimumRiskClassifier(Undecided(), MATRIX).fit(*iris)
+
+    for call in (model.predict, model.predict_cost, model.predict_proba):
+        with pytest.raises(ValueError, match="not finite for 1 of 150 rows"):
+            call(iris[0])
+
+
+def test_costs_of_training_decide_where_none_are_given(iris, sample_matrices):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(GaussianNB()).fit(X, y, cost=sample_matrices)
+    vectors = sample_matrices[np.arange(150), y]
+
+    means = np.array([vectors[y == k].mean(axis=0) for k in range(3)])
+
+    np.testing.assert_allclose(model.cost_matrix_, means)
+    with pytest.warns(UserWarning, match="mean costs of the classes"):
+        np.testing.assert_allclose(model.predict_cost(X), model.predict_proba(X) @ means)
+    weight = np.arange(150) % 3
+    weighted = BayesMinimumRiskClassifier(GaussianNB()).fit(X, y, weight, cost=vectors)
+    expected = [np.average(vectors[y == k], axis=0, weights=weight[y == k]) for k in range(3)]
+    np.testing.assert_allclose(weighted.cost_matrix_, expected)
