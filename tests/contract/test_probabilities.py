@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV, calibration_curve
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.ensemble import VotingClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -92,16 +92,15 @@ def test_calibration(data):
     assert calibrated.predict_proba(X).shape == (200, 2)
 
 
-def test_self_training(data):
-    X, y = data
-    unlabelled = np.where(np.arange(200) % 4 == 0, y, -1)
+def test_self_training():
+    X, y = load_iris(return_X_y=True)
+    unlabelled = np.where(np.arange(150) % 5 == 0, y, -1)
+    network = small_mlp(max_epochs=40, width=32, standardize=True)
 
-    model = SelfTrainingClassifier(small_mlp(max_epochs=20), criterion="k_best", k_best=50).fit(
-        X, unlabelled
-    )
+    model = SelfTrainingClassifier(network, criterion="k_best", k_best=40).fit(X, unlabelled)
 
-    assert (model.transduction_ >= 0).sum() > 50
-    assert model.score(X, y) > 1.5 / 3
+    assert (model.transduction_ >= 0).all()
+    assert model.score(X, y) > 0.85
 
 
 def test_the_bayes_decision_on_a_network_is_that_of_the_network(data):
