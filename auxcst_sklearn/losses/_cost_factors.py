@@ -30,8 +30,8 @@ def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table:
 
     That is a factor for each pair of classes. With many classes most of the work is saved:
     ``exp(bounded(a + b) - a / 2)`` is a smooth function of a, so that its sums over k are computed
-    at a few values of a, as a matrix product, and interpolated. How many depends on the row alone. At
-    most `largest_table` numbers are computed at once.
+    at a few values of a, as a matrix product, and interpolated. How many depends on the row alone.
+    At most `largest_table` numbers are computed at once.
     """
     n_classes = len(cost)
     if n_classes < MANY_CLASSES:
