@@ -117,6 +117,24 @@ def test_history_and_stages_have_every_layer(digits):
     np.testing.assert_allclose(stages[-1], estimator.predict_cost(X), rtol=1e-6)
 
 
+def test_a_module_may_write_to_its_input(problem):
+    class Copies(nn.Module):
+        def forward(self, x):
+            return x.clone()
+
+    def fitted(first):
+        module = nn.Sequential(first, nn.ReLU(inplace=True), *mlp())
+        torch.manual_seed(0)
+        for part in module:
+            if isinstance(part, nn.Linear):
+                part.reset_parameters()
+        return net(module, alpha=0).fit(problem.X, problem.y, cost=problem.cost)
+
+    found, expected = (fitted(first).predict_cost(problem.X) for first in (nn.Identity(), Copies()))
+
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_partial_fit_goes_on(digits):
     X, y = digits
     estimator = net()

@@ -38,15 +38,15 @@ class Step:
 
 
 class Trace:
-    """The run of a module on one example of zeros, in evaluation mode.
+    """The run of a module on one example of zeros, or on given ones, in evaluation mode.
 
     Lazy parameters get their shapes; nothing else changes. `output` is that of the module, `calls`
     holds that of each submodule and function, in order of time. A module that cannot compute
     such an example raises ValueError.
     """
 
-    def __init__(self, module: nn.Module, shape: Sequence[int]) -> None:
-        x = torch.zeros(1, *shape, dtype=torch.float32)
+    def __init__(self, module: nn.Module, shape: Sequence[int], x: Tensor | None = None) -> None:
+        x = torch.zeros(1, *shape, dtype=torch.float32) if x is None else x.clone()
         self.module = module
         self.calls: dict[Call, Any] = {}
         self._versions: dict[Call, int] = {}
