@@ -19,8 +19,10 @@ from .._training.holdout import hold_out
 from .._training.rows import Rows
 from .._training.seeding import seeded
 from .._training.threads import thread_limit
+from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
 from ..costs._checks import frame_labels, label_index
+from ..costs._dispatch import numpy_arrays
 from ..costs._scale import CostScale
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
@@ -92,7 +94,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
         """Train the hidden layers before all is trained together; here not at all."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())  # it may be the attributes themselves
         if state.get("callbacks"):
             from .._training.callbacks import without_training_state
 
@@ -192,7 +194,7 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
         """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
-        with unchanged_on_error(self), thread_limit():
+        with unchanged_on_error(self), thread_limit(), own_torch_modes(), numpy_arrays():
             self._validate_params()
             # A new net goes with its failed fit; only an earlier one has a state worth copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
@@ -256,7 +258,8 @@ class BaseCostSensitiveNet(CostPredictionMixin, BaseEstimator):
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
-        return validate_data(self, X, y, reset=reset, **self._array_params())
+        with numpy_arrays():
+            return validate_data(self, X, y, reset=reset, **self._array_params())
 
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}

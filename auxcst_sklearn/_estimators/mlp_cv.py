@@ -11,6 +11,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.validation import _check_sample_weight
 
 from .._training.training_set import TrainingSet
+from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
 from .base import unchanged_on_error
 from .mlp import CostSensitiveAuxMLP
@@ -168,6 +169,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     }
     del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
 
+    # Routers pass groups on, as they pass costs on.
+    __metadata_request__fit = {"groups": True}
+
     # Another fit chooses another alpha, and goes on from nothing.
     warm_start = False
 
@@ -251,6 +255,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         y: ArrayLike,
         cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> CostSensitiveAuxMLPCV:
         """Choose alpha, and train the network.
 
@@ -265,6 +270,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, in the loss and in the cost of left-out rows; non-negative.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples, for a `cv` that leaves out whole groups.
 
         Returns
         -------
@@ -276,8 +283,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ValueError
             As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
         """
-        with unchanged_on_error(self):
-            self._validate_params()
+        self._validate_params()
+        self._keep_splits()
+        with unchanged_on_error(self), numpy_arrays():
             self.alphas_ = self._check_alphas()
             # Rows without weight stay in, so that they count where `cv` names rows.
             data = self._validate_training_set(X, y, cost, None, self.classes, resume=False)
@@ -285,8 +293,15 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 data.weight = _check_sample_weight(
                     sample_weight, data.X, dtype=np.float64, ensure_non_negative=True
                 )
-            self._cross_validate(data)
+            self._cross_validate(data, groups)
             return super().fit(X, y, cost, sample_weight)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_splits" in state:  # an iterator has no pickle
+            _, splits = state.pop("_splits")
+            state["cv"] = splits if isinstance(self.cv, Iterator) else self.cv
+        return state
 
     def _check_alphas(self) -> NDArray[np.float64]:
         try:
@@ -302,8 +317,22 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         check_each(alphas.tolist(), name="alphas", interval=ALPHA)
         return alphas
 
-    def _cross_validate(self, data: TrainingSet) -> None:
-        folds = list(check_cv(self.cv, data.label, classifier=True).split(data.X, data.label))
+    def _keep_splits(self) -> None:
+        """Keep the splits of an iterator, which yields them once, for this fit and later ones."""
+        iterator, _ = getattr(self, "_splits", (None, None))
+        if isinstance(self.cv, Iterator) and iterator is not self.cv:
+            self._splits = (self.cv, list(self.cv))
+
+    def _cross_validate(self, data: TrainingSet, groups: ArrayLike | None) -> None:
+        cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
+        cv = check_cv(cv, data.label, classifier=True)
+        given = {} if groups is None else {"groups": groups}  # not every split takes them
+        folds = list(cv.split(data.X, data.label, **given))
+        if not folds:
+            raise ValueError(
+                f"cv={self.cv!r} gave no split; expected at least one. An iterator that was used "
+                "up elsewhere gives none: pass a list of its splits."
+            )
         weight = np.ones(len(data.label)) if data.weight is None else data.weight
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:
