@@ -15,7 +15,12 @@ from ._tracing import Trace, describe
 TOLERANCE = 1e-4
 
 
-def check_rows_apart(module: nn.Module, shape: Sequence[int], calls: Collection[Call]) -> None:
+def check_rows_apart(
+    module: nn.Module,
+    shape: Sequence[int],
+    calls: Collection[Call],
+    dtype: torch.dtype = torch.float32,
+) -> None:
     """Refuse a module whose output, or that of some calls, mixes rows, as sequence-first ones do.
 
     Two rows of random numbers are run together and each alone, in evaluation mode. What cannot
@@ -23,7 +28,7 @@ def check_rows_apart(module: nn.Module, shape: Sequence[int], calls: Collection[
     """
     generator = torch.Generator().manual_seed(0)
     # Between 0 and 2, so that embeddings may take them for indices.
-    x = 2 * torch.rand(2, *shape, generator=generator, dtype=torch.float32)
+    x = (2 * torch.rand(2, *shape, generator=generator, dtype=torch.float32)).to(dtype)
     buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
         with torch.random.fork_rng(devices=[]):

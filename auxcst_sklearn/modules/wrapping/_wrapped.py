@@ -30,7 +30,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     images : ImageInput
         First layer; its `out_shape` is that of an example for the module.
     module : nn.Module
-        Takes floats (n_samples, ...), and ends with an ``nn.Linear``.
+        Takes floats (n_samples, ...), or else int64, and ends with an ``nn.Linear``.
     n_classes : int
         Number K of costs that each head estimates.
     hidden_layers : sequence of str
@@ -77,7 +77,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         trace = Trace(self.body, images.out_shape)
         self.hidden_layers = tuple(hidden_layers)
         self._calls = [trace.find(name) for name in hidden_layers]
-        check_rows_apart(self.body, images.out_shape, self._calls)
+        check_rows_apart(self.body, images.out_shape, self._calls, trace.dtype)
+        images.integers = not trace.dtype.is_floating_point
         self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
         # The heads are drawn last, so that the rest starts alike with and without them.
         self.output = CostHead(trace.output.shape[1:], n_classes, "flatten")
