@@ -23,6 +23,7 @@ from .costs._checks import (
     same_label_kind,
     sample_costs,
 )
+from .costs._dispatch import numpy_arrays
 
 __all__ = ["cost_scorer", "make_cost_scorer", "mean_cost", "savings_score"]
 
@@ -141,6 +142,7 @@ def savings_score(
     return float(1 - np.average(paid, weights=weights) / constant)
 
 
+@numpy_arrays()
 def _sample_costs(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -169,6 +171,7 @@ def _sample_costs(
     return check_cost_matrix(cost_matrix, classes=columns)[label], chosen
 
 
+@numpy_arrays()
 def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:
     if sample_weight is None:
         return None

@@ -167,7 +167,13 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     Notes
     -----
     Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
-    0 ... 255 to 0 ... 1. Floats are taken as they are, and all other numbers are made float32.
+    0 ... 255 to 0 ... 1. Images are examples of two or three dimensions, or rows with
+    `image_shape`; bytes of other rows are numbers, and not scaled. Floats are taken as they are,
+    and all other numbers are made float32, which is what reaches the module; float32 holds whole
+    numbers exactly up to 16777216.
+
+    A module that cannot compute floats, but integers, as one that starts with an ``nn.Embedding``,
+    gets int64, and nothing is scaled. X may then be of any dtype, but must hold whole numbers.
 
     Dropout layers and functions, and draws by ``bernoulli``, ``normal_`` or ``uniform_`` in the
     forward of the module, follow `random_state`. Other random numbers come from torch's global

@@ -16,8 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._training.float32 import as_float32, check_resolution
 from .._training.threads import thread_limit
+from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
 from ..costs._checks import frame_labels, label_index
+from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
@@ -64,7 +66,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     _parameter_constraints: dict = CONSTRAINTS
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())  # it may be the attributes themselves
         if self.callbacks:
             from .._training.callbacks import without_training_state
 
@@ -182,7 +184,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
         """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
-        with unchanged_on_error(self), thread_limit():
+        with unchanged_on_error(self), thread_limit(), own_torch_modes(), numpy_arrays():
             self._validate_params()
             # A new net goes with its failed fit; only an earlier one has a state worth copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
@@ -268,9 +270,13 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
         parameters = self._array_params()
-        if parameters["dtype"] is not np.float32:
-            return validate_data(self, X, y, reset=reset, **parameters)
-        validated = validate_data(self, X, y, reset=reset, **{**parameters, "dtype": "numeric"})
+        numeric = parameters["dtype"] is np.float32
+        if numeric:
+            parameters["dtype"] = "numeric"
+        with numpy_arrays():
+            validated = validate_data(self, X, y, reset=reset, **parameters)
+        if not numeric:
+            return validated
         alone = not isinstance(validated, tuple)
         X = validated if alone else validated[0]
         if reset:

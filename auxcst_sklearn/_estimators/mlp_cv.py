@@ -11,6 +11,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.validation import _check_sample_weight
 
 from .._training.training_set import TrainingSet
+from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
 from .base import unchanged_on_error
 from .mlp import CostSensitiveAuxMLP
@@ -287,8 +288,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ValueError
             As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
         """
-        with unchanged_on_error(self):
-            self._validate_params()
+        self._validate_params()
+        self._keep_splits()
+        with unchanged_on_error(self), numpy_arrays():
             self.alphas_ = self._check_alphas()
             # Rows without weight stay in, so that they count where `cv` names rows.
             data = self._validate_training_set(X, y, cost, None, self.classes, False, groups)
@@ -309,6 +311,13 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 sample_weight_val=sample_weight_val,
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_splits" in state:  # an iterator has no pickle
+            _, splits = state.pop("_splits")
+            state["cv"] = splits if isinstance(self.cv, Iterator) else self.cv
+        return state
+
     def _check_alphas(self) -> NDArray[np.float64]:
         try:
             alphas = np.asarray(self.alphas, dtype=np.float64)
@@ -323,9 +332,22 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         check_each(alphas.tolist(), name="alphas", interval=ALPHA)
         return alphas
 
+    def _keep_splits(self) -> None:
+        """Keep the splits of an iterator, which yields them once, for this fit and later ones."""
+        iterator, _ = getattr(self, "_splits", (None, None))
+        if isinstance(self.cv, Iterator) and iterator is not self.cv:
+            self._splits = (self.cv, list(self.cv))
+
     def _cross_validate(self, data: TrainingSet) -> None:
-        splitter = check_cv(self.cv, data.label, classifier=True)
-        folds = list(splitter.split(data.X, data.label, data.groups))
+        cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
+        splitter = check_cv(cv, data.label, classifier=True)
+        given = {} if data.groups is None else {"groups": data.groups}  # not every split takes them
+        folds = list(splitter.split(data.X, data.label, **given))
+        if not folds:
+            raise ValueError(
+                f"cv={self.cv!r} gave no split; expected at least one. An iterator that was used "
+                "up elsewhere gives none: pass a list of its splits."
+            )
         weight = np.ones(len(data.label)) if data.weight is None else data.weight
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:

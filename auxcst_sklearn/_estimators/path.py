@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._training.stack_net import naming
 from .._training.threads import thread_limit
+from .._training.torch_modes import own_torch_modes
 from .._training.training import train_together
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
@@ -124,6 +125,7 @@ def _is_stackable(estimator: BaseEstimator) -> bool:
 
 
 @thread_limit()
+@own_torch_modes()
 def _fit_together(
     models: list[CostSensitiveAuxMLP],
     n_seeds: int,

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..costs._checks import expected_cost, is_per_sample_matrix
+from ..costs._dispatch import numpy_arrays
 from ..metrics import mean_cost
 
 
@@ -211,7 +212,8 @@ class CostPredictionMixin(ClassifierMixin):
                     UserWarning,
                     stacklevel=2,
                 )
-            return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+            with numpy_arrays():
+                return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
         return -mean_cost(
             y,
             y_pred,

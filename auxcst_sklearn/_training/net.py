@@ -33,6 +33,7 @@ from .interrupts import InterruptWatch
 from .rows import AnyRows, densify
 from .schedule import one_cycle, set_rate
 from .threads import multiplications_per_row, thread_limit
+from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
 
 PREDICT_ROWS = 4096
@@ -379,13 +380,13 @@ class CostNet(NeuralNet):
         (p,) = self._predict_batches(X, lambda x: [self.probabilities(self.module_(x))])
         return p / p.sum(axis=1, keepdims=True)
 
-    @torch.no_grad()
     def _predict_batches(
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
         size, parts = self.predict_rows, []
-        with thread_limit(min(size, X.shape[0]) * self.multiplications_per_row):
+        limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
+        with own_torch_modes(), torch.no_grad(), limit:
             for start in range(0, X.shape[0], size):
                 x = densify(X[start : start + size]).to(self.device)
                 n = len(x)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import current_process
+from multiprocessing import context, current_process
 
 import torch
 from torch import nn
 
 # Multiply-adds of a forward pass below which a second thread costs more than it brings.
 FEWEST_MULTIPLICATIONS = 2e7
+
+# Whether this process is a fork of one that had imported this module, by whatever means.
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 @contextmanager
@@ -44,4 +57,12 @@ def multiplications_per_row(module: nn.Module) -> float:
 
 
 def _is_worker() -> bool:
-    return threading.current_thread() is not threading.main_thread() or current_process().daemon
+    """Whether this is a second thread, a daemonic process or a fork; workers of loky are none."""
+    process = current_process()
+    fork_process = getattr(context, "ForkProcess", ())  # Windows has none
+    return (
+        threading.current_thread() is not threading.main_thread()
+        or process.daemon
+        or _forked
+        or isinstance(process, fork_process)
+    )

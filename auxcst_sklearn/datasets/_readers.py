@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,10 +114,20 @@ def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
         if magic != expected:
             raise ValueError(f"it starts with {magic.hex()}, an IDX file with {expected.hex()}")
         shape = struct.unpack(f">{ndim}I", stream.read(4 * ndim))
-        values = np.frombuffer(stream.read(), np.uint8)
-        if len(values) != math.prod(shape):
-            raise ValueError(f"it holds {len(values)} values, its header says {shape}")
+        size = math.prod(shape)
+        values = np.frombuffer(_read_at_most(stream, size + 1), np.uint8)
+        if len(values) != size:
+            found = f"{len(values)} values{' or more' if len(values) > size else ''}"
+            raise ValueError(f"it holds {found}, its header says {shape}")
         return values.reshape(shape)
+
+
+def _read_at_most(stream: BinaryIO | gzip.GzipFile, size: int) -> bytes:
+    """Read in steps: neither a small file of much that is compressed nor a header fills memory."""
+    content = bytearray()
+    while step := stream.read(min(size - len(content), 2**24)):
+        content += step
+    return bytes(content)
 
 
 # --- CIFAR ----------------------------------------------------------------------------------
@@ -185,14 +195,17 @@ def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, 
 def _parse_python(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, NDArray]:
     """Take labels and pixels out of a pickled dictionary, without running what else it holds."""
     batch = _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
-    keys = [name.encode() for name in label_names]
-    if not isinstance(batch, dict) or not {b"data", *keys} <= batch.keys():
+    batch = {_text(key): value for key, value in batch.items()} if isinstance(batch, dict) else {}
+    if not {"data", *label_names} <= batch.keys():
         raise ValueError(f"it is no pickled dictionary with 'data' and {label_names}")
-    return np.column_stack([batch[key] for key in keys]), _uint8_array(batch[b"data"])
+    labels = [_array(batch[name], "integers", "iu") for name in label_names]
+    return np.column_stack(labels), _array(batch["data"], "unsigned bytes", "u", itemsize=1)
 
 
 class _Inert:
-    """Stands in for the numpy objects of a pickle: keeps what they were made of, runs nothing."""
+    """Stands in for the objects of a pickle: keeps what they were made of, runs nothing."""
+
+    state: Any = None
 
     def __init__(self, *args: Any) -> None:
         self.args = args
@@ -202,30 +215,59 @@ class _Inert:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Reads plain Python values and arrays; a pickle that names anything else is refused."""
+    """Reads plain Python values and arrays; a pickle that names anything else is refused.
+
+    Python 3 makes arrays by `_frombuffer` in protocol 5, and bytes by `encode` in protocol 2.
+    """
 
     admitted = frozenset(
         [
             ("numpy", "ndarray"),
             ("numpy", "dtype"),
+            ("_codecs", "encode"),
             ("numpy.core.multiarray", "_reconstruct"),
-            ("numpy._core.multiarray", "_reconstruct"),
+            ("numpy.core.multiarray", "scalar"),
+            ("numpy.core.numeric", "_frombuffer"),
         ]
     )
 
     def find_class(self, module: str, name: str) -> type[_Inert]:
-        if (module, name) not in self.admitted:
+        if (module.replace("numpy._core", "numpy.core"), name) not in self.admitted:
             raise pickle.UnpicklingError(
                 f"it asks to run {module}.{name}, which no CIFAR file needs; nothing was run"
             )
         return _Inert
 
 
-def _uint8_array(pickled: _Inert) -> NDArray[np.uint8]:
-    _, shape, dtype, fortran_order, values = pickled.state
-    if dtype.args[0] != b"u1":
-        raise ValueError(f"its pixels have type {dtype.args[0]!r} instead of unsigned bytes")
-    return np.frombuffer(values, np.uint8).reshape(shape, order="F" if fortran_order else "C")
+def _bytes(value: Any) -> bytes | bytearray:
+    """Bytes, also as they are encoded in protocol 2: a text, and the name of its encoding."""
+    if isinstance(value, _Inert):
+        return value.args[0].encode("latin1")
+    if not isinstance(value, (bytes, bytearray)):
+        raise TypeError(f"it holds an object of type {type(value).__name__} instead of bytes")
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _bytes(value).decode("latin1")
+
+
+def _array(value: Any, expected: str, kinds: str, itemsize: int | None = None) -> NDArray:
+    """A list of numbers, or a pickled array of numbers, as an array."""
+    if not isinstance(value, _Inert):
+        return np.array([_array(v, expected, kinds) if isinstance(v, _Inert) else v for v in value])
+    if value.state is not None:  # of _reconstruct
+        _, shape, dtype, fortran_order, content = value.state
+    elif len(value.args) == 4:  # of _frombuffer
+        content, dtype, shape, order = value.args
+        fortran_order = _text(order) == "F"
+    else:  # of scalar
+        (dtype, content), shape, fortran_order = value.args, (), False
+    kind = np.dtype(_text(dtype.state[1]) + _text(dtype.args[0]))
+    if kind.kind not in kinds or itemsize not in (None, kind.itemsize):
+        raise ValueError(f"it holds numbers of type {kind} instead of {expected}")
+    numbers = np.frombuffer(_bytes(content), kind)
+    return numbers.reshape(shape, order="F" if fortran_order else "C")
 
 
 _VERSIONS = {

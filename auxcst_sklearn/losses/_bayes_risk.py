@@ -9,14 +9,12 @@ import torch
 from torch import Tensor
 
 from ..costs._statistics import CostStatistics
+from ._cost_factors import bounded, expected_costs
 from ._cross_entropy import CrossEntropy
 from ._loss import Loss, ProbabilisticLoss, Target
 
-# Factors on the mean costs lie within exp(-6) and exp(6).
-LARGEST_LOG_FACTOR = 6.0
-
-# Numbers that the costs of all classes may take at once, a few megabytes.
-LARGEST_TABLE = 2**20
+# Numbers that the costs of all classes may take at once, about a megabyte.
+LARGEST_TABLE = 2**18
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class SampleRisk(ProbabilisticLoss):
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         logits, a, b = outputs.chunk(3, dim=-1)
         index = target.label.expand(b.shape[:-1]).unsqueeze(-1)
-        h = _bounded(a + b.gather(-1, index))
+        h = bounded(a + b.gather(-1, index))
         mean = self.above.to(outputs)[target.label]
         excess = target.cost - target.cost.amin(dim=-1, keepdim=True)
         deviance = (mean * h.exp() - excess * h).mean(dim=-1)
@@ -122,8 +120,12 @@ class SampleRisk(ProbabilisticLoss):
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the probabilities and costs of the classes."""
-        n_rows = max(1, LARGEST_TABLE // self.above.numel())
-        return torch.cat([self._risk(part) for part in outputs.split(n_rows)])
+        rows = outputs.reshape(-1, outputs.shape[-1])
+        _, a, b = rows.chunk(3, dim=-1)
+        p = self.probabilities(rows)
+        level = (p * self.level.to(p)).sum(dim=-1, keepdim=True)
+        costs = expected_costs(p, self.above.to(p), a, b, LARGEST_TABLE) + level
+        return costs.view(*outputs.shape[:-1], -1)
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
         """Logits, divided by the temperature, and the factors as they are."""
@@ -133,13 +135,6 @@ class SampleRisk(ProbabilisticLoss):
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, of the network of the classes alone."""
         return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])
-
-    def _risk(self, outputs: Tensor) -> Tensor:
-        _, a, b = outputs.chunk(3, dim=-1)
-        p = self.probabilities(outputs)
-        factors = _bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
-        cost = self.above.to(outputs) * factors + self.level.to(outputs).unsqueeze(-1)
-        return (p.unsqueeze(-2) @ cost).squeeze(-2)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Start at the logarithms of the class shares."""
@@ -154,7 +149,3 @@ def _class_means(target: Target) -> tuple[Tensor, Tensor, Tensor]:
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
     means = torch.as_tensor(above.class_mean), torch.as_tensor(level.class_mean[:, 0])
     return *means, torch.as_tensor(above.weight)
-
-
-def _bounded(h: Tensor) -> Tensor:
-    return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)

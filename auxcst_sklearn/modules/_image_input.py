@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 
@@ -12,6 +13,10 @@ class ImageInput(nn.Module):
 
     It works on a batch at a time, on the device, so the data themselves stay as they are: flat
     rows, channels last, pixels as bytes.
+
+    Bytes of images, examples of several dimensions, are scaled; those of rows are numbers. Where
+    `integers` is set, as `WrappedNetwork` does for a module that takes no floats, nothing is scaled
+    and the output is int64.
 
     Parameters
     ----------
@@ -33,6 +38,8 @@ class ImageInput(nn.Module):
     (torch.Size([5, 3, 2, 2]), tensor(1.))
     """
 
+    integers: bool = False
+
     def __init__(
         self,
         shape: tuple[int, ...],
@@ -51,12 +58,14 @@ class ImageInput(nn.Module):
         return (self.shape[-1], *self.shape[:-1]) if self.channels_last else self.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """Floats of shape ``(n_samples, *out_shape)``; bytes 0 ... 255 become 0 ... 1."""
+        """Numbers of shape ``(n_samples, *out_shape)``; bytes of images become 0 ... 1."""
         x = x.reshape(len(x), *self.shape)
         if self.channels_last:
             x = x.movedim(-1, 1)
-        if not x.is_floating_point():
-            x = x.float() / 255
+        if self.integers:
+            x = as_integers(x)
+        elif not x.is_floating_point():
+            x = x.float() / 255 if len(self.shape) > 1 else x.float()
         if self.augmentation is None or not self.training:
             return x
         augmented = self.augmentation(x)
@@ -70,3 +79,13 @@ class ImageInput(nn.Module):
     def extra_repr(self) -> str:
         """Show what the input looks like."""
         return f"{self.shape}, channels_last={self.channels_last}"
+
+
+def as_integers(x: Tensor) -> Tensor:
+    """Indices, which scikit-learn's tools may hold as floats, as int64."""
+    if x.is_floating_point() and not torch.equal(x, x.trunc()):
+        raise ValueError(
+            f"X holds {x[x != x.trunc()][0].item():g}, but the module takes integers alone, as an "
+            "nn.Embedding does; expected whole numbers, in any dtype."
+        )
+    return x.long()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from copy import deepcopy
 
@@ -340,3 +343,32 @@ def test_arrays_of_the_caller_stay_as_they_are(problem, mlp, writeable):
         network.predict_cost(X)[:] = 0
     for array, copy in zip(arrays, before):
         np.testing.assert_array_equal(array, copy)
+
+
+ARRAY_API = """
+import numpy as np, sklearn, sys, torch
+from auxcst_sklearn.metrics import mean_cost
+from tests.factories import small_mlp
+
+rng = np.random.default_rng(0)
+X, y, cost = rng.normal(size=(30, 4)), np.arange(30) % 3, rng.uniform(size=(30, 3))
+weight = rng.uniform(size=30)
+expected = small_mlp().fit(X, y, cost, weight)
+tensors = [torch.from_numpy(array) for array in (X, y, cost, weight)]
+try:
+    sklearn.set_config(array_api_dispatch=True)
+except ImportError:
+    sys.exit()
+model = small_mlp().fit(*tensors)
+X_t, y_t, cost_t, weight_t = tensors
+np.testing.assert_array_equal(model.predict_cost(X_t), expected.predict_cost(X))
+assert model.score(X_t, y_t, cost=cost_t) == expected.score(X, y, cost=cost)
+assert small_mlp().fit(X_t, y_t).score(X_t, y_t, sample_weight=weight_t) > 0
+y_pred = model.predict(X_t)
+assert mean_cost(y_t, torch.from_numpy(y_pred), cost=cost_t) == mean_cost(y, y_pred, cost=cost)
+"""
+
+
+def test_tensors_under_array_api_dispatch():
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}  # read at the first import
+    subprocess.run([sys.executable, "-c", ARRAY_API], env=environment, check=True)

@@ -1,6 +1,7 @@
 import gzip
 import struct
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,25 @@ def test_scaled_constant_training_part(tmp_path):
         write(tmp_path / f"{stem}-images-idx3-ubyte", idx(np.full((1, 2, 2), 9, np.uint8)))
         write(tmp_path / f"{stem}-labels-idx1-ubyte", idx(np.zeros(1, np.uint8)))
     np.testing.assert_array_equal(fetch_mnist(tmp_path, scaled=True).data, np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [((2, 2, 2), "holds 9 values or more, its header says"), ((2**31,) * 3, "holds 52428800 val")],
+)
+def test_a_small_file_takes_no_more_memory_than_it_and_its_header_say(tmp_path, header, message):
+    write_mnist(tmp_path)
+    content = bytes([0, 0, 8, 3]) + struct.pack(">3I", *header) + bytes(50 * 2**20)
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(content, 1))
+    del content
+
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=message):
+        fetch_mnist(tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < (2**20 if header[0] == 2 else 200 * 2**20)
 
 
 @pytest.mark.parametrize(

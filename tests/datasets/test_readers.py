@@ -126,6 +126,41 @@ def test_cifar_reads_its_original_files(tmp_path, n_classes, kind, place):
     np.testing.assert_array_equal(fetch(home, subset="test").images, images[-3:])
 
 
+@pytest.mark.parametrize("protocol", range(2, 6))
+@pytest.mark.parametrize("as_labels", [list, np.array, lambda labels: list(np.array(labels))])
+@pytest.mark.parametrize("key", [str, str.encode])
+def test_cifar_reads_pickles_of_python_3(tmp_path, protocol, as_labels, key):
+    images, labels = write_cifar(tmp_path, 10, "python")
+    pixels = np.asfortranarray(images[-3:].reshape(3, 3072)) if protocol == 4 else images[-3:]
+    batch = {"data": pixels.reshape(3, 3072), "labels": as_labels(labels[-3:].tolist())}
+    content = {key(name): value for name, value in batch.items()}
+    (tmp_path / "test_batch").write_bytes(pickle.dumps(content, protocol))
+
+    cifar = fetch_cifar10(tmp_path)
+
+    np.testing.assert_array_equal(cifar.images, images)
+    np.testing.assert_array_equal(cifar.target, labels)
+
+
+class CallsSystem:
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.file}",)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickle_of_python_3_runs_nothing_and_the_error_names_what_it_asks_for(tmp_path, protocol):
+    write_cifar(tmp_path, 10, "python")
+    content = pickle.dumps({"data": CallsSystem(tmp_path / "made")}, protocol)
+    (tmp_path / "test_batch").write_bytes(content)
+
+    with pytest.raises(ValueError, match=rf"asks to run {os.system.__module__}\.system"):
+        fetch_cifar10(tmp_path)
+    assert not (tmp_path / "made").exists()
+
+
 def test_cifar_classes(tmp_path):
     write_cifar(tmp_path / "10", 10, "binary")
     write_cifar(tmp_path / "100", 100, "binary", n=20)

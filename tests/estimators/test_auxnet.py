@@ -117,6 +117,24 @@ def test_history_and_stages_have_every_layer(digits):
     np.testing.assert_allclose(stages[-1], estimator.predict_cost(X), rtol=1e-6)
 
 
+def test_a_module_may_write_to_its_input(problem):
+    class Copies(nn.Module):
+        def forward(self, x):
+            return x.clone()
+
+    def fitted(first):
+        module = nn.Sequential(first, nn.ReLU(inplace=True), *mlp())
+        torch.manual_seed(0)
+        for part in module:
+            if isinstance(part, nn.Linear):
+                part.reset_parameters()
+        return net(module, alpha=0).fit(problem.X, problem.y, cost=problem.cost)
+
+    found, expected = (fitted(first).predict_cost(problem.X) for first in (nn.Identity(), Copies()))
+
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_partial_fit_goes_on(digits):
     X, y = digits
     estimator = net()
@@ -134,6 +152,57 @@ def test_bytes_are_scaled(digits):
     estimates = [net().fit(images, y).predict_cost(images) for images in (pixels, pixels / 255)]
 
     np.testing.assert_allclose(*estimates, rtol=1e-3)
+
+
+def tokens_problem():
+    tokens = np.random.default_rng(0).integers(0, 20, size=(200, 6))
+    return tokens, (tokens > 9).sum(axis=1) > 3
+
+
+class Text(nn.Module):
+    """Reads tokens; from floats too, if it makes integers of them."""
+
+    def __init__(self, converts):
+        super().__init__()
+        self.converts = converts
+        self.embedding, self.fc = nn.Embedding(20, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.fc(self.embedding(x.long() if self.converts else x).mean(1))
+
+
+@pytest.mark.parametrize("converts", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "int16", "float32"])
+def test_tokens_reach_an_embedding_as_they_are(converts, dtype):
+    X, y = tokens_problem()
+    X = X.astype(dtype)
+    model = net(partial(Text, converts), alpha=0, max_epochs=20, learning_rate=0.05).fit(X, y)
+
+    assert model.score(X, y) > 0.9
+    again = clone(model).fit(X.astype(int), y)
+    np.testing.assert_array_equal(model.predict_cost(X), again.predict_cost(X.astype(int)))
+
+
+def test_an_embedding_takes_whole_numbers_alone():
+    X, y = tokens_problem()
+
+    with pytest.raises(ValueError, match=r"X holds 3\.5, but the module takes integers alone"):
+        net(partial(Text, False), alpha=0).fit(np.where(X == 3, 3.5, X), y)
+
+
+def test_bytes_of_rows_are_numbers_and_those_of_images_pixels(digits):
+    X, y = digits
+    rows = (X.reshape(len(X), 64) * 255).astype(np.uint8)
+
+    def estimates(X, **parameters):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Flatten(), *mlp(64))
+        return net(module, max_epochs=1, **parameters).fit(X, y).predict_cost(X)
+
+    np.testing.assert_array_equal(estimates(rows), estimates(rows.astype(float)))
+    images = estimates(rows.reshape(-1, 8, 8))
+    np.testing.assert_array_equal(estimates(rows, image_shape=(8, 8)), images)
+    np.testing.assert_allclose(estimates(rows.reshape(-1, 8, 8) / 255), images, rtol=1e-4)
 
 
 # ------------------------------------------------------------------------------- the layers

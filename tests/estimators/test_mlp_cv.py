@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
 from auxcst_sklearn.metrics import cost_scorer, mean_cost
@@ -137,6 +138,43 @@ def test_clone_and_pickle(mlp_cv, problem):
     assert_allclose(loaded.predict_cost(problem.X), model.predict_cost(problem.X))
     again = clone(loaded).fit(*problem)
     assert_allclose(again.mean_cost_path_, model.mean_cost_path_)
+
+
+def test_splits_of_an_iterator_serve_every_fit(mlp_cv, problem):
+    folds = list(StratifiedKFold(3).split(problem.X, problem.y))
+    expected = mlp_cv(cv=folds).fit(*problem).mean_cost_path_
+    model = mlp_cv(cv=(fold for fold in folds))
+
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(problem.X, problem.y[:-1])
+    for _ in range(2):
+        assert_allclose(model.fit(*problem).mean_cost_path_, expected)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_allclose(loaded.fit(*problem).mean_cost_path_, expected)
+    with pytest.raises(ValueError, match="gave no split; .* pass a list"):
+        mlp_cv(cv=model.cv).fit(*problem)
+
+
+def test_whole_groups_are_left_out(mlp_cv, problem):
+    groups = np.arange(60) // 7
+    expected = mlp_cv(cv=list(GroupKFold(3).split(problem.X, groups=groups))).fit(*problem)
+
+    model = mlp_cv(cv=GroupKFold(3)).fit(*problem, groups=groups)
+
+    assert_allclose(model.mean_cost_path_, expected.mean_cost_path_)
+    with pytest.raises(ValueError, match="groups"):
+        model.fit(*problem)
+
+
+def test_groups_in_a_search_by_groups(mlp_cv, problem, routing):
+    search = GridSearchCV(
+        *(make_pipeline(mlp_cv(cv=GroupKFold(2))), {"costsensitiveauxmlpcv__width": [4, 8]}),
+        scoring=cost_scorer,
+        cv=GroupKFold(2),
+        error_score="raise",
+    ).fit(problem.X, problem.y, cost=problem.cost, groups=np.arange(60) // 7)
+
+    assert search.best_estimator_[-1].mean_cost_path_.shape == (3, 2)
 
 
 def test_parameters_are_those_of_the_network():

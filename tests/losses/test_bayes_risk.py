@@ -98,6 +98,41 @@ def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("spread", [0, 0.1, 0.5, 1.5, 6])
+def test_estimates_of_many_classes_agree_with_an_independent_computation(spread):
+    n_classes, rng = 150, np.random.default_rng(0)
+    label = np.arange(2 * n_classes) % n_classes
+    cost = rng.uniform(1, 9, size=(2 * n_classes, n_classes))
+    cost[np.arange(2 * n_classes), label] = 0
+    loss = BayesRisk().for_sample_costs(Target(cost, label))
+    logits, a, b = rng.normal(size=(3, 20, n_classes)) * np.array([4, spread, 2])[:, None, None]
+    a[-1] *= 3  # rows of several spreads
+    outputs = torch.from_numpy(np.concatenate([logits, a + 1, b], axis=1).astype(np.float32))
+    outputs[3, n_classes + 5] = 400  # far out
+
+    p = loss.probabilities(outputs.double()).numpy()
+    above, level = loss.above.numpy(), loss.level.numpy()
+    expected = []
+    for row, z in zip(p, outputs.double().numpy()):
+        _, a, b = np.split(z, 3)
+        expected.append(row @ (level[:, None] + above * factors(a, b)))
+
+    found = loss.to_cost(outputs, None)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+    for i in (0, 3, 19):
+        alone = loss.to_cost(outputs[i : i + 1].expand(4, -1), None)
+        assert torch.equal(alone[0], found[i])
+
+
+def test_an_estimate_that_is_not_a_number_stays_in_its_row():
+    label = np.arange(200) % 100
+    loss = BayesRisk().for_sample_costs(Target(np.random.default_rng(0).random((200, 100)), label))
+    outputs = torch.zeros(5, 300)
+    outputs[1] = torch.nan
+
+    assert loss.to_cost(outputs, None).isnan().all(dim=1).tolist() == [False, True, *[False] * 3]
+
+
 def test_a_cost_network_at_zero_changes_neither_costs_nor_gradient_of_class_costs(problem):
     _, label, _ = problem
     cost = torch.from_numpy(MATRIX[label])

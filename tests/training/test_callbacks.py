@@ -222,3 +222,12 @@ def test_callbacks_that_cannot_be_copied_are_left_out():
 
     assert isinstance(copied, Counter)
     assert copied.log is None
+
+
+def test_a_pickle_leaves_the_callbacks_of_the_estimator_alone():
+    callbacks = [Callback()]
+    estimator = small_mlp(callbacks=callbacks)
+
+    pickle.dumps(estimator)
+
+    assert estimator.callbacks is callbacks

@@ -1,12 +1,15 @@
+import multiprocessing
+import os
 import re
 import threading
+import time
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 import pytest
 import torch
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from skorch.callbacks import Callback
@@ -101,6 +104,51 @@ def test_networks_trained_together_in_a_forked_worker():
 
     torch.set_num_threads(1)  # several would round otherwise
     np.testing.assert_array_equal(found, cross_val_score(network, X, y, cv=2))
+
+
+def ends_well(pid, seconds):
+    """Whether a child exits with 0 in time; else it is ended."""
+    for _ in range(int(seconds / 0.05)):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended == pid:
+            return status == 0
+        time.sleep(0.05)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return False
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("how", ["os", "multiprocessing"])
+def test_a_forked_child_predicts_after_a_wide_fit(how):
+    X, y = make_classification(2000, 50, random_state=0)
+    model = CostSensitiveAuxMLP(1, 1000, max_epochs=1, batch_size=512, random_state=0).fit(X, y)
+    model.predict(X)  # its pool of threads stays behind in this process
+
+    if how == "os":
+        pid = os.fork()
+        if pid == 0:
+            try:
+                model.predict(X)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert ends_well(pid, seconds=30)
+    else:
+        child = multiprocessing.get_context("fork").Process(target=model.predict, args=(X,))
+        child.start()
+        child.join(30)
+        ended = child.exitcode
+        child.kill()
+        assert ended == 0
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_workers_of_loky_keep_the_threads_that_joblib_gives_them():
+    with parallel_config("loky", n_jobs=2, inner_max_num_threads=2):
+        assert Parallel()(delayed(limited)(LARGE, ROWS) for _ in range(2)) == [2, 2]
 
 
 @pytest.mark.usefixtures("two_threads")

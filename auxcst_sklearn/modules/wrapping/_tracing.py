@@ -38,16 +38,31 @@ class Step:
 
 
 class Trace:
-    """The run of a module on one example of zeros, in evaluation mode.
+    """The run of a module on one example of zeros, or on given ones, in evaluation mode.
 
-    Lazy parameters get their shapes; nothing else changes. `output` is that of the module, `calls`
-    holds that of each submodule and function, in order of time. A module that cannot compute
-    such an example raises ValueError.
+    A module that takes no floats, as one that starts with an embedding, gets integers; `dtype` is
+    what it took. Lazy parameters get their shapes; nothing else changes. `output` is that of the
+    module, `calls` holds that of each submodule and function, in order of time. A module that
+    cannot compute such an example raises ValueError.
     """
 
-    def __init__(self, module: nn.Module, shape: Sequence[int]) -> None:
-        x = torch.zeros(1, *shape, dtype=torch.float32)
+    def __init__(self, module: nn.Module, shape: Sequence[int], x: Tensor | None = None) -> None:
         self.module = module
+        if x is not None:
+            self._run(x.clone())
+            return
+        x = torch.zeros(1, *shape, dtype=torch.float32)
+        try:
+            self._run(x)
+        except ValueError as error:
+            try:
+                self._run(x.long())
+            except ValueError:
+                raise error from error.__cause__
+
+    def _run(self, x: Tensor) -> None:
+        module, shape = self.module, x.shape[1:]
+        self.dtype = x.dtype
         self.calls: dict[Call, Any] = {}
         self._versions: dict[Call, int] = {}
         self._steps = [Step("input", set(), has_weights=False)]

@@ -15,6 +15,7 @@ from .._layers import SeededModule
 from .._network import AuxNetwork
 from ._listener import Call, Listener
 from ._randomness import SeededDraws
+from ._row_check import check_rows_apart
 from ._tracing import Trace, describe
 
 
@@ -29,7 +30,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     images : ImageInput
         First layer; its `out_shape` is that of an example for the module.
     module : nn.Module
-        Takes floats (n_samples, ...), and ends with an ``nn.Linear``.
+        Takes floats (n_samples, ...), or else int64, and ends with an ``nn.Linear``.
     n_classes : int
         Number K of costs that each head estimates.
     hidden_layers : sequence of str
@@ -44,8 +45,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     TypeError
         If the module does not return a tensor.
     ValueError
-        If it cannot compute such examples, does not end with an ``nn.Linear``, or a hidden layer
-        does not exist, does not run or puts out no tensor.
+        If it cannot compute such examples, mixes those of a batch, does not end with an
+        ``nn.Linear``, or a hidden layer does not exist, does not run or puts out no tensor.
 
     Examples
     --------
@@ -76,6 +77,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         trace = Trace(self.body, images.out_shape)
         self.hidden_layers = tuple(hidden_layers)
         self._calls = [trace.find(name) for name in hidden_layers]
+        check_rows_apart(self.body, images.out_shape, self._calls, trace.dtype)
+        images.integers = not trace.dtype.is_floating_point
         self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
         # The heads are drawn last, so that the rest starts alike with and without them.
         self.output = CostHead(trace.output.shape[1:], n_classes, "flatten")
@@ -114,8 +117,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         return [*(read[call] for call in heads), self.output(features)]
 
     def _inputs(self, x: Tensor) -> Tensor:
-        """Images; at prediction in a memory of their own, as the module may write to them."""
-        return self.images(x if self.training else x.clone())
+        """Images in a memory of their own, as the module may write to them and others read them."""
+        return self.images(x.clone())
 
     def _draws(self) -> AbstractContextManager:
         if self.training and self.generator is not None:

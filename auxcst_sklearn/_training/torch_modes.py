@@ -1,0 +1,32 @@
+"""The modes of torch that a caller may have switched on, and a network must not compute in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+_DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
+
+
+@contextmanager
+def own_torch_modes() -> Iterator[None]:
+    """Compute as if the caller had switched on no autocast, inference mode or no_grad.
+
+    `precision` alone sets the arithmetic: losses, heads and costs would lose digits in half
+    precision. A fit needs gradients.
+    """
+    autocasts = [kind for kind in _DEVICE_TYPES if torch.is_autocast_enabled(kind)]
+    inference = torch.is_inference_mode_enabled()
+    if not (autocasts or inference) and torch.is_grad_enabled():
+        yield
+        return
+    with ExitStack() as stack:
+        for kind in autocasts:
+            # The caches of an inner autocast end with the outer one: weights of earlier steps.
+            stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
+        if inference:
+            stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        yield

@@ -1,0 +1,18 @@
+"""scikit-learn's array API dispatch, switched off where all arrays become numpy's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sklearn import config_context, get_config
+
+
+@contextmanager
+def numpy_arrays() -> Iterator[None]:
+    """Have scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
+    if not get_config()["array_api_dispatch"]:
+        yield
+        return
+    with config_context(array_api_dispatch=False):
+        yield

@@ -1,0 +1,107 @@
+"""Bounded factors on the mean costs of the classes, and the expected costs that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Factors on the mean costs lie within exp(-6) and exp(6).
+LARGEST_LOG_FACTOR = 6.0
+
+# Fewer classes than these take a factor for each pair: few operations on few numbers.
+MANY_CLASSES = 64
+
+# A polynomial through so many places of an interval of this length follows the factors to 5e-7 of
+# their values, about the rounding of float32. Values that range further are split into intervals of
+# the last length. A product of fewer than four rows would round otherwise than one of many.
+NODES_AND_LENGTHS = ((4, 0.35), (5, 0.75), (6, 1.3), (7, 1.9), (8, 2.6), (9, 3.4))
+
+
+def bounded(h: Tensor) -> Tensor:
+    """Logarithms of factors, within their bounds."""
+    return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)
+
+
+def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table: int) -> Tensor:
+    """Sum over the classes k of ``p_k cost_kj exp(bounded(a_j + b_k))``, for each row (n, K).
+
+    That is a factor for each pair of classes. With many classes most of the work is saved:
+    ``exp(bounded(a + b) - a / 2)`` is a smooth function of a, so that its sums over k are computed
+    at a few values of a, as a matrix product, and interpolated. How many depends on the row alone.
+    At most `largest_table` numbers are computed at once.
+    """
+    n_classes = len(cost)
+    if n_classes < MANY_CLASSES:
+        rows = zip(*(x.split(max(1, largest_table // cost.numel())) for x in (p, a, b)))
+        return torch.cat([_sum(p, cost, a, b) for p, a, b in rows])
+    costs = torch.empty_like(a)
+    for kind, found in _kinds(a):
+        size = n_classes * (n_classes if kind is None else kind[0])
+        for rows in found.split(max(1, largest_table // size)):
+            parts = p[rows], cost, a[rows], b[rows]
+            costs[rows] = _sum(*parts) if kind is None else _interpolate(*parts, *kind)
+    return costs
+
+
+def _kinds(a: Tensor) -> Iterator[tuple[tuple[int, int] | None, Tensor]]:
+    """Numbers of nodes and of intervals, and the rows that need them; None for no polynomial."""
+    lowest, highest = a.aminmax(dim=-1)
+    nodes, lengths = zip(*NODES_AND_LENGTHS)
+    length = highest - lowest
+    n_intervals = (length / lengths[-1]).ceil().clamp(min=1)
+    kind = torch.bucketize(length, a.new_tensor(lengths[:-1])) + (n_intervals - 1)
+    no_gain = ~(2 * nodes[-1] * n_intervals <= a.shape[-1])  # also where a is NaN
+    kind = kind.masked_fill(no_gain, -1).int()
+    last = len(nodes) - 1
+    for i in kind.unique().tolist():
+        how = None if i < 0 else (nodes[min(i, last)], max(1, i - last + 1))
+        yield how, (kind == i).nonzero().squeeze(-1)
+
+
+def _sum(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The sums, by a factor for each pair of classes."""
+    factors = bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
+    # Not a batched product, which rounds by the number of rows.
+    return (p.unsqueeze(-1) * (cost * factors)).sum(dim=-2)
+
+
+def _interpolate(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, n_nodes: int, n: int) -> Tensor:
+    """The sums, by Chebyshev polynomials in a over each of n intervals of equal length."""
+    lowest, highest = a.aminmax(dim=-1, keepdim=True)
+    half = (highest - lowest) / (2 * n)
+    costs = torch.empty_like(a)
+    for i in range(n):
+        center = lowest + (2 * i + 1) * half
+        values = _polynomial(p, cost, a, b, center, half, n_nodes)
+        costs = values if i == 0 else torch.where(a < center - half, costs, values)
+    return costs
+
+
+def _polynomial(
+    p: Tensor, cost: Tensor, a: Tensor, b: Tensor, center: Tensor, half: Tensor, n_nodes: int
+) -> Tensor:
+    """The sums, by one polynomial, which holds within `half` of the centers."""
+    nodes, transform = (a.new_tensor(values) for values in _chebyshev(n_nodes))
+    offsets = (half * nodes).unsqueeze(-1)
+    # bounded(h) = 6 - 12 / (1 + exp(h / 3)), whose powers are products
+    rate = 2 / LARGEST_LOG_FACTOR
+    powers = ((center + b) * rate).exp().unsqueeze(-2) * (offsets * rate).exp()
+    factors = (LARGEST_LOG_FACTOR - offsets / 2) - 2 * LARGEST_LOG_FACTOR / (powers + 1)
+    coefficients = transform @ (factors.exp() * p.unsqueeze(-2))
+    sums = (coefficients.flatten(0, 1) @ cost).view_as(coefficients)
+    t = ((a - center) / half.clamp(min=torch.finfo(a.dtype).tiny)).clamp(-1, 1)
+    last = before = torch.zeros_like(t)
+    for degree in range(n_nodes - 1, 0, -1):  # Clenshaw's recurrence
+        last, before = torch.addcmul(sums[:, degree] - before, 2 * t, last), last
+    return torch.addcmul(sums[:, 0] - before, t, last) * ((a - center) / 2).exp()
+
+
+def _chebyshev(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes in [-1, 1], and the matrix from values at them to coefficients."""
+    angles = (2 * np.arange(n) + 1) * np.pi / (2 * n)
+    transform = np.cos(np.outer(np.arange(n), angles)) * 2 / n
+    transform[0] /= 2
+    return np.cos(angles), transform
