@@ -197,7 +197,7 @@ def cost_difference(
     -----
     Samples must be independent. Where a few dear mistakes decide, the interval is too narrow: with
     1 % lognormal and 5 % small differences, 95 % intervals held the true one in 92 % of 300 trials
-    of 2,000 samples, in 78 % of 500; bootstrap ones in 90 and 76 % (percentiles), 86 and 76 % (BCa).
+    of 2,000 samples, in 78 % of 500; bootstrap ones in 90 and 76 % (percentile), 86 and 76 % (BCa).
 
     Examples
     --------
