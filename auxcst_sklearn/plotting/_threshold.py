@@ -296,6 +296,8 @@ class CostThresholdDisplay:
         ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
         tidy(ax)
         self.rate_axis_ = self._draw_rates()
+        if xscale == "log" and lowest > 1 / 500:
+            self._label_few_decades()
         self.legend_ = draw_legend(ax, None) if legend else None
         return self
 
@@ -344,6 +346,15 @@ class CostThresholdDisplay:
         top.xaxis.set_major_formatter(rate)
         top.set_xlabel("share predicted positive")
         return top
+
+    def _label_few_decades(self) -> None:
+        """Label thresholds between powers of ten, on both axes."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        for axis in (self.ax_.xaxis, self.rate_axis_.xaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_minor_formatter(NullFormatter())
+        self.ax_.xaxis.set_major_formatter("{x:g}")
 
 
 def _paid(cost: float, alert_rate: float | None) -> str:

@@ -12,6 +12,7 @@ from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import mean_cost
 from auxcst_sklearn.plotting import CostThresholdDisplay
+from auxcst_sklearn.plotting._drawing import share
 
 MATRIX = np.array([[1.0, 6.0], [40.0, 3.0]])  # tn, fp; fn, tp
 
@@ -187,6 +188,9 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
     assert display.ax_ is ax
     assert ax.get_xlim() == (some[some > 0].min(), 1)
     display.figure_.canvas.draw()
+    labels = [[t.get_text() for t in axis.get_xticklabels()] for axis in (ax, display.rate_axis_)]
+    assert "0.5" in labels[0]
+    assert share((some >= 0.5).mean()) in labels[1]
     with pytest.raises(ValueError, match="no probability is positive"):
         CostThresholdDisplay.from_predictions(y, 0 * p, cost_matrix=MATRIX, xscale="log")
 
