@@ -5,13 +5,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.stats import ttest_rel
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV
 
-from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost, savings_score
+from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.metrics import (
+    cost_difference,
+    cost_scorer,
+    make_cost_scorer,
+    mean_cost,
+    savings_score,
+)
 
 MATRIX = np.array([[0.0, 1, 2], [3, 0, 4], [5, 6, 0]])
 Y_TRUE = np.array(["a", "b", "c", "c"])
@@ -148,3 +156,65 @@ def test_names_of_columns_match_numbers_by_their_text():
     estimator = DummyClassifier(strategy="constant", constant=2).fit(X, y)
 
     assert make_cost_scorer(frame)(estimator, X, y) == -(2 + 4 + 0) / 3
+
+
+@pytest.fixture
+def two_models():
+    """Labels, two predictions and costs that are known for each row."""
+    rng = np.random.default_rng(0)
+    y, a, b = rng.integers(2, size=(3, 80))
+    amount = rng.lognormal(3, 1, 80)
+    return y, a, b, binary_cost_matrices(fp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.5])
+def test_the_paired_difference_agrees_with_scipy(two_models, confidence):
+    y, a, b, cost = two_models
+    paid = [[cost[i, y[i], chosen[i]] for i in range(80)] for chosen in (a, b)]
+    interval = ttest_rel(*paid).confidence_interval(confidence)
+
+    found = cost_difference(y, a, b, cost=cost, confidence=confidence)
+
+    assert found.mean == pytest.approx(mean_cost(y, a, cost=cost) - mean_cost(y, b, cost=cost))
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_the_paired_difference_of_weighted_rows(two_models):
+    y, a, b, cost = two_models
+    weight = np.random.default_rng(1).uniform(0.5, 2, 80)
+    costs = {"cost": cost, "sample_weight": weight}
+    plain = cost_difference(y, a, b, cost=cost)
+
+    found = cost_difference(y, a, b, **costs)
+
+    assert found.mean == pytest.approx(mean_cost(y, a, **costs) - mean_cost(y, b, **costs))
+    draws = np.random.default_rng(2).integers(80, size=(4000, 80))
+    d = np.array([cost[i, y[i], a[i]] - cost[i, y[i], b[i]] for i in range(80)])
+    resampled = (weight * d)[draws].sum(axis=1) / weight[draws].sum(axis=1)
+    assert found.high - found.low == pytest.approx(2 * 1.99 * resampled.std(), rel=0.05)
+    for scale in (np.ones(80), np.full(80, 7.0), np.append(np.ones(80), np.zeros(80))):
+        rows = np.arange(len(scale)) % 80
+        again = cost_difference(y[rows], a[rows], b[rows], cost=cost[rows], sample_weight=scale)
+        assert again == pytest.approx(plain)
+
+
+def test_the_paired_difference_takes_labels_that_one_model_alone_predicts():
+    found = cost_difference(Y_TRUE[:2], ["a", "b"], ["c", "a"], cost_matrix=MATRIX)
+    assert found.mean == (0 + 0 - 2 - 3) / 2
+
+    frame = pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc"))
+    same = cost_difference(["a", "b"], ["a", "b"], ["a", "b"], cost_matrix=frame)
+    assert same == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"confidence": 1}, "confidence=1; expected a number between 0 and 1"),
+        ({"sample_weight": [0, 0, 3, 0]}, "at least two samples that count; got 1"),
+        ({"cost_matrix": None}, "neither cost nor cost_matrix"),
+    ],
+)
+def test_mistakes_in_a_paired_comparison(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cost_difference(Y_TRUE, Y_PRED, Y_PRED, **{"cost_matrix": MATRIX, **arguments})

@@ -1,4 +1,4 @@
-"""Displays: cost against a parameter, the losses of all layers, and where the cost is paid.
+"""Displays: cost against a parameter or a threshold, losses of all layers, where cost is paid.
 
 They follow scikit-learn's convention: ``from_...`` makes and draws one, ``plot`` draws it again.
 """
@@ -6,5 +6,6 @@ They follow scikit-learn's convention: ``from_...`` makes and draws one, ``plot`
 from ._confusion import CostConfusionDisplay
 from ._curve import CostCurveDisplay
 from ._layer_loss import LayerLossDisplay
+from ._threshold import CostThresholdDisplay
 
-__all__ = ["CostConfusionDisplay", "CostCurveDisplay", "LayerLossDisplay"]
+__all__ = ["CostConfusionDisplay", "CostCurveDisplay", "CostThresholdDisplay", "LayerLossDisplay"]

@@ -49,7 +49,7 @@ class CostConfusionDisplay:
         The coloured cells.
     text_ : ndarray of shape (n_classes, n_classes) or None
         The numbers in the cells, where there are any: matplotlib Text, None where nothing was
-        paid.
+        paid, or with counts where there was no sample.
 
     Examples
     --------
@@ -220,6 +220,7 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
+            "include_counts": ["boolean"],
             "colorbar": ["boolean"],
         },
         prefer_skip_nested_validation=True,
@@ -230,6 +231,7 @@ class CostConfusionDisplay:
         *,
         normalize: Literal["all", "true", "pred"] | None = None,
         include_values: bool | Literal["auto"] = "auto",
+        include_counts: bool = False,
         cmap: Any = None,
         colorbar: bool = True,
     ) -> CostConfusionDisplay:
@@ -245,6 +247,10 @@ class CostConfusionDisplay:
         include_values : bool or "auto", default="auto"
             Whether to write numbers in the cells where something was paid; "auto" does where
             they can be read.
+        include_counts : bool, default=False
+            Whether the number of samples, or the sum of their weights, stands below the cost, in
+            all cells that have samples: few dear mistakes look other than many cheap ones. Only
+            where `include_values` lets numbers be written.
         cmap : str or matplotlib Colormap, default=None
             Colours. None for "Blues", or "RdBu_r" around zero where some costs are negative.
         colorbar : bool, default=True
@@ -283,7 +289,9 @@ class CostConfusionDisplay:
         names = range(len(shown)) if self.display_labels is None else self.display_labels
         labels = [str(name) for name in names]
         thin_out_ticks(ax, labels)
-        self.text_ = self._write_values(shown, include_values)
+        self.text_ = self._write_values(
+            self._cell_texts(shown, include_counts), shown, include_values
+        )
         return self
 
     def _shown(self, normalize: str | None) -> NDArray:
@@ -299,12 +307,24 @@ class CostConfusionDisplay:
         total = self.cost.sum(axis=axis, keepdims=True)
         return 100 * np.divide(self.cost, total, out=np.zeros_like(self.cost), where=total > 0)
 
-    def _write_values(self, shown: NDArray, include_values: bool | str) -> NDArray | None:
-        """Numbers in the cells, as large as fits; with "auto" none where that is too small."""
+    def _cell_texts(self, shown: NDArray, include_counts: bool) -> dict[tuple[int, int], str]:
+        """What stands in the cells where something was paid; with counts, where samples are."""
         largest = np.abs(shown).max() or 1
         decimals = max(0, 2 - int(np.floor(np.log10(largest))))
-        texts = {(i, j): f"{shown[i, j]:,.{decimals}f}" for i, j in np.argwhere(self.cost)}
-        longest = max(map(len, texts.values()), default=1)
+        filled = self.counts if include_counts else self.cost
+        texts = {(int(i), int(j)): f"{shown[i, j]:,.{decimals}f}" for i, j in np.argwhere(filled)}
+        if include_counts:
+            for cell in texts:
+                texts[cell] += f"\nn = {_count(self.counts[cell])}"
+        return texts
+
+    def _write_values(
+        self, texts: dict[tuple[int, int], str], shown: NDArray, include_values: bool | str
+    ) -> NDArray | None:
+        """Texts in the cells, as large as fits; with "auto" none where that is too small."""
+        longest = max(
+            (len(line) for text in texts.values() for line in text.split("\n")), default=1
+        )
         size = min(10.0, cell_points(self.ax_, len(shown)) * 0.9 / (0.6 * longest))
         if include_values is False or (include_values == "auto" and size < 6):
             return None
@@ -316,3 +336,8 @@ class CostConfusionDisplay:
                 j, i, text, ha="center", va="center", size=size, color="k" if bright else "w"
             )
         return written
+
+
+def _count(value: float) -> str:
+    """A number of samples, or a sum of weights."""
+    return f"{value:,.0f}" if float(value).is_integer() else amount(value)

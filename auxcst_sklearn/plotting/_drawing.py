@@ -96,3 +96,9 @@ def thin_out_ticks(ax: Axes, labels: list[str]) -> None:
 
 def amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def share(value: float) -> str:
+    """A share in percent, to about two digits."""
+    percent = 100 * value
+    return f"{percent:.{0 if percent >= 10 or percent == 0 else 1 if percent >= 1 else 2}f} %"

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from auxcst_sklearn.plotting._drawing import amount, colors
+from auxcst_sklearn.plotting._drawing import amount, colors, share
 
 
 def test_without_matplotlib_the_error_names_the_extra():
@@ -35,3 +35,8 @@ def test_colours_differ(n):
 
 def test_amounts_have_about_three_digits():
     assert [amount(v) for v in (0.01234, 3.14159, 123456.7)] == ["0.0123", "3.14", "123,457"]
+
+
+def test_shares_have_about_two_digits():
+    values = (0, 0.00123, 0.0456, 0.789, 1)
+    assert [share(v) for v in values] == ["0 %", "0.12 %", "4.6 %", "79 %", "100 %"]

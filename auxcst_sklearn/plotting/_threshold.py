@@ -1,0 +1,363 @@
+"""CostThresholdDisplay: mean cost of a binary decision against its threshold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.validation import check_is_fitted
+
+from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
+from ._results import final_estimator
+from ._threshold_costs import BinaryCosts, bayes_decision, bayes_threshold, threshold_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class CostThresholdDisplay:
+    """Mean cost of a binary decision against the threshold on the positive class's probability.
+
+    The positive class is predicted where its probability is at least the threshold. Made by
+    :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+        The distinct probabilities, ascending, and infinity, from which on nothing is predicted
+        positive. Between two of them decisions are those of the upper one.
+    mean_cost : ndarray of shape (n_thresholds,)
+        Mean cost of the decisions at each threshold, in the currency of the costs.
+    alert_rate : ndarray of shape (n_thresholds,)
+        Share of the samples, or of their weights, that is predicted positive.
+    bayes_threshold : float, default=None
+        Threshold of the Bayes decision; None where there is no single one.
+    bayes_cost : float, default=None
+        Mean cost of the Bayes decision; None where it is unknown.
+    bayes_alert_rate : float, default=None
+        Share that the Bayes decision predicts positive; None where it is unknown.
+    pos_label : label, default=None
+        The positive class, which the axes name.
+
+    Attributes
+    ----------
+    best_threshold : float
+        Threshold of least mean cost, the smallest if there are several.
+    best_cost : float
+        Its mean cost.
+    best_alert_rate : float
+        The share that it predicts positive.
+    ax_ : matplotlib Axes
+        Axes with the curve.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    line_ : matplotlib Line2D
+        The curve, a step function.
+    best_point_ : matplotlib Line2D
+        The marker at the threshold of least cost.
+    bayes_line_ : matplotlib Line2D or None
+        A vertical line at the Bayes threshold, or a horizontal one at the cost of the Bayes
+        decision where each sample has a threshold of its own.
+    rate_axis_ : matplotlib Axes
+        The axis on top: the share predicted positive at the thresholds below.
+    legend_ : matplotlib Legend or None
+        The legend, with costs and shares at what is marked.
+
+    Notes
+    -----
+    With one cost matrix for all samples, the expected cost is least from the probability
+    ``(fp - tn) / (fp - tn + fn - tp)`` on, where fp, fn, tp and tn are the costs of the four
+    outcomes: the Bayes threshold. It holds for true probabilities; a threshold of least cost
+    far from it shows that the estimated ones are not calibrated. Where each sample has a
+    matrix, each has a Bayes threshold, and no single threshold may cost as little.
+
+    The threshold of least cost is chosen on the samples that are drawn. Its cost there is
+    optimistic: other samples will cost more. Choose it on samples that served no other
+    purpose, or by :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the
+    cost of yet others.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.plotting import CostThresholdDisplay
+    >>> display = CostThresholdDisplay.from_predictions(
+    ...     [0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.6, 0.9], cost_matrix=[[0, 1], [4, 0]])
+    >>> display.thresholds
+    array([0.1, 0.2, 0.3, 0.6, 0.9, inf])
+    >>> display.mean_cost
+    array([0.6, 0.4, 0.2, 1. , 0.8, 1.6])
+    >>> display.best_threshold, display.best_alert_rate, display.bayes_threshold
+    (0.3, 0.6, 0.2)
+    """
+
+    def __init__(
+        self,
+        thresholds: NDArray,
+        mean_cost: NDArray,
+        alert_rate: NDArray,
+        *,
+        bayes_threshold: float | None = None,
+        bayes_cost: float | None = None,
+        bayes_alert_rate: float | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.thresholds = thresholds
+        self.mean_cost = mean_cost
+        self.alert_rate = alert_rate
+        self.bayes_threshold = bayes_threshold
+        self.bayes_cost = bayes_cost
+        self.bayes_alert_rate = bayes_alert_rate
+        self.pos_label = pos_label
+        best = int(np.argmin(mean_cost))
+        self.best_threshold = float(thresholds[best])
+        self.best_cost = float(mean_cost[best])
+        self.best_alert_rate = float(alert_rate[best])
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        cost: ArrayLike | None = None,
+        cost_matrix: ArrayLike | None = None,
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> CostThresholdDisplay:
+        """Draw the cost of a classifier's probabilities against the threshold.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted binary classifier with `predict_proba`, or a pipeline or search that ends with
+            one.
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            True labels.
+        cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
+            Cost matrix of each sample, or the row of its true class, in the order of the
+            estimator's `classes_`. Rows alone allow no Bayes decision.
+        cost_matrix : array-like or DataFrame of shape (2, 2), default=None
+            Cost of each prediction (column) for each true class (row). Without `cost` and
+            `cost_matrix`, that of the estimator.
+        pos_label : label, default=None
+            The positive class; None for the greater label where labels are numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostThresholdDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes, `pos_label` is needed or none of them, or costs are
+            missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+        AttributeError
+            If the estimator has no `predict_proba`.
+        """
+        check_is_fitted(estimator)
+        if cost is None and cost_matrix is None:
+            cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        costs = BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
+        y_proba = estimator.predict_proba(X)[:, costs.positive]
+        return cls._from_costs(y_proba, costs).plot(ax, **plot_kw)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        cost: ArrayLike | None = None,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **plot_kw: Any,
+    ) -> CostThresholdDisplay:
+        """Draw the cost of given probabilities against the threshold.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_proba : array-like of shape (n_samples,)
+            Probability of the positive class.
+        cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
+            Cost matrix of each sample, or the row of its true class. Rows alone allow no Bayes
+            decision. Give either `cost` or `cost_matrix`.
+        cost_matrix : array-like or DataFrame of shape (2, 2), default=None
+            Cost of each prediction (column) for each true class (row).
+        classes : array-like of shape (2,), default=None
+            Labels of the cost columns, in their order. By default the labels of a DataFrame, else
+            the sorted labels of `y_true`.
+        pos_label : label, default=None
+            The positive class; None for the greater label where labels are numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        **plot_kw : dict
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostThresholdDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes, `pos_label` is needed or none of them, `y_proba` holds
+            no probabilities, or costs are missing or do not fit, as in
+            :func:`auxcst_sklearn.metrics.mean_cost`.
+        """
+        costs = BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
+        return cls._from_costs(y_proba, costs).plot(ax, **plot_kw)
+
+    @classmethod
+    def _from_costs(cls, y_proba: ArrayLike, costs: BinaryCosts) -> CostThresholdDisplay:
+        probability = costs.check_probability(y_proba)
+        positive = bayes_decision(probability, costs)
+        return cls(
+            *threshold_curve(probability, costs),
+            bayes_threshold=bayes_threshold(costs),
+            bayes_cost=None if positive is None else costs.mean_cost(positive),
+            bayes_alert_rate=None if positive is None else costs.rate(positive),
+            pos_label=costs.classes[costs.positive],
+        )
+
+    @validate_params(
+        {
+            "xscale": [StrOptions({"linear", "log"})],
+            "y_label": [str],
+            "legend": ["boolean"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        xscale: Literal["linear", "log"] = "linear",
+        y_label: str = "mean cost",
+        legend: bool = True,
+    ) -> CostThresholdDisplay:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        xscale : {"linear", "log"}, default="linear"
+            Scale of the thresholds. A logarithmic one shows more where positives are rare.
+        y_label : str, default="mean cost"
+            Label of the y axis, such as one that names the currency.
+        legend : bool, default=True
+            Whether to draw the legend.
+
+        Returns
+        -------
+        CostThresholdDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If `xscale` is "log" and no probability is positive.
+        """
+        lowest = self._lowest(xscale)
+        ax = axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        # From the lowest threshold on, where everything is positive, to 1, where nothing is.
+        x = np.concatenate([[lowest], np.clip(self.thresholds, lowest, 1)])
+        y = np.concatenate([self.mean_cost[:1], self.mean_cost])
+        (self.line_,) = ax.plot(x, y, color=COLORS[0], drawstyle="steps-pre")
+        ax.set_xscale(xscale)
+        ax.set_xlim(lowest, 1)
+        self.bayes_line_ = self._draw_bayes(lowest)
+        self.best_point_ = self._draw_best(lowest)
+        of = "" if self.pos_label is None else f" of {self.pos_label}"
+        ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
+        tidy(ax)
+        self.rate_axis_ = self._draw_rates()
+        if xscale == "log" and lowest > 1 / 500:
+            self._label_few_decades()
+        self.legend_ = draw_legend(ax, None) if legend else None
+        return self
+
+    def _lowest(self, xscale: str) -> float:
+        """Where the x axis starts."""
+        if xscale == "linear":
+            return 0.0
+        positive = self.thresholds[self.thresholds > 0]
+        if not np.isfinite(positive[0]):
+            raise ValueError("xscale='log', but no probability is positive; use xscale='linear'.")
+        return float(min(positive[0], 0.5))
+
+    def _draw_bayes(self, lowest: float) -> Any:
+        """The Bayes threshold as a vertical line, or the Bayes decision as a horizontal one."""
+        if self.bayes_cost is None:
+            return None
+        paid = _paid(self.bayes_cost, self.bayes_alert_rate)
+        style: dict[str, Any] = {"color": COLORS[1], "linestyle": "--"}
+        if self.bayes_threshold is None:
+            label = f"Bayes decision for each row: {paid}"
+            return self.ax_.axhline(self.bayes_cost, label=label, **style)
+        label = f"Bayes threshold {amount(self.bayes_threshold)}: {paid}"
+        return self.ax_.axvline(np.clip(self.bayes_threshold, lowest, 1), label=label, **style)
+
+    def _draw_best(self, lowest: float) -> Any:
+        at = "above all" if np.isinf(self.best_threshold) else amount(self.best_threshold)
+        (point,) = self.ax_.plot(
+            [np.clip(self.best_threshold, lowest, 1)],
+            [self.best_cost],
+            color=COLORS[0],
+            marker="o",
+            linestyle="none",
+            clip_on=False,
+            label=f"least cost, threshold {at}: {_paid(self.best_cost, self.best_alert_rate)}",
+        )
+        return point
+
+    def _draw_rates(self) -> Any:
+        """An axis on top with the share predicted positive, at the thresholds of the axis below."""
+
+        def rate(threshold: float, _: float) -> str:
+            at = int(np.searchsorted(self.thresholds, threshold))
+            return share(self.alert_rate[min(at, len(self.alert_rate) - 1)])
+
+        top = self.ax_.secondary_xaxis("top")
+        top.xaxis.set_major_formatter(rate)
+        top.set_xlabel("share predicted positive")
+        return top
+
+    def _label_few_decades(self) -> None:
+        """Label thresholds between powers of ten, on both axes."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        for axis in (self.ax_.xaxis, self.rate_axis_.xaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_minor_formatter(NullFormatter())
+        self.ax_.xaxis.set_major_formatter("{x:g}")
+
+
+def _paid(cost: float, alert_rate: float | None) -> str:
+    """Mean cost and share of positives in words, for the legend."""
+    positive = "" if alert_rate is None else f", {share(alert_rate)} positive"
+    return f"costs {amount(cost)}{positive}"

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.metrics import mean_cost
+from auxcst_sklearn.plotting import CostThresholdDisplay
+from auxcst_sklearn.plotting._drawing import share
+
+MATRIX = np.array([[1.0, 6.0], [40.0, 3.0]])  # tn, fp; fn, tp
+
+
+@pytest.fixture(scope="module")
+def fraud():
+    """Labels, probabilities with ties, weights and a cost matrix for each row."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    p = np.round(np.clip(0.3 * y + rng.uniform(0, 0.7, 200), 0, 1), 2)
+    amount = rng.lognormal(2, 1, 200)
+    cost = binary_cost_matrices(fp_cost=5, tp_cost=4, fn_cost=amount, classes=[0, 1], positive=1)
+    return y, p, rng.uniform(0.1, 2, 200), cost
+
+
+def paid(y, positive, cost, weight):
+    """Mean cost and share of positives, one row at a time."""
+    costs = [cost[i, y[i], int(positive[i])] for i in range(len(y))]
+    return np.average(costs, weights=weight), np.average(positive, weights=weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["matrix", "matrices", "rows"])
+def test_each_threshold_is_exact(fraud, kind, weighted):
+    y, p, weight, cost = fraud
+    weight = weight if weighted else np.ones(len(y))
+    if kind == "matrix":
+        cost = np.tile(MATRIX, (len(y), 1, 1))
+    costs = {
+        "matrix": {"cost_matrix": MATRIX},
+        "matrices": {"cost": cost},
+        "rows": {"cost": cost[np.arange(len(y)), y]},
+    }[kind]
+
+    display = CostThresholdDisplay.from_predictions(
+        y, p, sample_weight=weight if weighted else None, **costs
+    )
+
+    np.testing.assert_array_equal(display.thresholds, [*sorted(set(p)), np.inf])
+    by_hand = np.array([paid(y, p >= t, cost, weight) for t in display.thresholds])
+    np.testing.assert_allclose(display.mean_cost, by_hand[:, 0])
+    np.testing.assert_allclose(display.alert_rate, by_hand[:, 1], atol=1e-12)
+    best = by_hand[:, 0].argmin()
+    assert display.best_threshold == display.thresholds[best]
+    assert (display.best_cost, display.best_alert_rate) == pytest.approx(tuple(by_hand[best]))
+    if kind == "rows":
+        assert display.bayes_cost is display.bayes_threshold is display.bayes_line_ is None
+        return
+    expected = np.stack([1 - p, p], axis=1)[:, np.newaxis] @ cost
+    bayes = paid(y, expected[:, 0, 1] < expected[:, 0, 0], cost, weight)
+    assert (display.bayes_cost, display.bayes_alert_rate) == pytest.approx(bayes)
+
+
+def test_the_bayes_threshold_of_one_matrix(fraud):
+    y, p, *_ = fraud
+    display = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX)
+
+    assert display.bayes_threshold == pytest.approx((6 - 1) / (6 - 1 + 40 - 3))
+    assert set(display.bayes_line_.get_xdata()) == {display.bayes_threshold}
+    at = np.searchsorted(display.thresholds, display.bayes_threshold)
+    assert display.bayes_cost == pytest.approx(display.mean_cost[at])
+    assert display.bayes_alert_rate == pytest.approx(display.alert_rate[at])
+
+
+def test_each_row_has_a_bayes_threshold_of_its_own(fraud):
+    y, p, _, cost = fraud
+    display = CostThresholdDisplay.from_predictions(y, p, cost=cost)
+
+    own = 5 / (5 + cost[:, 1, 0] - 4)
+    assert display.bayes_threshold is None
+    assert display.bayes_alert_rate == pytest.approx(np.mean((p > own) & (own > 0)))
+    assert set(display.bayes_line_.get_ydata()) == {display.bayes_cost}
+    assert "for each row" in display.legend_.get_texts()[0].get_text()
+
+
+def test_costs_by_which_the_positive_class_is_never_worth_it(fraud):
+    y, p, *_ = fraud
+    above = CostThresholdDisplay.from_predictions(y, p, cost_matrix=[[0, 1], [1, 1.5]])
+    nowhere = CostThresholdDisplay.from_predictions(y, p, cost_matrix=[[0, 1], [1, 5]])
+
+    assert (above.bayes_threshold, nowhere.bayes_threshold) == (2, None)
+    for display in (above, nowhere):
+        assert display.bayes_alert_rate == display.best_alert_rate == 0
+        assert display.bayes_cost == pytest.approx(display.best_cost)
+        assert display.best_threshold == np.inf
+        assert "threshold above all" in display.legend_.get_texts()[-1].get_text()
+
+
+def test_texts_need_the_name_of_the_positive_class(fraud):
+    y, p, _, cost = fraud
+    text = np.where(y == 1, "fraud", "good")
+    flipped = cost[:, ::-1, ::-1]  # "fraud" comes first
+
+    with pytest.raises(ValueError, match="pos_label=None, but the classes"):
+        CostThresholdDisplay.from_predictions(text, p, cost=flipped)
+    with pytest.raises(ValueError, match="pos_label='bad' is not among"):
+        CostThresholdDisplay.from_predictions(text, p, cost=flipped, pos_label="bad")
+    found = CostThresholdDisplay.from_predictions(text, p, cost=flipped, pos_label="fraud")
+
+    numbers = CostThresholdDisplay.from_predictions(y, p, cost=cost)
+    np.testing.assert_allclose(found.mean_cost, numbers.mean_cost)
+    assert found.bayes_cost == pytest.approx(numbers.bayes_cost)
+    assert found.ax_.get_xlabel() == "threshold on the probability of fraud"
+
+
+def test_frames_are_matched_by_label(fraud):
+    y, p, *_ = fraud
+    frame = pd.DataFrame(MATRIX[::-1, ::-1], index=[1, 0], columns=[1, 0])
+
+    found = CostThresholdDisplay.from_predictions(y, p, cost_matrix=frame)
+
+    plain = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX)
+    np.testing.assert_allclose(found.mean_cost, plain.mean_cost)
+    assert found.bayes_threshold == plain.bayes_threshold
+    assert found.pos_label == 1
+
+
+def test_an_estimator_with_its_own_costs_and_with_known_ones(fraud):
+    y, p, _, cost = fraud
+    X, text = p[:, np.newaxis], np.where(y == 1, "fraud", "good")
+    M = pd.DataFrame(MATRIX, index=["good", "fraud"], columns=["good", "fraud"])
+    own = BayesMinimumRiskClassifier(LogisticRegression(), cost_matrix=M)
+    model = make_pipeline(StandardScaler(), own).fit(X, text)
+
+    display = CostThresholdDisplay.from_estimator(model, X, text, pos_label="fraud")
+    assert display.bayes_cost == pytest.approx(-model.score(X, text))
+    assert display.bayes_alert_rate == np.mean(model.predict(X) == "fraud")
+
+    flipped = cost[:, ::-1, ::-1]
+    known = CostThresholdDisplay.from_estimator(model, X, text, cost=flipped, pos_label="fraud")
+    step = model[-1]
+    decided = step.predict(model[:-1].transform(X), cost=flipped)
+    assert known.bayes_cost == pytest.approx(mean_cost(text, decided, cost=flipped))
+
+
+def test_the_curve_is_drawn_from_all_positive_to_none(fraud):
+    y, p, *_ = fraud
+    display = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX, legend=False)
+
+    x, cost = display.line_.get_data()
+    assert (x[0], x[-1]) == (0, 1)
+    all_positive, none = (
+        paid(y, np.full(200, v), np.tile(MATRIX, (200, 1, 1)), None)[0] for v in (1, 0)
+    )
+    assert (cost[0], cost[-1]) == pytest.approx((all_positive, none))
+    assert display.line_.get_drawstyle() == "steps-pre"
+    assert display.legend_ is None
+
+
+def test_the_axis_on_top_has_the_share_at_the_thresholds_below(fraud):
+    y, p, *_ = fraud
+    display = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX)
+
+    display.figure_.canvas.draw()
+    axis = display.rate_axis_.xaxis
+
+    np.testing.assert_allclose(axis.get_majorticklocs(), display.ax_.get_xticks())
+    for place, label in zip(axis.get_majorticklocs(), axis.get_majorticklabels()):
+        assert float(label.get_text().rstrip(" %")) == pytest.approx(
+            100 * (p >= place).mean(), abs=1
+        )
+
+
+def test_thresholds_on_a_logarithmic_axis(fraud):
+    y, p, *_ = fraud
+    some = np.where(p < 0.3, 0.0, p)
+    _, ax = plt.subplots()
+
+    display = CostThresholdDisplay.from_predictions(
+        y, some, cost_matrix=MATRIX, ax=ax, xscale="log"
+    )
+
+    assert display.ax_ is ax
+    assert ax.get_xlim() == (some[some > 0].min(), 1)
+    display.figure_.canvas.draw()
+    labels = [[t.get_text() for t in axis.get_xticklabels()] for axis in (ax, display.rate_axis_)]
+    assert "0.5" in labels[0]
+    assert share((some >= 0.5).mean()) in labels[1]
+    with pytest.raises(ValueError, match="no probability is positive"):
+        CostThresholdDisplay.from_predictions(y, 0 * p, cost_matrix=MATRIX, xscale="log")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_proba": [0.1, 0.5, 1.1]}, "y_proba holds values from 0.1 to 1.1"),
+        ({"y_proba": [0.1, 0.5, np.nan]}, "expected probabilities"),
+        ({"y_proba": [0.1, 0.5]}, "inconsistent numbers of samples"),
+        ({"y_true": [0, 1, 2]}, r"between two classes, but there are \[0, 1, 2\]"),
+        ({"y_true": [0, 0, 0]}, "name both in classes="),
+        ({"cost_matrix": None}, "neither cost nor cost_matrix"),
+        ({"pos_label": 3}, "pos_label=3 is not among"),
+    ],
+)
+def test_mistakes_are_named(change, message):
+    arguments = {"y_true": [0, 1, 0], "y_proba": [0.1, 0.5, 0.2], "cost_matrix": MATRIX}
+
+    with pytest.raises(ValueError, match=message):
+        CostThresholdDisplay.from_predictions(**{**arguments, **change})
+
+
+def test_a_class_that_does_not_occur_can_be_named():
+    display = CostThresholdDisplay.from_predictions(
+        [0, 0], [0.2, 0.4], cost_matrix=MATRIX, classes=[0, 1]
+    )
+
+    assert display.mean_cost.tolist() == pytest.approx([6, 3.5, 1])
+
+
+def test_inputs_are_left_alone(fraud):
+    before = [array.copy() for array in fraud]
+    y, p, weight, cost = fraud
+    CostThresholdDisplay.from_predictions(y, p, cost=cost, sample_weight=weight)
+    for array, copy in zip(fraud, before):
+        np.testing.assert_array_equal(array, copy)
