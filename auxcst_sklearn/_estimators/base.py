@@ -29,7 +29,7 @@ from .parameters import (
 from .prediction import CostPredictionMixin
 
 if TYPE_CHECKING:  # skorch takes its time: on first use
-    from .._training.net import Plan
+    from .._training.loop import Plan
     from .._training.training import Training
 
 
@@ -200,7 +200,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             self._random_state = deepcopy(self._random_state)
 
     def _plan(self, one_epoch: bool = False) -> Plan:
-        from .._training.net import Plan
+        from .._training.loop import Plan
 
         if one_epoch:
             return Plan(1, "constant")

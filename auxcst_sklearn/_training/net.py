@@ -1,131 +1,40 @@
-"""The training loop: skorch's, on rows in memory.
-
-skorch's loop and callbacks, without what costs time per batch: data are tensors that a batch
-slices, and callbacks are called for a batch only if they define a method for it.
-"""
+"""The net of an estimator: training, predictions in currency, and what a pickle keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
-from functools import cached_property
-from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
-from skorch import NeuralNet
-from skorch.callbacks import Callback, EpochTimer, PrintLog
-from skorch.helper import predefined_split
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..costs._scale import CostScale
-from ..costs._statistics import CostStatistics
-from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
-from ..modules import AuxNetwork, SeededModule
-from .batches import AnyBatches, Batches, epoch_means
-from .callbacks import ProgressBar, as_skorch_batch, check_schedule, without_training_state
-from .early_stopping import EarlyStopping
+from ..losses import ProbabilisticLoss, Target
+from .callbacks import without_training_state
 from .interrupts import InterruptWatch
-from .rows import AnyRows, densify
-from .schedule import one_cycle, set_rate
-from .threads import multiplications_per_row, thread_limit
+from .loop import TrainingLoop
+from .rows import densify
+from .threads import thread_limit
 from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
-
-PREDICT_ROWS = 4096
 
 # A CPU multiplies fewer rows by other routines, which round differently. Rows are added, so that
 # one alone gets the same estimates as among others.
 MIN_PRODUCT_ROWS = 4
 
-# Entries of a skorch history that its callbacks read, and the user need not see.
-SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
 
-
-class Plan(NamedTuple):
-    """Length and schedule of a training; `patience` None trains to the end."""
-
-    epochs: int
-    schedule: str
-    patience: int | None = None
-
-
-class _CallbackStop(Exception):  # noqa: N818
-    """A callback ended the training; skorch raises KeyboardInterrupt for it, as a user does."""
-
-
-class CostNet(NeuralNet):
-    """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`.
+class CostNet(TrainingLoop):
+    """A net with the unit of its costs, and a temperature.
 
     `scale` and `statistics` are those of the costs that it is trained on, `temperature` divides
     the logits of its class probabilities.
     """
 
-    _default_callbacks: list[tuple[str, Callback]] = []
-    callbacks_: list[tuple[str, Callback]]
-    optimizer_: Any
-
-    callbacks: list
-    n_networks = 1
     temperature: float = 1.0
-
-    # State of a training, which ends with it.
-    _interrupts = InterruptWatch()
-    _trained: Sequence[nn.Parameter] = ()
-    _rates: Iterator[float] | None = None
-    _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]]
-
-    def __init__(
-        self,
-        module: AuxNetwork,
-        objective: LayerWiseLoss,
-        *,
-        scale: CostScale,
-        statistics: CostStatistics,
-        compile_step: bool = False,
-        user_callbacks: Sequence = (),
-        **arguments: Any,
-    ) -> None:
-        own = arguments.pop("callbacks", None) or []
-        super().__init__(module, objective, callbacks=[*user_callbacks, *own], **arguments)
-        self.scale = scale
-        self.statistics = statistics
-        self.compile_step = compile_step
-        self.user_callbacks = list(user_callbacks)
-
-    @cached_property
-    def multiplications_per_row(self) -> float:
-        """Multiply-adds of a forward pass of one row."""
-        return multiplications_per_row(self.module_)
-
-    def thread_limit(self) -> AbstractContextManager:
-        """Limit the threads of a training."""
-        return thread_limit(self.batch_size * self.multiplications_per_row)
-
-    @property
-    def predict_rows(self) -> int:
-        """Rows of a batch without a gradient."""
-        return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
-
-    def seed(self, seed: int) -> None:
-        """Seed the generators of shuffling and of all modules that draw random numbers."""
-        self.generator = torch.Generator().manual_seed(seed)
-        on_device = torch.Generator(device=self.device).manual_seed(seed)
-        for module in self.module_.modules():
-            if isinstance(module, SeededModule):
-                module.generator = on_device
-
-    def weights(self) -> list[Tensor]:
-        """The tensors of the network, with the networks of a stack as first dimension."""
-        return [tensor.unsqueeze(0) for tensor in self.module_.state_dict().values()]
-
-    def held_out_costs(self) -> np.ndarray:
-        """Mean cost of the held-out rows in the last epoch, for each network of a stack."""
-        return np.array([self.history[-1, "valid_cost"]])
 
     def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
         """Take in the samples that the training goes on with; return them in its units.
@@ -173,169 +82,7 @@ class CostNet(NeuralNet):
             self.user_callbacks = callbacks
             self.initialize_callbacks()
 
-    # -------------------------------------------------------------- training
-
-    def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
-        """Train on rows; with a patience stop early by the cost of held-out rows, if there are any.
-
-        The weights are then those of the epoch where that cost was smallest.
-        """
-        check_schedule(plan.schedule, self.callbacks_)
-        if self.optimizer_ is None:  # a pickled net comes without it
-            self.initialize_callbacks()
-            self.initialize_optimizer()
-        for group in self.optimizer_.param_groups:  # schedules look for it
-            group.setdefault("initial_lr", group["lr"])
-        stop = None
-        if held_out is not None and plan.patience is not None:
-            self.train_split = predefined_split(held_out)
-            stop = EarlyStopping(plan.patience)
-        if plan.schedule == "one_cycle":
-            self._rates = one_cycle(plan.epochs * len(self.get_iterator(rows, training=True)))
-        self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
-        users, own = self.callbacks_, [EpochTimer(), *self._progress(plan.epochs), stop]
-        self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
-        try:
-            with InterruptWatch() as self._interrupts:
-                self._run_loop(rows, plan.epochs)
-        finally:
-            self.callbacks_, self.train_split = users, None
-            if self._rates is not None:
-                set_rate(self.optimizer_, 1.0)
-            self._trained, self._rates = (), None
-            del self._objective
-            self._set_training(False)
-        if stop is not None:
-            stop.restore(self)
-        self.finish(rows)
-
-    @torch.enable_grad()
-    def _run_loop(self, rows: AnyRows, epochs: int) -> None:
-        with suppress(_CallbackStop):
-            self.notify("on_train_begin", X=rows, y=None)
-            self.fit_loop(rows, None, epochs)
-        with suppress(_CallbackStop):
-            self.notify("on_train_end", X=rows, y=None)
-
-    @torch.no_grad()
-    def finish(self, rows: AnyRows) -> None:
-        """Fail a training that diverged in its last step, which comes after the last loss."""
-        x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
-        check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
-
-    def _progress(self, epochs: int) -> list[Callback]:
-        """Callbacks that show the progress."""
-        return [PrintLog(), ProgressBar(epochs)] if self.verbose else []
-
-    def notify(self, method_name: str, **kwargs: Any) -> None:
-        """Call the callbacks, and set their request to stop apart from the user's interrupt."""
-        try:
-            super().notify(method_name, **kwargs)
-        except KeyboardInterrupt as stop:
-            if self._interrupts.seen:
-                raise
-            raise _CallbackStop from stop
-
-    def _any_callback_defines(self, *methods: str) -> bool:
-        return any(
-            getattr(type(callback), method) is not getattr(Callback, method)
-            for _, callback in self.callbacks_
-            for method in methods
-        )
-
-    def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
-        """Batches of the rows, shuffled for training, large for validation."""
-        (rows,) = dataset.sets
-        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
-        return Batches(rows, size, self.generator if training else None)
-
-    def run_single_epoch(
-        self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
-    ) -> None:
-        """Pass over the rows once and record the mean loss of every head."""
-        if iterator is None:
-            return
-        self._set_training(training)
-        notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
-        self.notify_gradient = self._any_callback_defines("on_grad_computed")
-        self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
-        means, sizes = [], []
-        if not notify_batch:  # one for all: checkpoints name the last batch of the history
-            self.history.new_batch()
-        for batch in iterator:
-            size = len(batch[1].label)
-            if notify_batch:
-                self.history.new_batch()
-                self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
-            step = step_fn(batch)
-            means.append(step["means"])
-            sizes.append(size)
-            if notify_batch:
-                step = {name: value.detach() for name, value in step.items()}
-                self.history.record_batch(f"{prefix}_loss", step["loss"].item())
-                self.history.record_batch(f"{prefix}_batch_size", size)
-                self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
-        self.record(prefix, epoch_means(means, sizes))
-
-    def record(self, prefix: str, means: np.ndarray) -> None:
-        """Record the mean loss of every head, and the mean cost of held-out rows."""
-        values = means.tolist()
-        check_finite(values)
-        layers = self.module_.layers
-        weights = self.criterion_.head_weights.tolist()
-        self._record_with_best(f"{prefix}_loss", sum(map(mul, weights, values)))
-        for layer, loss in zip(layers, values):
-            self.history.record(f"{prefix}_loss_{layer}", loss)
-        if prefix == "valid":
-            cost, weight = values[len(layers) :]
-            self._record_with_best("valid_cost", float(self.scale.to_currency(cost / weight)))
-
-    def _record_with_best(self, name: str, value: float) -> None:
-        """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""
-        best = (record[name] for record in reversed(self.history) if record.get(f"{name}_best"))
-        is_best = value < next(best, float("inf"))
-        self.history.record(name, value)
-        self.history.record(f"{name}_best", is_best)
-
-    def records(self, start: int) -> list[dict[str, Any]]:
-        """The records of the epochs from `start` on, for the user."""
-        return [
-            {key: value for key, value in record.items() if key not in SKORCH_ENTRIES}
-            for record in self.history[start:]
-        ]
-
-    def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
-        """One step of the optimizer."""
-        x, target = batch
-        if self._rates is not None:
-            set_rate(self.optimizer_, next(self._rates))
-        for parameter in self._trained:  # what zero_grad does, without its bookkeeping
-            parameter.grad = None
-        loss, losses, output = self._objective(x, target)
-        loss.backward()
-        if self.notify_gradient:
-            parameters = list(self.module_.named_parameters())
-            self.notify(
-                "on_grad_computed",
-                named_parameters=parameters,
-                batch=as_skorch_batch(batch),
-                training=True,
-            )
-        self.optimizer_.step()
-        return {"loss": loss, "y_pred": output, "means": losses}
-
-    def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
-        """The objective, the heads' losses, and the outputs."""
-        outputs = self.module_.forward_heads(x)
-        return *self.criterion_(outputs, target), outputs[-1]
-
-    @torch.no_grad()
-    def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
-        """Means of the heads' losses, then of the predictions' weighted costs and the weights."""
-        x, target = batch
-        loss, losses, output = self._evaluate(x, target)
-        means = torch.cat([losses, self.decision_cost(output, target)])
-        return {"loss": loss, "y_pred": output, "means": means}
+    # ------------------------------------------------------------ prediction
 
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
         """Means of the predictions' weighted costs, and of the weights."""
@@ -347,8 +94,6 @@ class CostNet(NeuralNet):
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])
-
-    # ------------------------------------------------------------ prediction
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
@@ -395,6 +140,8 @@ class CostNet(NeuralNet):
                 parts.append([r[:n].cpu().numpy() for r in compute(x)])
         return [np.concatenate(part).astype(np.float64) for part in zip(*parts)]
 
+    # ----------------------------------------------------------------- state
+
     @contextmanager
     def unchanged_on_error(self) -> Iterator[None]:
         """Restore weights, optimizer state and history when training fails."""
@@ -433,15 +180,3 @@ class CostNet(NeuralNet):
             "_trained": (),
         }
         return super(CostNet, slim).__getstate__()
-
-
-def check_finite(values: float | list[float]) -> None:
-    """Stop a training that has diverged."""
-    with np.errstate(over="ignore"):  # adaptive optimizers square what they are given
-        squares = np.square(np.asarray(values, dtype=np.float32))
-    if not np.isfinite(squares).all():
-        raise ValueError(
-            "The training loss became infinite or NaN, so the fit was stopped. Lower "
-            "learning_rate (by a factor of 10, say), or scale the features of X, for example by "
-            "a StandardScaler in front."
-        )

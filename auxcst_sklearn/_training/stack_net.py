@@ -18,7 +18,8 @@ from ..modules._stacked import stack, unstack
 from .batches import StackedBatches, split_target
 from .callbacks import ProgressBar
 from .early_stopping import EarlyStopping
-from .net import CostNet, Plan
+from .loop import Plan
+from .net import CostNet
 from .rows import AnyRows
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .net import CostNet, Plan
+from .loop import Plan
+from .net import CostNet
 from .rows import AnyRows, RowSets
 from .stack_net import StackNet
 

@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.net import check_finite
-from auxcst_sklearn._training.schedule import one_cycle
 from tests.factories import small_mlp
 
 
@@ -14,70 +11,12 @@ def data():
     return make_classification(200, n_classes=3, n_informative=5, random_state=0)
 
 
-def test_training_needs_no_gradients_switched_on_outside(data):
-    expected = small_mlp().fit(*data).predict_cost(data[0])
+def test_after_training_the_net_holds_no_data(data):
+    estimator = small_mlp(early_stopping=True).fit(*data)
 
-    with torch.no_grad():
-        np.testing.assert_array_equal(small_mlp().fit(*data).predict_cost(data[0]), expected)
-
-
-def test_check_finite():
-    check_finite([1.0, 2.0])
-    for value in (np.inf, np.nan, 1e30):
-        with pytest.raises(ValueError, match="Lower learning_rate.*StandardScaler"):
-            check_finite([1.0, value])
-
-
-def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(data):
-    rates = []
-
-    class Keep(Callback):
-        def on_batch_end(self, net, training, **kwargs):
-            rates.append(net.optimizer_.param_groups[0]["lr"])
-
-    estimator = small_mlp(
-        learning_rate=0.02,
-        max_epochs=4,
-        batch_size=20,
-        calibration_fraction=0,
-        callbacks=[Keep()],
-    ).fit(*data)
-
-    assert rates == pytest.approx([0.02 * share for share in one_cycle(40)])
-    assert np.argmax(rates) == 3
-    rates.clear()
-    estimator.partial_fit(*data)
-    assert rates == pytest.approx([0.02] * 10)
-
-
-def test_net_params_reach_skorch(data):
-    estimator = small_mlp(net_params={"optimizer__betas": (0.5, 0.6), "lr": 0.125}).fit(*data)
-
-    group = estimator.net_.optimizer_.param_groups[0]
-    assert group["betas"] == (0.5, 0.6)
-    assert group["lr"] == 0.125
-    with pytest.raises(ValueError, match="optimiser__betas"):
-        small_mlp(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)
-
-
-def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
-    X, y = data
-    cost = np.random.RandomState(0).uniform(size=(200, 3))
-    parameters = {
-        "early_stopping": True,
-        "learning_rate": 0.05,
-        "schedule": "constant",
-        "validation_fraction": 0.3,
-        "loss": "one_sided",
-        "dropout": 0.0,
-    }
-    estimator = small_mlp(patience=3, max_epochs=60, **parameters).fit(X, y, cost=cost)
-
-    costs = [record["valid_cost"] for record in estimator.history_]
-    best = int(np.argmin(costs))
-    assert best < len(costs) - 1 == best + 3 < 59
-    shorter = small_mlp(patience=60, max_epochs=best + 1, **parameters).fit(X, y, cost=cost)
-    np.testing.assert_array_equal(estimator.predict_cost(X), shorter.predict_cost(X))
+    assert estimator.net_.train_split is None
+    assert estimator.net_.callbacks_ == []
+    assert not estimator.net_.module_.training
 
 
 def test_held_out_cost_is_the_mean_cost_in_currency(data):
@@ -101,42 +40,11 @@ def test_held_out_cost_is_the_mean_cost_in_currency(data):
     assert found == pytest.approx([paid for _, paid in held_out], rel=1e-5)
 
 
-def test_after_training_the_net_holds_no_data(data):
-    estimator = small_mlp(early_stopping=True).fit(*data)
+def test_net_params_reach_skorch(data):
+    estimator = small_mlp(net_params={"optimizer__betas": (0.5, 0.6), "lr": 0.125}).fit(*data)
 
-    assert estimator.net_.train_split is None
-    assert estimator.net_.callbacks_ == []
-    assert not estimator.net_.module_.training
-
-
-def test_verbose_prints_a_line_per_epoch(data, capsys):
-    small_mlp(verbose=1, calibration_fraction=0).fit(*data)
-
-    lines = capsys.readouterr().out.splitlines()
-    assert "train_loss_hidden1" in lines[0]
-    assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
-
-
-def test_verbose_names_the_calibration_network(data, capsys):
-    small_mlp(verbose=1).fit(*data)
-
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "The calibration network, which does not see all rows:"
-    assert [line.split()[0] for line in lines].count("1") == 2
-
-
-def test_silent_by_default(data, capsys):
-    small_mlp().fit(*data)
-
-    assert capsys.readouterr().out == ""
-
-
-def test_a_failed_call_takes_its_epochs_back(data):
-    X, y = data
-    model = small_mlp().partial_fit(X, y, classes=[0, 1, 2])
-
-    with pytest.raises(ValueError, match="infinite or NaN"):
-        model.partial_fit(X * np.float32(1e30), y)
-
-    assert len(model.net_.history) == 1
-    assert len(model.partial_fit(X, y).history_) == 2
+    group = estimator.net_.optimizer_.param_groups[0]
+    assert group["betas"] == (0.5, 0.6)
+    assert group["lr"] == 0.125
+    with pytest.raises(ValueError, match="optimiser__betas"):
+        small_mlp(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)

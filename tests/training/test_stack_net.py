@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn._training.net import Plan
+from auxcst_sklearn._training.loop import Plan
 from auxcst_sklearn._training.rows import RowSets
 from auxcst_sklearn._training.stack_net import StackNet
 from auxcst_sklearn._training.training import Training, train_together
