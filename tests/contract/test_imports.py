@@ -22,7 +22,7 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-SHARED_BY_ESTIMATORS = {"base", "images", "parameters", "prediction"}
+SHARED_BY_ESTIMATORS = {"base", "building", "images", "parameters", "prediction"}
 BUILT_ON_OTHERS = {"path": {"mlp"}, "mlp_cv": {"mlp", "path"}}
 
 
