@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
         return values.reshape(shape)
 
 
-def _read_at_most(stream: IO[bytes], size: int) -> bytes:
+def _read_at_most(stream: io.BufferedIOBase, size: int) -> bytes:
     """Read in steps: neither a small file of much that is compressed nor a header fills memory."""
     content = bytearray()
     while step := stream.read(min(size - len(content), 2**24)):
@@ -256,8 +256,7 @@ def _text(value: Any) -> str:
 def _array(value: Any, expected: str, kinds: str, itemsize: int | None = None) -> NDArray:
     """A list of numbers, or a pickled array of numbers, as an array."""
     if not isinstance(value, _Inert):
-        numbers = (_array(v, expected, kinds) if isinstance(v, _Inert) else v for v in value)
-        return np.array(list(numbers))
+        return np.array([_array(v, expected, kinds) if isinstance(v, _Inert) else v for v in value])
     if value.state is not None:  # of _reconstruct
         _, shape, dtype, fortran_order, content = value.state
     elif len(value.args) == 4:  # of _frombuffer
