@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isqrt, prod
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -162,6 +163,9 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     - (n_samples, n_features), dense or sparse: flattened images of `image_shape`, in this order
       of dimensions, or without `image_shape` images of one channel and one row of pixels.
 
+    Shapes that are likely others raise a warning: (H, W, 1), (H, W, 3) or (H, W, 4) without
+    `channels_last`, and rows of 64 values or more that fill a square. `image_shape` silences it.
+
     Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
     0 ... 255 to 0 ... 1. Floats are taken as they are, and all other numbers are made float32.
     What was fitted on bytes predicts from bytes only, and what was fitted on floats from floats,
@@ -280,6 +284,20 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         self.callbacks = callbacks
         self.net_params = net_params
 
+    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
+        super()._learn_inputs(X, stream=stream)
+        remedy = likely_remedy(self._input_shape, self.channels_last)
+        if self.image_shape is None and remedy is not None:
+            shape = as_image(self._input_shape, self.channels_last)
+            height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
+            warnings.warn(
+                f"X holds examples of shape {self._input_shape}, taken for images of {channels} "
+                f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If they are others, "
+                f"pass {remedy}; if not, image_shape={shape} silences this warning.",
+                UserWarning,
+                stacklevel=4,
+            )
+
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxCNN, list[float]]:
         images = self._make_input(as_image(self._input_shape, self.channels_last))
         self.image_shape_ = images.out_shape
@@ -344,3 +362,16 @@ def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
         return shape
     height, width = (1, *shape)[-2:]
     return (height, width, 1) if channels_last else (1, height, width)
+
+
+def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
+    """The parameter that is likely missing for examples of a shape; None if none is."""
+    if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
+        return "channels_last=True"
+    if len(shape) == 1 and shape[0] >= 64:
+        for channels in (1, 3):
+            side = isqrt(shape[0] // channels)
+            if channels * side**2 == shape[0]:
+                size = (side, side, channels) if channels_last else (channels, side, side)
+                return f"image_shape={size}"
+    return None

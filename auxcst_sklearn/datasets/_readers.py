@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
         return values.reshape(shape)
 
 
-def _read_at_most(stream: BinaryIO | gzip.GzipFile, size: int) -> bytes:
+def _read_at_most(stream: io.BufferedIOBase, size: int) -> bytes:
     """Read in steps: neither a small file of much that is compressed nor a header fills memory."""
     content = bytearray()
     while step := stream.read(min(size - len(content), 2**24)):
