@@ -251,10 +251,10 @@ def _sample_costs(
         classes = np.unique(np.concatenate([true, predicted]))
     columns = np.asarray(classes)
     chosen = label_index(predicted, columns, name="y_pred")
-    label = label_index(true, columns, name="y_true")
-    if cost is not None:
-        return sample_costs(cost, label, columns), chosen
-    return check_cost_matrix(cost_matrix, classes=columns)[label], chosen
+    if cost is None:
+        matrix = check_cost_matrix(cost_matrix, classes=columns)
+        return matrix[label_index(true, columns, name="y_true")], chosen
+    return sample_costs(cost, label_index(true, columns, name="y_true"), columns), chosen
 
 
 @numpy_arrays()

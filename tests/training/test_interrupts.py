@@ -11,6 +11,14 @@ from auxcst_sklearn._training.interrupts import InterruptWatch
 from tests.factories import small_mlp
 
 
+@pytest.fixture(autouse=True)
+def _python_handles_the_signal():
+    """A test process that runs in the background may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class PressCtrlC(Callback):
     """Stands for a slow callback, during which the user interrupts."""
 
