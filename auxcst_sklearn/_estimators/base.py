@@ -265,6 +265,13 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         X, y = self._validate(X_val, y_val, reset=False)
         label = label_index(y, self.classes_, name="y_val").astype(np.int64)
         costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
+        if self._known_costs != (costs.matrices is not None):
+            dimensions = 3 if self._known_costs else 2
+            raise ValueError(
+                f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
+                "the same, because a matrix for each sample decides, and a cost vector does not. "
+                "Pass the row of the true class, or the matrix, of each sample in both."
+            )
         return TrainingSet.of(X, label, costs, _weights(sample_weight_val, X))
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
