@@ -248,6 +248,8 @@ def _sample_costs(
         )
     true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, predicted)
+    if not len(true):
+        raise ValueError("y_true holds no samples; expected at least one to take the mean of.")
     if classes is None:
         classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=true)
     if classes is None:

@@ -92,6 +92,12 @@ def test_bad_input(arguments, message):
             metric(Y_TRUE, Y_PRED, **arguments)
 
 
+def test_no_samples_have_no_mean():
+    for metric in (mean_cost, savings_score):
+        with pytest.raises(ValueError, match="y_true holds no samples"):
+            metric([], [], cost_matrix=MATRIX, classes=["a", "b", "c"])
+
+
 def test_cost_scorer_takes_the_column_order_from_the_estimator():
     estimator = DummyClassifier(strategy="constant", constant="c").fit(np.zeros((4, 1)), Y_TRUE)
     cost = np.array([[1.0, 2.0, 3.0]])
