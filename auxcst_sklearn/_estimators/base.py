@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -243,7 +243,12 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
         if groups is not None:
-            groups = column_or_1d(groups)
+            groups = np.asarray(groups)
+            if groups.ndim == 0 or groups.size != len(groups):
+                raise ValueError(
+                    f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
+                )
+            groups = groups.ravel()
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
         return TrainingSet.of(X, label, costs, _weights(sample_weight, X), groups)

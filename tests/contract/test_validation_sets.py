@@ -203,6 +203,8 @@ def test_one_group_cannot_be_split(problem):
         small_mlp().fit(problem.X, problem.y, groups=np.ones(60))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         small_mlp().fit(problem.X, problem.y, groups=np.ones(59))
+    with pytest.raises(ValueError, match=r"groups has shape \(60, 2\)"):
+        small_mlp().fit(problem.X, problem.y, groups=np.ones((60, 2)))
 
 
 def test_groups_are_routed_to_folds_and_fits(problem, routing):
