@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from inspect import signature
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,7 +206,7 @@ def cost_difference(
     >>> cost_difference([0, 0, 1, 1], [0, 0, 1, 0], [0, 1, 0, 0], cost_matrix=[[0, 1], [8, 0]])
     CostDifference(mean=-2.25, low=-8.39..., high=3.89...)
     """
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
     if classes is None:
         classes = frame_labels(
@@ -223,8 +224,10 @@ def cost_difference(
     rows = np.arange(len(a))
     difference = expected[rows, a] - expected[rows, b]
     mean = np.average(difference, weights=weights)
-    squares = np.sum((weights * (difference - mean)) ** 2) / weights.sum() ** 2
-    reach = stdtrit(counted - 1, (1 + confidence) / 2) * np.sqrt(squares * counted / (counted - 1))
+    # Squares of tiny or huge weights and costs would leave the range of floats.
+    share, unit = weights / weights.sum(), np.abs(difference - mean).max() or 1.0
+    error = unit * np.sqrt(np.sum((share * ((difference - mean) / unit)) ** 2))
+    reach = stdtrit(counted - 1, (1 + confidence) / 2) * error * np.sqrt(counted / (counted - 1))
     return CostDifference(float(mean), float(mean - reach), float(mean + reach))
 
 
@@ -245,6 +248,8 @@ def _sample_costs(
         )
     true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, predicted)
+    if not len(true):
+        raise ValueError("y_true holds no samples; expected at least one to take the mean of.")
     if classes is None:
         classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=true)
     if classes is None:

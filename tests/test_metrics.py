@@ -92,6 +92,12 @@ def test_bad_input(arguments, message):
             metric(Y_TRUE, Y_PRED, **arguments)
 
 
+def test_no_samples_have_no_mean():
+    for metric in (mean_cost, savings_score):
+        with pytest.raises(ValueError, match="y_true holds no samples"):
+            metric([], [], cost_matrix=MATRIX, classes=["a", "b", "c"])
+
+
 def test_cost_scorer_takes_the_column_order_from_the_estimator():
     estimator = DummyClassifier(strategy="constant", constant="c").fit(np.zeros((4, 1)), Y_TRUE)
     cost = np.array([[1.0, 2.0, 3.0]])
@@ -198,6 +204,19 @@ def test_the_paired_difference_of_weighted_rows(two_models):
         assert again == pytest.approx(plain)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_the_paired_difference_takes_weights_and_costs_of_any_unit(two_models, unit):
+    y, a, b, cost = two_models
+    weight = np.random.default_rng(1).uniform(0.5, 2, 80)
+    plain = cost_difference(y, a, b, cost=cost, sample_weight=weight)
+
+    by_weight = cost_difference(y, a, b, cost=cost, sample_weight=weight * unit)
+    by_cost = cost_difference(y, a, b, cost=cost * unit, sample_weight=weight)
+
+    assert by_weight == pytest.approx(plain)
+    assert np.divide(by_cost, unit) == pytest.approx(plain)
+
+
 def test_the_paired_difference_takes_labels_that_one_model_alone_predicts():
     found = cost_difference(Y_TRUE[:2], ["a", "b"], ["c", "a"], cost_matrix=MATRIX)
     assert found.mean == (0 + 0 - 2 - 3) / 2
@@ -211,6 +230,7 @@ def test_the_paired_difference_takes_labels_that_one_model_alone_predicts():
     ("arguments", "message"),
     [
         ({"confidence": 1}, "confidence=1; expected a number between 0 and 1"),
+        ({"confidence": "95%"}, "confidence='95%'; expected a number between 0 and 1"),
         ({"sample_weight": [0, 0, 3, 0]}, "at least two samples that count; got 1"),
         ({"cost_matrix": None}, "neither cost nor cost_matrix"),
     ],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -243,7 +243,12 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
         if groups is not None:
-            groups = column_or_1d(groups)
+            groups = np.asarray(groups)
+            if groups.ndim == 0 or groups.size != len(groups):
+                raise ValueError(
+                    f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
+                )
+            groups = groups.ravel()
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
         return TrainingSet.of(X, label, costs, _weights(sample_weight, X), groups)
@@ -265,6 +270,13 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         X, y = self._validate(X_val, y_val, reset=False)
         label = label_index(y, self.classes_, name="y_val").astype(np.int64)
         costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
+        if self._known_costs != (costs.matrices is not None):
+            dimensions = 3 if self._known_costs else 2
+            raise ValueError(
+                f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
+                "the same, because a matrix for each sample decides, and a cost vector does not. "
+                "Pass the row of the true class, or the matrix, of each sample in both."
+            )
         return TrainingSet.of(X, label, costs, _weights(sample_weight_val, X))
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

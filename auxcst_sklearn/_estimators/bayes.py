@@ -287,7 +287,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if cost is not None:
             return expected_cost(probability, cost, self.classes_)
         if self._known_costs:
-            warn_of_missing_costs(stacklevel=2)
+            warn_of_missing_costs()
         return probability @ self.cost_matrix_
 
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:

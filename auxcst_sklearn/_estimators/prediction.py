@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,20 +20,25 @@ from ..costs._checks import expected_cost, is_per_sample_matrix
 from ..costs._dispatch import numpy_arrays
 from ..metrics import mean_cost
 
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
 
 def decision_values(cost: np.ndarray) -> np.ndarray:
     """Decision values of scikit-learn: minus the costs, for two classes their difference."""
     return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
 
 
-def warn_of_missing_costs(stacklevel: int) -> None:
-    """Warn that a model of known costs decides without them."""
+def warn_of_missing_costs() -> None:
+    """Warn that a model of known costs decides without them, at the caller of the package."""
+    frame, stacklevel = sys._getframe(1), 2
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, stacklevel = frame.f_back, stacklevel + 1
     warnings.warn(
         "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
         "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
         "n_classes); in a Pipeline or a search enable metadata routing.",
         UserWarning,
-        stacklevel=stacklevel + 1,
+        stacklevel=stacklevel,
     )
 
 
@@ -93,7 +101,7 @@ class CostPredictionMixin(ClassifierMixin):
         if cost is None:
             estimate = self._predict_heads(X, every_head=False)[0]
             if self._known_costs:
-                warn_of_missing_costs(stacklevel=2)
+                warn_of_missing_costs()
             return estimate
         check_is_fitted(self)
         if not self._has_probabilities():

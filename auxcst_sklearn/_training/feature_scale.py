@@ -19,13 +19,15 @@ class FeatureStatistics:
     """Means, deviations and bounds of features, over one or several blocks of rows."""
 
     def update(self, X: Any) -> FeatureStatistics:
-        """Take in more rows."""
-        self.sparse = sparse.issparse(X)
+        """Take in more rows; the first ones decide whether the features count as sparse."""
         if not hasattr(self, "scaler"):
+            self.sparse = sparse.issparse(X)
             self.scaler = StandardScaler(with_mean=not self.sparse)
             self.low, self.high = np.full((2, X.shape[1]), [[np.inf], [-np.inf]])
         for part in gen_batches(X.shape[0], 4096):  # without a copy of all rows
             rows = X[part]
+            if sparse.issparse(rows) and not self.sparse:
+                rows = rows.toarray()
             self.scaler.partial_fit(rows)
             if not self.sparse:
                 self.low = np.minimum(self.low, rows.min(axis=0))

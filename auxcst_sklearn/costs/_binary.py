@@ -65,7 +65,7 @@ def binary_cost_matrices(
     labels = np.unique(np.asarray(classes))
     if np.shape(classes) != (2,) or len(labels) != 2:
         raise ValueError(f"classes={classes!r}; expected the two labels of a binary problem.")
-    if positive not in labels.tolist():
+    if np.ndim(positive) or positive not in labels.tolist():
         raise ValueError(f"positive={positive!r} is not among the classes {labels.tolist()}.")
     named = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
     costs = {name: _as_costs(cost, name) for name, cost in named.items()}
@@ -79,7 +79,12 @@ def binary_cost_matrices(
 
 def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
     try:
-        values = np.asarray(cost, dtype=np.float64)
+        values = np.asarray(cost)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"its values are of type {values.dtype}")
+        if np.ma.is_masked(cost):
+            raise TypeError("it holds masked values")
+        values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
     if values.ndim > 1 or not np.isfinite(values).all():

@@ -53,12 +53,19 @@ def is_per_sample_matrix(cost: Any) -> bool:
         return False
 
 
+def _shape(cost: Any) -> str:
+    try:
+        return f"shape {np.shape(cost)}"
+    except ValueError:
+        return "rows of different lengths"
+
+
 def expected_cost(probability: NDArray, cost: Any, classes: NDArray) -> NDArray[np.float64]:
     """Expected cost of each prediction (n, K) under class probabilities, by each row's matrix."""
     if not is_per_sample_matrix(cost):
         n, n_classes = probability.shape
         raise ValueError(
-            f"cost has shape {np.shape(cost)}; expected {(n, n_classes, n_classes)}, for each "
+            f"cost has {_shape(cost)}; expected {(n, n_classes, n_classes)}, for each "
             "sample a matrix with a row per true class and a column per prediction. Costs that "
             "are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
             "n_classes), which presume the true class, belong in score."

@@ -34,7 +34,7 @@ class BinaryCosts(NamedTuple):
         """Costs from what the caller gives, checked."""
         label = column_or_1d(y)
         if classes is None:
-            classes = frame_labels(cost if cost_matrix is None else cost_matrix)
+            classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
         classes = np.unique(label) if classes is None else np.asarray(classes)
         if classes.shape != (2,):
             raise ValueError(
@@ -82,7 +82,7 @@ def _positive_class(pos_label: Any, classes: NDArray) -> int:
                 "probability has the threshold in pos_label=."
             )
         return int(np.argmax(classes))
-    if pos_label not in labels:
+    if np.ndim(pos_label) or pos_label not in labels:
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels}.")
     return labels.index(pos_label)
 

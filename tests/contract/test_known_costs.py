@@ -89,6 +89,24 @@ def test_without_costs_the_class_means_decide_with_a_warning(fraud, kind):
     np.testing.assert_allclose(found, model.predict_proba(X) @ means, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+def test_every_method_warns_where_the_user_called(fraud, kind):
+    X, y, cost = fraud
+    model = MODELS[kind]().fit(X, y, cost=cost)
+    row = cost[np.arange(len(y)), y]
+    calls = [
+        lambda: model.predict(X),
+        lambda: model.decision_function(X),
+        lambda: model.score(X, y, cost=row),
+        lambda: cost_scorer(model, X, y, cost=row),
+    ]
+
+    for call in calls:
+        with pytest.warns(UserWarning, match="mean costs of the classes") as warned:
+            call()
+        assert [warning.filename for warning in warned] == [__file__]
+
+
 def test_a_model_of_class_costs_may_decide_by_known_costs(fraud):
     X, y, cost = fraud
     model = small_mlp(cost_matrix=[[0, 1], [9, 0]], max_epochs=10).fit(X, y)
@@ -220,6 +238,7 @@ def test_images_have_known_costs_too():
     ("spoil", "message"),
     [
         (lambda c: c[:-1], r"expected \(240, 2, 2\).*same rows of cost as of X"),
+        (lambda c: [*c[:-1].tolist(), [[1]]], "^cost .*(different lengths|inhomogeneous)"),
         (lambda c: c[:, :, :1], r"shape \(240, 2, 1\); expected \(240, 2, 2\)"),
         (lambda c: np.where(np.arange(240)[:, None, None] == 7, np.nan, c), r"nan in row \(7, 0\)"),
     ],

@@ -125,6 +125,8 @@ def test_parts_that_are_missing_are_named(halves, leave_out, message):
         ({"X_val": np.zeros((20, 3))}, "3 features"),
         ({"X_val": np.zeros((19, 4))}, "inconsistent numbers of samples"),
         ({"cost_val": np.zeros((19, 3))}, "cost has 19 rows"),
+        ({"cost_val": np.zeros((20, 3, 3))}, "cost_val has 3 dimensions, but cost has 2"),
+        ({"cost": np.zeros((40, 3, 3))}, "cost_val has 2 dimensions, but cost has 3"),
     ],
 )
 def test_mistakes_are_named_and_leave_the_network_as_it_was(halves, changed, message):
@@ -201,6 +203,8 @@ def test_one_group_cannot_be_split(problem):
         small_mlp().fit(problem.X, problem.y, groups=np.ones(60))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         small_mlp().fit(problem.X, problem.y, groups=np.ones(59))
+    with pytest.raises(ValueError, match=r"groups has shape \(60, 2\)"):
+        small_mlp().fit(problem.X, problem.y, groups=np.ones((60, 2)))
 
 
 def test_groups_are_routed_to_folds_and_fits(problem, routing):

@@ -51,6 +51,10 @@ def test_cost_vectors_take_the_row_of_the_true_class():
         ({"fn_cost": [1, np.inf]}, "fn_cost has shape .* 1 values that are not finite"),
         ({"fn_cost": [[1]]}, r"fn_cost has shape \(1, 1\)"),
         ({"tp_cost": "free"}, "tp_cost cannot be read as numbers"),
+        ({"positive": np.array(["fraud", "good"])}, "positive=.* is not among the classes"),
+        ({"fn_cost": np.ma.masked_greater([1.0, 1e9], 2)}, "fn_cost .* holds masked values"),
+        ({"fn_cost": np.array([1j])}, "fn_cost .* of type complex128"),
+        ({"fn_cost": np.array(["2026-01-01"], "M8[D]")}, "fn_cost .* of type datetime64"),
     ],
 )
 def test_mistakes_are_named(changed, message):

@@ -118,9 +118,10 @@ def test_texts_need_the_name_of_the_positive_class(fraud):
     assert found.ax_.get_xlabel() == "threshold on the probability of fraud"
 
 
-def test_frames_are_matched_by_label(fraud):
+@pytest.mark.parametrize("labels", [[1, 0], ["1", "0"]])
+def test_frames_are_matched_by_label(fraud, labels):
     y, p, *_ = fraud
-    frame = pd.DataFrame(MATRIX[::-1, ::-1], index=[1, 0], columns=[1, 0])
+    frame = pd.DataFrame(MATRIX[::-1, ::-1], index=labels, columns=labels)
 
     found = CostThresholdDisplay.from_predictions(y, p, cost_matrix=frame)
 
@@ -205,6 +206,7 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
         ({"y_true": [0, 0, 0]}, "name both in classes="),
         ({"cost_matrix": None}, "neither cost nor cost_matrix"),
         ({"pos_label": 3}, "pos_label=3 is not among"),
+        ({"pos_label": np.array([0, 1])}, "pos_label=.* is not among"),
     ],
 )
 def test_mistakes_are_named(change, message):

@@ -33,6 +33,18 @@ def test_blocks_of_rows_add_up():
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_sparse_rows_after_dense_ones_count_as_they_would_if_dense(standardize):
+    dense = 100 * X + 7
+
+    found = FeatureStatistics().update(dense[:50]).update(sparse.csr_array(dense[50:]))
+
+    for mixed, expected in zip(found.scale(standardize), feature_scale(dense, standardize)):
+        np.testing.assert_allclose(mixed, expected, rtol=1e-6)
+    first = FeatureStatistics().update(sparse.csr_array(dense[50:])).update(dense[:50])
+    assert first.scale("auto") is None
+
+
 def pixels(unit):
     """Five pixels that take all values, one at the rim that is dark, one that is always black."""
     spread = np.array([1, 1, 1, 1, 1, 0.05, 0], np.float32)
