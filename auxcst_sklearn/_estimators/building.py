@@ -119,6 +119,12 @@ class BuildMixin:
                 "no cost network for costs that differ within a class, as those in cost do. Fit "
                 "anew (warm_start=False), or pass costs per sample from the first call on."
             )
+        if data.per_class and net.criterion_.loss.n_cost_outputs(n_classes):
+            raise ValueError(
+                "The network that the training goes on with has learnt costs per sample by a cost "
+                "network, which costs of classes do not need. Fit anew (warm_start=False), or pass "
+                "cost= as before."
+            )
         net.use_callbacks(list(self.callbacks or []))
         if stream:
             net.batch_size = resolve_batch_size(self.batch_size, len(data.label))

@@ -144,6 +144,20 @@ def test_costs_per_sample_need_a_cost_network_from_the_first_call_on(data, warm)
     model.set_params(loss="one_sided", warm_start=False).fit(X, y, cost=cost)
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_costs_of_classes_do_not_follow_costs_per_sample(data, warm):
+    X, y = data
+    cost = MATRIX[y] * np.exp(X[:, :1])
+    model = small_mlp(warm_start=warm, classes=[0, 1, 2])
+    go_on = model.fit if warm else model.partial_fit
+    go_on(X, y, cost=cost)
+
+    with pytest.raises(ValueError, match="costs of classes do not need"):
+        go_on(X, y)
+
+    go_on(X, y, cost=MATRIX[y])  # costs per sample that happen to repeat those of classes
+
+
 def test_a_warm_start_takes_costs_of_another_currency(data):
     X, y = data
     cost = MATRIX[y] * np.exp(X[:, :1])
