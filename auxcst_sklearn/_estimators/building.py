@@ -127,7 +127,9 @@ class BuildMixin:
             )
         net.use_callbacks(list(self.callbacks or []))
         if stream:
-            net.batch_size = resolve_batch_size(self.batch_size, len(data.label))
+            # A first block may be tiny, but many short steps for small blocks later take long.
+            of_block = resolve_batch_size(self.batch_size, len(data.label))
+            net.batch_size = max(net.batch_size, of_block)
             self._follow_inputs(net, data.X)
         return net.continue_on(data, stream=stream)
 
