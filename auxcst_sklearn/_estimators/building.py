@@ -111,20 +111,8 @@ class BuildMixin:
 
     def _continue(self, data: TrainingSet, stream: bool) -> TrainingSet:
         """Take in the examples that a training goes on with, in its units."""
-        net, n_classes = self.net_, len(self.classes_)
-        loss, _ = self._losses(data.in_units(data.scale()))
-        if loss.n_cost_outputs(n_classes) > net.criterion_.loss.n_cost_outputs(n_classes):
-            raise ValueError(
-                "The network that the training goes on with has learnt costs of classes, and has "
-                "no cost network for costs that differ within a class, as those in cost do. Fit "
-                "anew (warm_start=False), or pass costs per sample from the first call on."
-            )
-        if data.per_class and net.criterion_.loss.n_cost_outputs(n_classes):
-            raise ValueError(
-                "The network that the training goes on with has learnt costs per sample by a cost "
-                "network, which costs of classes do not need. Fit anew (warm_start=False), or pass "
-                "cost= as before."
-            )
+        net = self.net_
+        self._check_cost_network(data)
         net.use_callbacks(list(self.callbacks or []))
         if stream:
             # A first block may be tiny, but many short steps for small blocks later take long.
@@ -132,6 +120,26 @@ class BuildMixin:
             net.batch_size = max(net.batch_size, of_block)
             self._follow_inputs(net, data.X)
         return net.continue_on(data, stream=stream)
+
+    def _check_cost_network(self, data: TrainingSet) -> None:
+        """Refuse costs for which the network that a training goes on with is not built."""
+        n_classes = len(self.classes_)
+        if self.net_.criterion_.loss.n_cost_outputs(n_classes):
+            if data.per_class:
+                raise ValueError(
+                    "The network that the training goes on with has learnt costs per sample by a "
+                    "cost network, which costs of classes do not need. Fit anew "
+                    "(warm_start=False), or pass cost= as before."
+                )
+        elif not data.per_class:
+            loss, _ = self._losses(data.in_units(data.scale()))
+            if loss.n_cost_outputs(n_classes):
+                raise ValueError(
+                    "The network that the training goes on with has learnt costs of classes, and "
+                    "has no cost network for costs that differ within a class, as those in cost "
+                    "do. Fit anew (warm_start=False), or pass costs per sample from the first "
+                    "call on."
+                )
 
     def _build_calibration(self, data: TrainingSet, scale: CostScale, rows: Rows) -> Training:
         """The training of a network that does not see some of the rows."""

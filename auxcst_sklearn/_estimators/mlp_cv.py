@@ -373,7 +373,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         elif data.matrices is None:
             train_cost = data.cost[train]
         else:
-            train_cost, known = data.matrices[train], data.matrices[test]
+            train_cost = data.matrices[train]
+            known = data.matrices[test] if self._has_probabilities() else None
         test_cost = data.target().cost[test]
         models: list[Any] = alpha_path(
             self._network(classes=self.classes_, cost_matrix=matrix),

@@ -86,11 +86,12 @@ class CostNet(TrainingLoop):
 
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
         """Means of the predictions' weighted costs, and of the weights."""
-        if target.matrices is None:
+        loss, matrices = self.criterion_.loss, target.matrices
+        if matrices is None or not isinstance(loss, ProbabilisticLoss):
             choice = self.to_cost(output).argmin(dim=1)
         else:
             p = self.probabilities(output).unsqueeze(1)
-            choice = (p @ target.matrices).squeeze(1).argmin(dim=1)
+            choice = (p @ matrices).squeeze(1).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])

@@ -282,3 +282,18 @@ def test_transposed_matrices_warn_where_the_user_called(fraud, kind):
         MODELS[kind]().fit(X, y, cost=flipped)
 
     assert warned[0].filename == __file__
+
+
+def test_losses_without_probabilities_stop_and_choose_alpha_by_their_own_decisions(fraud):
+    X, y, cost = fraud
+    model = small_mlp(loss="one_sided", early_stopping=True).fit(X, y, cost=cost)
+
+    vectors = small_mlp(loss="one_sided", early_stopping=True)
+    vectors.fit(X, y, cost=cost[np.arange(len(y)), y])
+    assert [r["valid_cost"] for r in model.history_] == [r["valid_cost"] for r in vectors.history_]
+    chooser = CostSensitiveAuxMLPCV(
+        [0, 1], width=8, cv=2, loss="squared", max_epochs=2, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert chooser.fit(X, y, cost=cost).mean_cost_path_.shape == (2, 2)
