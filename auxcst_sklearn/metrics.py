@@ -14,11 +14,11 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
-from sklearn.utils.validation import _check_sample_weight
 
 from .costs._checks import (
     check_cost_matrix,
     check_some_weight,
+    check_weight,
     frame_labels,
     is_per_sample_matrix,
     label_index,
@@ -264,12 +264,9 @@ def _sample_costs(
 
 @numpy_arrays()
 def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    weights = _check_sample_weight(
-        sample_weight, chosen, dtype=np.float64, ensure_non_negative=True
-    )
-    check_some_weight(weights)
+    weights = check_weight(sample_weight, chosen)
+    if weights is not None:
+        check_some_weight(weights)
     return weights
 
 

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.float32 import as_float32, check_resolution
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import frame_labels, label_index
+from ..costs._checks import check_weight, frame_labels, label_index
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
@@ -31,12 +31,6 @@ from .prediction import CostPredictionMixin
 if TYPE_CHECKING:  # skorch takes its time: on first use
     from .._training.loop import Plan
     from .._training.training import Training
-
-
-def _weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 @contextmanager
@@ -251,7 +245,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             groups = groups.ravel()
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
-        return TrainingSet.of(X, label, costs, _weights(sample_weight, X), groups)
+        return TrainingSet.of(X, label, costs, check_weight(sample_weight, X), groups)
 
     def _validate_validation_set(
         self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
@@ -277,7 +271,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
                 "the same, because a matrix for each sample decides, and a cost vector does not. "
                 "Pass the row of the true class, or the matrix, of each sample in both."
             )
-        return TrainingSet.of(X, label, costs, _weights(sample_weight_val, X))
+        return TrainingSet.of(X, label, costs, check_weight(sample_weight_val, X))
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""

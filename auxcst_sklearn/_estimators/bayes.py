@@ -20,10 +20,11 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..costs._checks import (
     check_some_weight,
+    check_weight,
     expected_cost,
     is_per_sample_matrix,
     label_index,
@@ -190,11 +191,8 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         label = label_index(labels, classes, name="y")  # a label without costs is an error
         costs = resolve_costs(cost, self.cost_matrix, label, classes)
         warn_if_truth_is_dear(costs, label, classes, stacklevel=2)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, labels, dtype=np.float64, ensure_non_negative=True
-            )
+        weight = check_weight(sample_weight, labels)
+        if weight is not None:
             check_some_weight(weight)
             fit_params["sample_weight"] = sample_weight
         if _routing_enabled():

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
-from sklearn.utils.validation import _check_sample_weight
 
 from .._training.training_set import TrainingSet
 from ..costs._dispatch import numpy_arrays
@@ -293,11 +292,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         with unchanged_on_error(self), numpy_arrays():
             self.alphas_ = self._check_alphas()
             # Rows without weight stay in, so that they count where `cv` names rows.
-            data = self._validate_training_set(X, y, cost, None, self.classes, False, groups)
-            if sample_weight is not None:
-                data.weight = _check_sample_weight(
-                    sample_weight, data.X, dtype=np.float64, ensure_non_negative=True
-                )
+            data = self._validate_training_set(
+                X, y, cost, sample_weight, self.classes, False, groups
+            )
             self._cross_validate(data)
             return super().fit(
                 X,

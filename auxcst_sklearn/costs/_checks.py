@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
 
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.float64]:
@@ -105,6 +106,13 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray) -> NDArray[np.float
 def same_label_kind(labels: NDArray, y: NDArray) -> bool:
     """Whether the labels of costs and those of examples are texts, or neither is."""
     return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
+
+
+def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
+    """Non-negative weights, one for each row of `like`; None for equal ones."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_some_weight(weight: NDArray) -> None:
