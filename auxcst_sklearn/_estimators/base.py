@@ -199,7 +199,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         if one_epoch:
             return Plan(1, "constant")
         patience = self.patience if self.early_stopping else None
-        return Plan(self.max_epochs, self.schedule, patience)
+        return Plan(self.max_epochs, self.schedule, patience, self.averaging)
 
     # -------------------------------------------------------------- validate
 
@@ -301,10 +301,8 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
 
         net, source = training.net, training.calibration or training
         earlier = self.history_ if net is getattr(self, "net_", None) else []
-        if source.held_out is not None:
-            n_rows = len(source.rows) + len(source.held_out)
-            if self._calibrates(net, n_rows):
-                net.temperature = learn_temperature(source.net, source.held_out)
+        if source.held_out is not None and self._calibrates(net):
+            net.temperature = learn_temperature(source.net, source.held_out)
         self.net_ = net
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])

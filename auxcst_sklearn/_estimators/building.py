@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._training.holdout import hold_out
-from .._training.rows import Rows
+from .._training.holdout import folds, hold_out
+from .._training.rows import Rows, RowSets
 from .._training.seeding import seeded
 from .._training.training_set import TrainingSet
 from ..costs._scale import CostScale
@@ -26,8 +27,8 @@ if TYPE_CHECKING:  # skorch takes its time: on first use
     from .._training.net import CostNet
     from .._training.training import Training
 
-# Training sets of fewer rows have no temperature.
-MIN_CALIBRATION_ROWS = 10
+# Of fewer rows none are held out.
+MIN_HOLD_OUT_ROWS = 10
 
 
 class BuildMixin:
@@ -51,6 +52,10 @@ class BuildMixin:
     # Not every estimator has these parameters.
     aux_loss: str | Loss | None = None
     calibration_fraction = 0.0
+    n_networks = 1
+    averaging = 0.0
+    temperature: float | str | None = None
+    warm_start = False
     precision = "float32"
     compile = False
 
@@ -96,18 +101,39 @@ class BuildMixin:
         rows, held_out = Rows(data, net.device), None
         if validation is not None:
             held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
-            self._check_use(net, len(rows) + len(held_out))
-        elif self.early_stopping and not one_epoch:
-            rows, held_out = self._hold_out(rows, data, "validation_fraction")
-        training = Training(net, rows, held_out)
+            self._check_use(net)
+        if held_out is None and self.early_stopping and not one_epoch:
+            training = Training(net, *self._share_out(net.n_networks, rows, data))
+        else:
+            training = Training(net, rows.shared(net.n_networks), held_out and held_out.shared(net.n_networks))
         if not resume:
             with net.thread_limit():
-                self._pretrain(net, rows)
+                self._pretrain(net, training.rows.sets[0])
         net.seed(self._draw_seed())
-        goes_on = resume or one_epoch or training.held_out
-        if not goes_on and self._calibrates(net, len(rows)):
+        goes_on = resume or one_epoch or training.held_out is not None
+        if not goes_on and self.calibration_fraction > 0 and self._calibrates(net) and len(rows) >= MIN_HOLD_OUT_ROWS:
             training.calibration = self._build_calibration(data, net.scale, rows)
         return training
+
+    def _share_out(
+        self, n_networks: int, rows: Rows, data: TrainingSet
+    ) -> tuple[RowSets, RowSets | None]:
+        """The rows that each network sees, and those that it does not see; of few rows all."""
+        if len(rows) < MIN_HOLD_OUT_ROWS:
+            return rows.shared(n_networks), None
+        if n_networks == 1:
+            seen, held_out = self._hold_out(rows, data, "validation_fraction")
+            return RowSets([seen]), RowSets([held_out])
+        n_folds = max(n_networks, round(1 / self.validation_fraction))
+        if not (self.warm_start and hasattr(self, "_fold_seed")):
+            self._fold_seed = self._draw_seed()
+        parts = folds(data.label, n_folds, random_state=self._fold_seed, groups=data.groups)
+        seen, held_out = zip(*parts[:n_networks])
+        longest = max(map(len, held_out))
+        return (
+            RowSets([rows.part(index) for index in seen]),
+            RowSets([rows.held_out(index, longest) for index in held_out]),
+        )
 
     def _continue(self, data: TrainingSet, stream: bool) -> TrainingSet:
         """Take in the examples that a training goes on with, in its units."""
@@ -154,25 +180,26 @@ class BuildMixin:
         net.seed(self._draw_seed())
         return Training(net, seen, held_out)
 
-    def _calibrates(self, net: CostNet, n_rows: int) -> bool:
-        """Whether a temperature is to be learnt; of few rows none is."""
-        loss = net.criterion_.loss
-        return (
-            self.calibration_fraction > 0
-            and isinstance(loss, ProbabilisticLoss)
-            and n_rows >= MIN_CALIBRATION_ROWS
-        )
+    def _calibrates(self, net: CostNet) -> bool:
+        """Whether a temperature is to be learnt, if there are rows for it."""
+        learnt = self.calibration_fraction > 0 if self.temperature is None else self.temperature == "auto"
+        return learnt and isinstance(net.criterion_.loss, ProbabilisticLoss)
 
     def _make_net(
         self, data: TrainingSet, scale: CostScale, n_rows: int, stream: bool = False
     ) -> CostNet:
         from .._training.net import CostNet
+        from .._training.stack_net import StackNet
 
         device = resolve_device(self.device)
         loss, aux_loss = self._losses(data, stream)
-        module, alpha = self._make_network(data, loss)
         statistics = data.statistics()
-        module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
+        modules = []
+        for _ in range(self.n_networks):
+            module, alpha = self._make_network(data, loss)
+            module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
+            modules.append(module.float())
+        module = modules[0]
         arguments = {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
@@ -186,8 +213,13 @@ class BuildMixin:
             **self._net_arguments(module),
             **check_net_params(self.net_params),
         }
-        objective = LayerWiseLoss(loss, aux_loss, alpha)
-        net = CostNet(module.float(), objective, scale=scale, statistics=statistics, **arguments)
+        known = {"scale": scale, "statistics": statistics, **arguments}
+        if self.n_networks > 1:
+            net: CostNet = StackNet.of(modules, loss, aux_loss, alpha, **known)
+        else:
+            net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+        if isinstance(self.temperature, Real):
+            net.temperature = float(self.temperature)
         return net.initialize()
 
     def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
@@ -223,9 +255,9 @@ class BuildMixin:
         )
         return rows.part(seen), rows.part(unseen)
 
-    def _check_use(self, net: CostNet, n_rows: int) -> None:
+    def _check_use(self, net: CostNet) -> None:
         """Refuse a validation set that neither stops the training nor serves a temperature."""
-        if not self.early_stopping and not self._calibrates(net, n_rows):
+        if not self.early_stopping and not self._calibrates(net):
             raise ValueError(
                 "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
                 "early_stopping=True, or leave X_val and y_val out."

@@ -33,7 +33,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Weights of the auxiliary heads to choose from; each holds for all heads.
     depth : int, default=3
         Number of hidden layers H.
-    width : int or array-like of shape (depth,), default=256
+    width : int or array-like of shape (depth,), default=128
         Neurons of each hidden layer.
     cv : int, cross-validation generator or iterable, default=5
         How rows are left out: an int for the number of stratified folds, or what
@@ -46,7 +46,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         of the same shape, which takes as long again. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
-    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
+    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
     dropout : float, default=0.3
         Probability of dropping a hidden neuron in training.
@@ -61,33 +61,40 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for those in `y`, or those
         that a DataFrame of costs names.
-    max_epochs : int, default=50
-        Number of passes over the training set.
+    n_networks : int, default=5
+        Networks that are trained side by side as one stack; estimates and probabilities are their
+        means. Each is blind to a fold of the rows of its own, by which it stops, and all of these
+        folds together give the temperature. 1 for a single network.
+    max_epochs : int, default=100
+        Largest number of passes over the training set; without early stopping their number.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
-    learning_rate : float, default=3e-3
+    learning_rate : float, default=2e-3
         Step size of the optimizer; with a schedule the largest.
-    schedule : {"one_cycle", "constant"}, default="one_cycle"
-        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
-        along cosines, or not at all. `partial_fit` keeps it constant.
+    schedule : {"constant", "one_cycle"}, default="constant"
+        How the step size changes: not at all, or over `max_epochs` up for a tenth of them and
+        down to zero along cosines. `partial_fit` keeps it constant.
+    averaging : float, default=5.0
+        Horizon, in epochs, of the exponential average of the weights, which takes the place of a
+        schedule: the average of any epoch will do. 0 for the weights of the last step, which are
+        those of `partial_fit`.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
-    early_stopping : bool, default=False
-        Hold out a part of the training set, stop when its mean cost has not fallen for
-        `patience` epochs, and keep the weights of the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the training set that is held out by early stopping.
+    early_stopping : bool, default=True
+        Hold out rows, and keep the weights of the epoch that suits them best: that of the least
+        loss at the temperature of least loss, or for losses without class probabilities of the
+        least mean cost. Fewer than ten rows hold out none.
+    validation_fraction : float, default=0.2
+        Share of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split in `n_networks` folds, or in 1 / `validation_fraction`, if that is more.
     patience : int, default=10
-        Number of epochs without a smaller held-out cost before training stops.
-    calibration_fraction : float, default=0.2
-        Share of the rows that a calibration network, one of the same kind, does not see; they
-        serve the temperature of the class probabilities (`temperature_`). The network itself sees
-        all rows; the fit takes nearly twice as long. 0 for no temperature. With early stopping
-        the rows held out for it serve instead, at no cost. Losses without class probabilities,
-        and fewer than ten rows, have no temperature.
+        Number of epochs without an improvement of any network before training stops.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities; "auto" to learn it from held-out rows.
+        Without held-out rows it is 1, and losses without class probabilities have none.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
         training set that fills more than half of its free memory stays in the computer's.
@@ -104,7 +111,6 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Whether to print a line per epoch, and on a terminal a bar with the time left.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
-        Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
 
@@ -123,12 +129,14 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
         "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
-        the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
+        the same of the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
+        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
-        Divisor of the logits of the class probabilities, at least 1.
+        Divisor of the logits of the class probabilities.
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``.
+        The trained net; its torch module is ``net_.module_``, whose weights have the networks as
+        first dimension if there are several.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
         Centre and divisor of each input; None for inputs as they are.
     n_features_in_ : int
@@ -175,26 +183,28 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self,
         alphas: ArrayLike = ALPHAS,
         depth: int = 3,
-        width: int | Sequence[int] = 256,
+        width: int | Sequence[int] = 128,
         *,
         cv: int | BaseCrossValidator | Iterable = 5,
         loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
-        activation: str = "relu",
+        activation: str = "silu",
         dropout: float = 0.3,
         standardize: bool | Literal["auto"] = "auto",
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        max_epochs: int = 50,
+        n_networks: int = 5,
+        max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 3e-3,
-        schedule: Literal["one_cycle", "constant"] = "one_cycle",
+        learning_rate: float = 2e-3,
+        schedule: Literal["constant", "one_cycle"] = "constant",
+        averaging: float = 5.0,
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.2,
         patience: int = 10,
-        calibration_fraction: float = 0.2,
+        temperature: float | Literal["auto"] = "auto",
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         compile: bool = False,
@@ -214,16 +224,18 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.standardize = standardize
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.n_networks = n_networks
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.schedule = schedule
+        self.averaging = averaging
         self.weight_decay = weight_decay
         self.optimizer = optimizer
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.calibration_fraction = calibration_fraction
+        self.temperature = temperature
         self.device = device
         self.precision = precision
         self.compile = compile

@@ -20,18 +20,26 @@ class Batches:
     """The batches of an epoch: shuffled by a generator, or in order without one.
 
     Rows are picked for several batches at once, each of which is a view of some: to pick them
-    batch by batch takes as long as a small layer.
+    batch by batch takes as long as a small layer. Of more than `n_rows`, others are left out in
+    each epoch.
     """
 
-    def __init__(self, rows: Rows, size: int, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        size: int,
+        generator: torch.Generator | None = None,
+        n_rows: int | None = None,
+    ) -> None:
         self.rows, self.size, self.generator = rows, size, generator
+        self.n_rows = len(rows) if n_rows is None else n_rows
 
     def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
-        n = len(self.rows)
+        n = self.n_rows
         if self.generator is None:
             order = torch.arange(n)
         else:
-            order = torch.randperm(n, generator=self.generator)
+            order = torch.randperm(len(self.rows), generator=self.generator)[:n]
         sizes = self._sizes(n)
         n_at_once = max(1, GATHER_BYTES // (self.size * self.rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
@@ -42,7 +50,7 @@ class Batches:
                 yield x_part, Target(*target_part)
 
     def __len__(self) -> int:
-        return len(self._sizes(len(self.rows)))
+        return len(self._sizes(self.n_rows))
 
     def _sizes(self, n: int) -> list[int]:
         whole, rest = divmod(n, self.size)

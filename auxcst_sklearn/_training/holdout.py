@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    train_test_split,
+)
 
 
 def hold_out(
@@ -39,3 +48,33 @@ def hold_out(
         random_state=random_state,
     )
     return seen, unseen
+
+
+def folds(
+    label: np.ndarray,
+    n_folds: int,
+    *,
+    random_state: int,
+    groups: np.ndarray | None = None,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Indices of the rows without and of each fold, stratified where a class has enough rows.
+
+    With groups, no group is in two folds.
+    """
+    n_units = len(label) if groups is None else len(np.unique(groups))
+    if n_units < n_folds:
+        raise ValueError(
+            f"groups has {n_units} different values, but n_networks and validation_fraction ask "
+            f"for {n_folds} folds of groups. Lower n_networks, raise validation_fraction, or set "
+            "early_stopping=False."
+        )
+    stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
+    kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
+    for kind in kinds[0 if stratified else 1 :]:
+        splitter = kind(n_folds, shuffle=True, random_state=random_state)
+        with warnings.catch_warnings():  # of classes with fewer rows than folds
+            warnings.simplefilter("ignore", UserWarning)
+            found = list(splitter.split(label, label, groups))
+        if all(len(unseen) for _, unseen in found):  # few groups may leave a fold empty
+            break
+    return found

@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
+from .averaging import WeightAverage
 from .batches import AnyBatches, Batches, epoch_means
 from .callbacks import ProgressBar, as_skorch_batch, check_schedule
 from .early_stopping import EarlyStopping
@@ -39,11 +39,16 @@ SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_b
 
 
 class Plan(NamedTuple):
-    """Length and schedule of a training; `patience` None trains to the end."""
+    """Length and schedule of a training.
+
+    `patience` None trains to the end. `averaging` is the horizon of the mean of the weights in
+    epochs; 0 for the weights themselves.
+    """
 
     epochs: int
     schedule: str
     patience: int | None = None
+    averaging: float = 0.0
 
 
 class _CallbackStop(Exception):  # noqa: N818
@@ -58,10 +63,12 @@ class TrainingLoop(NeuralNet):
     optimizer_: Any
 
     callbacks: list
-    n_networks = 1
+    generators: list[torch.Generator]
+    dropout_generators: list[torch.Generator]
 
     # State of a training, which ends with it.
     _interrupts = InterruptWatch()
+    _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
     _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]]
@@ -98,10 +105,24 @@ class TrainingLoop(NeuralNet):
         """Rows of a batch without a gradient."""
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
 
+    # Held-out values by which each network stops, of the last epoch.
+    stop_values: np.ndarray
+
+    @property
+    def model_sizes(self) -> list[int]:
+        """Numbers of networks that stop together; in a stack of models there are several."""
+        return [self.n_networks]
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks: 1, or more in a stack."""
+        return getattr(self.module_, "n_networks", 1)
+
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generators = [torch.Generator().manual_seed(seed)]
         on_device = torch.Generator(device=self.device).manual_seed(seed)
+        self.dropout_generators = [on_device]
         for module in self.module_.modules():
             if isinstance(module, SeededModule):
                 module.generator = on_device
@@ -110,14 +131,10 @@ class TrainingLoop(NeuralNet):
         """The tensors of the network, with the networks of a stack as first dimension."""
         return [tensor.unsqueeze(0) for tensor in self.module_.state_dict().values()]
 
-    def held_out_costs(self) -> np.ndarray:
-        """Mean cost of the held-out rows in the last epoch, for each network of a stack."""
-        return np.array([self.history[-1, "valid_cost"]])
-
     def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
-        """Train on rows; with a patience stop early by the cost of held-out rows, if there are any.
+        """Train on rows; with a patience stop early by held-out rows, if there are any.
 
-        The weights are then those of the epoch where that cost was smallest.
+        The weights are then those of the epoch whose `stop_values` were smallest.
         """
         check_schedule(plan.schedule, self.callbacks_)
         if self.optimizer_ is None:  # a pickled net comes without it
@@ -128,10 +145,13 @@ class TrainingLoop(NeuralNet):
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
-            stop = EarlyStopping(plan.patience)
+            stop = EarlyStopping(plan.patience, self.model_sizes)
         if plan.schedule == "one_cycle":
             self._rates = one_cycle(plan.epochs * len(self.get_iterator(rows, training=True)))
         self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
+        if plan.averaging:
+            n_steps = len(self.get_iterator(rows, training=True))
+            self._average = WeightAverage(list(self.module_.parameters()), plan.averaging * n_steps)
         users, own = self.callbacks_, [EpochTimer(), *self._progress(plan.epochs), stop]
         self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
         try:
@@ -141,7 +161,7 @@ class TrainingLoop(NeuralNet):
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
                 set_rate(self.optimizer_, 1.0)
-            self._trained, self._rates = (), None
+            self._trained, self._rates, self._average = (), None, None
             del self._objective
             self._set_training(False)
         if stop is not None:
@@ -160,7 +180,12 @@ class TrainingLoop(NeuralNet):
     def finish(self, rows: AnyRows) -> None:
         """Fail a training that diverged in its last step, which comes after the last loss."""
         x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
-        check_finite([r.abs().sum().item() for r in self.module_.forward_heads(x)])
+        outputs = self.module_.forward_heads(self.to_sets(x))
+        check_finite([r.abs().sum().item() for r in outputs])
+
+    def to_sets(self, x: Tensor) -> Tensor:
+        """Rows as the module takes them: for a network as they are."""
+        return x
 
     def _progress(self, epochs: int) -> list[Callback]:
         """Callbacks that show the progress."""
@@ -186,7 +211,7 @@ class TrainingLoop(NeuralNet):
         """Batches of the rows, shuffled for training, large for validation."""
         (rows,) = dataset.sets
         size = self.batch_size if training else max(self.batch_size, self.predict_rows)
-        return Batches(rows, size, self.generator if training else None)
+        return Batches(rows, size, self.generators[0] if training else None)
 
     def run_single_epoch(
         self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -195,6 +220,8 @@ class TrainingLoop(NeuralNet):
         if iterator is None:
             return
         self._set_training(training)
+        if training and self._average is not None:
+            self._average.set_aside()
         notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
         self.notify_gradient = self._any_callback_defines("on_grad_computed")
         self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
@@ -214,20 +241,32 @@ class TrainingLoop(NeuralNet):
                 self.history.record_batch(f"{prefix}_loss", step["loss"].item())
                 self.history.record_batch(f"{prefix}_batch_size", size)
                 self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
-        self.record(prefix, epoch_means(means, sizes))
+        if training and self._average is not None:
+            self._average.put_in_place()
+        found = epoch_means(means, sizes)
+        self.record(prefix, found.reshape(len(found), -1))
 
     def record(self, prefix: str, means: np.ndarray) -> None:
-        """Record the mean loss of every head, and the mean cost of held-out rows."""
-        values = means.tolist()
-        check_finite(values)
+        """Record the losses of every head and the cost of held-out rows: means of all networks.
+
+        `means` (n_values, n_networks) are the losses of the heads; of held-out rows then the cost
+        and the weight, and the losses at several temperatures.
+        """
+        check_finite(means)
         layers = self.module_.layers
-        weights = self.criterion_.head_weights.tolist()
-        self._record_with_best(f"{prefix}_loss", sum(map(mul, weights, values)))
-        for layer, loss in zip(layers, values):
-            self.history.record(f"{prefix}_loss_{layer}", loss)
+        values = means[: len(layers)]
+        weights = self.criterion_.head_weights.numpy(force=True).reshape(len(layers), -1)
+        self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
+        for layer, of_networks in zip(layers, values):
+            self.history.record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
         if prefix == "valid":
-            cost, weight = values[len(layers) :]
-            self._record_with_best("valid_cost", float(self.scale.to_currency(cost / weight)))
+            cost, weight, *refined = means[len(layers) :]
+            cost = self.scale.to_currency(cost / weight)
+            self._record_with_best("valid_cost", float(cost.mean()))
+            self.stop_values = cost
+            if refined:
+                self.stop_values = np.min(refined, axis=0)
+                self.history.record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:
         """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""
@@ -261,6 +300,8 @@ class TrainingLoop(NeuralNet):
                 training=True,
             )
         self.optimizer_.step()
+        if self._average is not None:
+            self._average.update()
         return {"loss": loss, "y_pred": output, "means": losses}
 
     def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
@@ -270,18 +311,18 @@ class TrainingLoop(NeuralNet):
 
     @torch.no_grad()
     def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
-        """Means of the heads' losses, then of the predictions' weighted costs and the weights."""
+        """Means of the heads' losses, and what `held_out_means` computes."""
         x, target = batch
         loss, losses, output = self._evaluate(x, target)
-        means = torch.cat([losses, self.decision_cost(output, target)])
+        means = torch.cat([losses, self.held_out_means(output, target)])
         return {"loss": loss, "y_pred": output, "means": means}
 
     @abstractmethod
-    def decision_cost(self, output: Tensor, target: Target) -> Tensor:
-        """Means of the predictions' weighted costs, and of the weights."""
+    def held_out_means(self, output: Tensor, target: Target) -> Tensor:
+        """Means of the costs of predictions, of weights, and of losses at several temperatures."""
 
 
-def check_finite(values: float | list[float]) -> None:
+def check_finite(values: float | list[float] | np.ndarray) -> None:
     """Stop a training that has diverged."""
     with np.errstate(over="ignore"):  # adaptive optimizers square what they are given
         squares = np.square(np.asarray(values, dtype=np.float32))

@@ -26,6 +26,10 @@ from .training_set import TrainingSet
 # one alone gets the same estimates as among others.
 MIN_PRODUCT_ROWS = 4
 
+# Held-out losses stop a training at the best of these temperatures: a network goes on learning to
+# tell classes apart when it is already too certain of them, which a temperature mends.
+STOP_TEMPERATURES = np.geomspace(0.6, 9.0, 14).tolist()
+
 
 class CostNet(TrainingLoop):
     """A net with the unit of its costs, and a temperature.
@@ -84,6 +88,17 @@ class CostNet(TrainingLoop):
 
     # ------------------------------------------------------------ prediction
 
+    def held_out_means(self, output: Tensor, target: Target) -> Tensor:
+        """Means of the costs of predictions, of weights, and of losses at several temperatures."""
+        loss = self.criterion_.loss
+        means = self.decision_cost(output, target)
+        if not isinstance(loss, ProbabilisticLoss):
+            return means
+        refined = [
+            loss.mean(loss.with_temperature(output, t), target) for t in STOP_TEMPERATURES
+        ]
+        return torch.cat([means, torch.stack(refined)])
+
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
         """Means of the predictions' weighted costs, and of the weights."""
         loss, matrices = self.criterion_.loss, target.matrices
@@ -117,14 +132,22 @@ class CostNet(TrainingLoop):
         def compute(x: Tensor) -> list[Tensor]:
             *hidden, output = self.module_.forward_heads(x) if every_head else [self.module_(x)]
             estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
-            return [*estimates, self.to_cost(output)]
+            return [self.mean_of_networks(r) for r in (*estimates, self.to_cost(output))]
 
         return [self.scale.to_currency(cost) for cost in self._predict_batches(X, compute)]
 
     def predict_proba(self, X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
         """Class probabilities (n, K), for losses that have them."""
-        (p,) = self._predict_batches(X, lambda x: [self.probabilities(self.module_(x))])
+
+        def compute(x: Tensor) -> list[Tensor]:
+            return [self.mean_of_networks(self.probabilities(self.module_(x)))]
+
+        (p,) = self._predict_batches(X, compute)
         return p / p.sum(axis=1, keepdims=True)
+
+    def mean_of_networks(self, estimate: Tensor) -> Tensor:
+        """Estimates of one network are their own mean."""
+        return estimate
 
     def _predict_batches(
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
@@ -138,7 +161,7 @@ class CostNet(TrainingLoop):
                 n = len(x)
                 if n < MIN_PRODUCT_ROWS:
                     x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - n))
-                parts.append([r[:n].cpu().numpy() for r in compute(x)])
+                parts.append([r[:n].cpu().numpy() for r in compute(self.to_sets(x))])
         return [np.concatenate(part).astype(np.float64) for part in zip(*parts)]
 
     # ----------------------------------------------------------------- state
@@ -174,7 +197,9 @@ class CostNet(TrainingLoop):
             "user_callbacks": [],
             "callbacks_": [],
             "optimizer_": None,
-            "generator": None,
+            "generators": [],
+            "dropout_generators": [],
+            "_average": None,
             "_rates": None,
             "_objective": None,
             "_interrupts": InterruptWatch(),

@@ -72,6 +72,25 @@ class Rows(Dataset):
         part.index = torch.from_numpy(index)
         return part
 
+    def held_out(self, index: np.ndarray, size: int) -> Rows:
+        """Rows to evaluate on, and of the others as many without weight as `size` asks for.
+
+        The mean weight stays, so that means over all rows are those of the rows that count.
+        """
+        if len(index) == size:
+            return self.part(index)
+        others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
+        part = self.part(np.concatenate([index, others]))
+        weight = self.label.new_ones(len(self.label), dtype=torch.float32)
+        weight = weight if self.weight is None else self.weight.clone()
+        weight[torch.from_numpy(others).to(weight.device)] = 0
+        part.weight = weight * (size / len(index))
+        return part
+
+    def shared(self, n_networks: int) -> RowSets:
+        """These rows for each of several networks."""
+        return RowSets([self] * n_networks)
+
     @property
     def sets(self) -> list[Rows]:
         """These rows, as the one set of a network; a stack has several."""
@@ -101,13 +120,13 @@ class Rows(Dataset):
 
 
 class RowSets(Dataset):
-    """Sets of equally many rows, for the networks of a stack."""
+    """Sets of rows for the networks of a stack; an epoch has as many as the smallest."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:
         self.sets = list(sets)
 
     def __len__(self) -> int:
-        return len(self.sets[0])
+        return min(map(len, self.sets))
 
 
 AnyRows = Rows | RowSets

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,11 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor
 
-from ..losses import Target
+from ..losses import Loss, Target
 from ..losses._layer_wise import StackedLayerWiseLoss
-from ..modules._stacked import stack, unstack
-from .batches import StackedBatches, split_target
+from ..modules import AuxNetwork
+from ..modules._stacked import SharedDropout, slices, stack, unstack
+from .batches import Batches, StackedBatches, split_target
 from .callbacks import ProgressBar
 from .early_stopping import EarlyStopping
 from .loop import Plan
@@ -33,23 +36,101 @@ def naming(name: str) -> Iterator[None]:
 
 
 class StackNet(CostNet):
-    """A stack of M networks, each with records, held-out rows and an early stop of its own.
+    """A net of M networks as one stack, each with its set of rows; estimates are their means.
 
-    Network i sees the rows of set i modulo S. The optimizers of torch treat every weight by
-    itself, so that each network ends as if it had been trained alone, up to the rounding of sums.
-
-    The members have equal arguments; training sets their weights and histories. `names` are theirs
-    in errors.
+    The optimizers of torch treat every weight by itself, so that each network ends as if it had
+    been trained alone, up to the rounding of sums. Network i sees the rows of set i modulo S.
     """
 
-    def __init__(self, members: Sequence[CostNet], names: Sequence[str], n_row_sets: int) -> None:
-        first = members[0]
-        objective = first.criterion_
-        module = stack([net.module_ for net in members], n_row_sets)
-        self.heads = [[module.layers.index(name) for name in net.module_.layers] for net in members]
-        head_weights = torch.zeros(len(module.layers), len(members), dtype=torch.float32)
-        for i, (net, heads) in enumerate(zip(members, self.heads)):
-            head_weights[heads, i] = net.criterion_.head_weights.cpu()
+    module_: Any
+
+    @classmethod
+    def of(
+        cls,
+        networks: Sequence[AuxNetwork],
+        loss: Loss,
+        aux_loss: Loss,
+        alpha: Sequence[float],
+        **arguments: Any,
+    ) -> StackNet:
+        """The net of networks with the same heads, each with rows of its own."""
+        n = len(networks)
+        weights = torch.tensor([[*alpha, 1.0]] * n, dtype=torch.float32).T.contiguous()
+        objective = StackedLayerWiseLoss(loss, aux_loss, weights, n_row_sets=n)
+        return cls(stack(networks), objective, **arguments)
+
+    @property
+    def n_row_sets(self) -> int:
+        """Number S of sets of rows."""
+        return self.criterion_.n_row_sets
+
+    @cached_property
+    def multiplications_per_row(self) -> float:
+        """Multiply-adds of a forward pass of one row by all networks."""
+        return float(sum(parameter.numel() for parameter in self.module_.parameters()))
+
+    def seed(self, seed: int) -> None:
+        """Seed the generators of every set of rows."""
+        seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=self.n_row_sets)
+        self._set_generators(
+            [torch.Generator().manual_seed(s) for s in seeds.tolist()],
+            [torch.Generator(device=self.device).manual_seed(seed)],
+        )
+
+    def _set_generators(self, of_rows: list[torch.Generator], on_device: list) -> None:
+        self.generators, self.dropout_generators = of_rows, on_device
+        for module in self.module_.modules():
+            if isinstance(module, SharedDropout):
+                module.generators, module.n_sets = on_device, self.n_row_sets
+
+    def weights(self) -> list[Tensor]:
+        """The weights of the stack, with the networks as first dimension."""
+        return [parameter.detach() for parameter in self.module_.parameters()]
+
+    def get_iterator(self, dataset: AnyRows, training: bool = False) -> StackedBatches:
+        """Batches of every set of rows, side by side; each set is shuffled by itself."""
+        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
+        generators = self.generators if training else [None] * self.n_row_sets
+        return StackedBatches(
+            [
+                Batches(rows, size, generator, len(dataset))
+                for rows, generator in zip(dataset.sets, generators)
+            ]
+        )
+
+    def held_out_means(self, output: Tensor, target: Target) -> Tensor:
+        """What `CostNet.held_out_means` computes, for each network, (n_values, n_networks)."""
+        targets, evaluate = split_target(target, self.n_row_sets), super().held_out_means
+        values = [evaluate(r, targets[i % self.n_row_sets]) for i, r in enumerate(output)]
+        return torch.stack(values, dim=1)
+
+    def to_sets(self, x: Tensor) -> Tensor:
+        """Rows as the one set of all networks."""
+        return x.unsqueeze(0)
+
+    def mean_of_networks(self, estimate: Tensor) -> Tensor:
+        """Means over the networks, of estimates (n_networks, ...)."""
+        return estimate.mean(dim=0)
+
+
+class JointNet(StackNet):
+    """Several nets of one architecture, trained as one stack: each as if it had been alone.
+
+    Nets of one set of rows are `n_seeds` apart. Training sets their weights and histories; `names`
+    are theirs in errors.
+    """
+
+    def __init__(self, nets: Sequence[CostNet], names: Sequence[str], n_seeds: int) -> None:
+        first = nets[0]
+        module = stack([net.module_ for net in nets])
+        self.nets, self.names = list(nets), list(names)
+        self._sizes = [net.n_networks for net in nets]
+        self.heads = [[module.layers.index(name) for name in net.module_.layers] for net in nets]
+        head_weights = torch.zeros(len(module.layers), module.n_networks, dtype=torch.float32)
+        for net, heads, part in zip(nets, self.heads, slices(self._sizes)):
+            weights = net.criterion_.head_weights.cpu().reshape(len(heads), -1)
+            head_weights[heads, part] = weights.expand(-1, net.n_networks)
+        objective, n_row_sets = first.criterion_, n_seeds * first.n_networks
         shared = ("lr", "batch_size", "device", "verbose")
         super().__init__(
             module,
@@ -65,63 +146,54 @@ class StackNet(CostNet):
                 if name in shared or name.startswith("optimizer")
             },
         )
-        self.members, self.names, self.n_row_sets = list(members), list(names), n_row_sets
-        self.n_networks = len(members)
-        self.multiplications_per_row = sum(net.multiplications_per_row for net in members)
         self.initialize()
+        of_seeds = self.nets[:n_seeds]
+        self._set_generators(
+            [*chain.from_iterable(net.generators for net in of_seeds)],
+            [*chain.from_iterable(net.dropout_generators for net in of_seeds)],
+        )
 
-    def weights(self) -> list[Tensor]:
-        """The weights of the stack, with the networks as first dimension."""
-        return [parameter.detach() for parameter in self.module_.parameters()]
-
-    def held_out_costs(self) -> np.ndarray:
-        """Mean cost of the held-out rows in the last epoch of each network."""
-        return np.concatenate([net.held_out_costs() for net in self.members])
+    @property
+    def model_sizes(self) -> list[int]:
+        """Numbers of networks of each net, which stop together."""
+        return self._sizes
 
     def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
         """Train all networks; see `CostNet.fit_rows`."""
         super().fit_rows(rows, held_out, plan)
-        for net in self.members:
+        for net in self.nets:
             for record, of_stack in zip(net.history, self.history):
                 record["dur"] = of_stack["dur"]
 
     def finish(self, rows: AnyRows) -> None:
-        """Copy the weights of the stack to its members, and check each."""
-        unstack(self.module_, [net.module_ for net in self.members])
-        for i, net in enumerate(self.members):
+        """Copy the weights of the stack to its nets, and check each."""
+        unstack(self.module_, [net.module_ for net in self.nets])
+        for i, net in enumerate(self.nets):
             net.module_.eval()
             with naming(self.names[i]):
-                net.finish(rows.sets[i % self.n_row_sets])
-
-    def get_iterator(self, dataset: AnyRows, training: bool = False) -> StackedBatches:
-        """Batches of every set of rows, side by side; each set is shuffled by itself."""
-        parts = zip(self.members, dataset.sets)
-        return StackedBatches([net.get_iterator(rows, training) for net, rows in parts])
-
-    def decision_cost(self, output: Tensor, target: Target) -> Tensor:
-        """Means of each network's weighted costs, and of the weights, (2, n_networks)."""
-        targets = split_target(target, self.n_row_sets)
-        costs = [
-            net.decision_cost(r, targets[i % self.n_row_sets])
-            for i, (net, r) in enumerate(zip(self.members, output))
-        ]
-        return torch.stack(costs, dim=1)
+                net.finish(rows.sets[sum(self._sizes[:i]) % self.n_row_sets])
 
     def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Begin an epoch in the history of every network that has not stopped."""
+        """Begin an epoch in the history of every net that has not stopped."""
         super().on_epoch_begin(net, **kwargs)
         stops = [c for _, c in self.callbacks_ if isinstance(c, EarlyStopping)]
-        running = stops[0].running if stops else np.ones(self.n_networks, dtype=bool)
+        running = stops[0].running if stops else np.ones(len(self.nets), dtype=bool)
         self._running = np.flatnonzero(running)
         for i in self._running:
-            self.members[i].on_epoch_begin(net, **kwargs)
+            self.nets[i].on_epoch_begin(net, **kwargs)
 
     def record(self, prefix: str, means: np.ndarray) -> None:
-        """Record the losses of the heads of each network, and the cost of its held-out rows."""
-        costs = [-2, -1] if prefix == "valid" else []
+        """Record the losses of the heads of each net, and what its held-out rows give."""
+        n_layers = len(self.module_.layers)
+        parts = slices(self._sizes)
+        stop_values = getattr(self, "stop_values", np.full(self.n_networks, np.inf)).copy()
         for i in self._running:
+            rows = [*self.heads[i], *range(n_layers, len(means))]
             with naming(self.names[i]):
-                self.members[i].record(prefix, means[[*self.heads[i], *costs], i])
+                self.nets[i].record(prefix, means[rows][:, parts[i]])
+            if prefix == "valid":
+                stop_values[parts[i]] = self.nets[i].stop_values
+        self.stop_values = stop_values
 
     def _progress(self, epochs: int) -> list[Callback]:
         return [ProgressBar(epochs)] if self.verbose else []

@@ -26,7 +26,8 @@ def learn_temperature(net: CostNet, rows: AnyRows) -> float:
     errors of the expected costs depend on the few rows that cost most. It is never below 1: some
     rare and dear mistake that the rows lack would seem impossible.
     """
-    outputs, targets = zip(*((net.module_(x), target) for x, target in net.get_iterator(rows)))
+    batches = net.get_iterator(rows)
+    outputs, targets = zip(*((net.module_(x).flatten(0, -2), target) for x, target in batches))
     output, target = torch.cat(outputs).float(), join_targets(targets)
     loss = net.criterion_.loss
     cost_matrix = output.new_tensor(net.statistics.class_mean)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .loop import Plan
 from .net import CostNet
 from .rows import AnyRows, RowSets
-from .stack_net import StackNet
+from .stack_net import JointNet
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Training:
 
 
 def train_together(
-    trainings: Sequence[Training], names: Sequence[str], n_row_sets: int, plan: Plan
+    trainings: Sequence[Training], names: Sequence[str], n_seeds: int, plan: Plan
 ) -> None:
-    """Train nets of one architecture as one stack; those of one set of rows are S apart."""
+    """Train nets of one architecture as one stack; those of one seed are `n_seeds` apart."""
     calibrations = [training.calibration for training in trainings if training.calibration]
     if calibrations:
-        train_together(calibrations, names, n_row_sets, plan._replace(patience=None))
-    net = StackNet([training.net for training in trainings], names, n_row_sets)
-    several = trainings[:n_row_sets]
+        train_together(calibrations, names, n_seeds, plan._replace(patience=None))
+    net = JointNet([training.net for training in trainings], names, n_seeds)
+    several = trainings[:n_seeds]
     rows = [rows for one in several for rows in one.rows.sets]
     held_out = [rows for one in several if one.held_out for rows in one.held_out.sets]
     Training(net, RowSets(rows), RowSets(held_out) if held_out else None).run(plan)

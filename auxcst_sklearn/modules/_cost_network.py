@@ -20,6 +20,11 @@ class ClassAndCostNetwork(AuxNetwork):
         self.costs = costs
 
     @property
+    def n_networks(self) -> int:
+        """Number of such pairs, of which a stack has several."""
+        return getattr(self.classes, "n_networks", 1)
+
+    @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers of the class network that have a head, and of its output."""
         return self.classes.layers

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, Union
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
@@ -14,32 +16,55 @@ from ._layers import SeededDropout, draw_dropout
 from ._network import AuxNetwork, LayeredNetwork
 
 
-class StackedLinear(nn.Module):
-    """Linear layers of M networks; those that are None are zero, and stay so without a gradient."""
+Layer = Union[nn.Linear, "StackedLinear"]
 
-    def __init__(self, layers: Sequence[nn.Linear | None]) -> None:
+
+class StackedLinear(nn.Module):
+    """Linear layers of M networks; those that are None are zero, and stay so without a gradient.
+
+    `layers` are those of single networks, or of stacks of `counts` networks.
+    """
+
+    def __init__(self, layers: Sequence[Layer | None], counts: Sequence[int]) -> None:
         super().__init__()
-        present = next(layer for layer in layers if layer is not None)
-        n, like = len(layers), present.weight
-        self.weight = nn.Parameter(like.new_zeros(n, *like.shape))
-        self.bias = nn.Parameter(like.new_zeros(n, len(like), 1))
-        for i, layer in enumerate(layers):
+        weight, _ = weights_of(next(layer for layer in layers if layer is not None))
+        n, shape = sum(counts), weight.shape[1:]
+        self.weight = nn.Parameter(weight.new_zeros(n, *shape))
+        self.bias = nn.Parameter(weight.new_zeros(n, shape[0], 1))
+        for layer, part in zip(layers, slices(counts)):
             if layer is not None:
-                self.weight.data[i] = layer.weight.data
-                self.bias.data[i, :, 0] = layer.bias.data
+                for own, other in zip((self.weight, self.bias), weights_of(layer)):
+                    own.data[part] = other
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features).
 
-        In memory samples come last, because batched products with few columns are slow.
+        In memory samples come last, because batched products with few columns are slow. They
+        round a row by the number of its neighbours, so that estimates come from single products.
         """
+        if not self.training:
+            parts = zip(x, self.weight, self.bias.squeeze(-1))
+            return torch.stack([F.linear(*part) for part in parts])
         return torch.baddbmm(self.bias, self.weight, x.mT).mT
 
-    @torch.no_grad()
-    def copy_to(self, layer: nn.Linear, i: int) -> None:
-        """Set the weights of one network's layer."""
-        layer.weight.copy_(self.weight[i])
-        layer.bias.copy_(self.bias[i, :, 0])
+    def copy_to(self, layer: Layer, part: slice) -> None:
+        """Set the weights of the layer of some networks."""
+        for own, other in zip((self.weight, self.bias), weights_of(layer)):
+            other.copy_(own.data[part])
+
+
+def weights_of(layer: Layer) -> tuple[Tensor, Tensor]:
+    """Weights (n_networks, out, in) and biases (n_networks, out, 1) of a layer."""
+    weight, bias = layer.weight.data, layer.bias.data
+    if isinstance(layer, StackedLinear):
+        return weight, bias
+    return weight.unsqueeze(0), bias[None, :, None]
+
+
+def slices(counts: Sequence[int]) -> list[slice]:
+    """The parts of a stack whose sizes are `counts`."""
+    ends = list(accumulate(counts))
+    return [slice(end - count, end) for end, count in zip(ends, counts)]
 
 
 def share_sets(x: Tensor, n_networks: int) -> Tensor:
@@ -61,18 +86,28 @@ class SharedInput(nn.Module):
 
 
 class SharedDropout(nn.Module):
-    """Dropout with a generator for each set of rows, whose networks share its masks."""
+    """Dropout of networks that share masks where they share a set of rows.
 
-    def __init__(self, p: float, generators: Sequence[Generator]) -> None:
+    The sets are divided among the generators, so that each draws once for several sets.
+    """
+
+    generators: Sequence[Generator] = ()
+    n_sets = 1
+
+    def __init__(self, p: float) -> None:
         super().__init__()
-        self.p, self.generators = p, generators
+        self.p = p
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "generators": ()}
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop inputs at random and scale up the others, in training mode only."""
-        if not self.training:
+        if not self.training or self.p == 0:
             return x
-        masks = [draw_dropout(x.shape[1:], self.p, x, generator) for generator in self.generators]
-        keep = torch.stack(masks).mT.contiguous()  # in memory as x is
+        shape = (self.n_sets // len(self.generators), x.shape[2], x.shape[1])  # in memory as x is
+        masks = [draw_dropout(shape, self.p, x, generator) for generator in self.generators]
+        keep = masks[0] if len(masks) == 1 else torch.cat(masks)
         return x * share_sets(keep, len(x)).mT
 
 
@@ -80,45 +115,60 @@ class StackedMLP(LayeredNetwork):
     """Networks that differ in their weights, and perhaps in which layers have a head.
 
     The first dimension of inputs are the sets of rows, that of outputs the networks: network i sees
-    set i modulo `n_row_sets`.
+    set i modulo the number of sets. `networks` are single ones, or stacks.
     """
 
-    def __init__(self, networks: Sequence[AuxMLP], n_row_sets: int) -> None:
+    def __init__(self, networks: Sequence[AuxMLP | StackedMLP]) -> None:
         super().__init__()
-        self.inputs = nn.Sequential(networks[0].inputs, SharedInput(len(networks)))
+        counts = [n_networks(network) for network in networks]
+        self.n_networks = sum(counts)
+        first = networks[0]
+        self.inputs = nn.Sequential(single_inputs(first), SharedInput(self.n_networks))
         self.hidden = nn.ModuleDict()
-        for name in networks[0].hidden:
+        for name in first.hidden:
             blocks: list[Any] = [network.hidden[name] for network in networks]  # nn.Sequential
             self.hidden[name] = nn.Sequential(
-                StackedLinear([block[0] for block in blocks]),
+                StackedLinear([block[0] for block in blocks], counts),
                 *(
-                    SharedDropout(layer.p, [block[-1].generator for block in blocks[:n_row_sets]])
-                    if isinstance(layer, SeededDropout)
+                    SharedDropout(layer.p)
+                    if isinstance(layer, (SeededDropout, SharedDropout))
                     else layer
                     for layer in blocks[0][1:]
                 ),
             )
-        self.output = StackedLinear([network.output for network in networks])
+        self.output = StackedLinear([network.output for network in networks], counts)
         self.heads = nn.ModuleDict()
         for name in self.hidden:
             heads: list[Any] = [dict(network.heads.items()).get(name) for network in networks]
             if any(head is not None for head in heads):
-                self.heads[name] = StackedLinear(heads)
+                self.heads[name] = StackedLinear(heads, counts)
 
 
-def stack(networks: Sequence[Any], n_row_sets: int) -> AuxNetwork:
-    """A `StackedMLP` of copies of networks; of pairs of networks, a pair of stacks."""
+def single_inputs(network: AuxMLP | StackedMLP) -> nn.Module:
+    """First module of a network; in a stack the sets of rows are shared out behind it."""
+    if isinstance(network, StackedMLP):
+        return next(network.inputs.children())
+    return network.inputs
+
+
+def n_networks(network: nn.Module) -> int:
+    """Number of networks, of which a stack has several."""
+    return getattr(network, "n_networks", 1)
+
+
+def stack(networks: Sequence[Any]) -> AuxNetwork:
+    """A `StackedMLP` of copies of networks or stacks; of pairs of networks, a pair of stacks."""
     if isinstance(networks[0], ClassAndCostNetwork):
         parts = ("classes", "costs")
-        stacks = [stack([getattr(n, part) for n in networks], n_row_sets) for part in parts]
-        return ClassAndCostNetwork(*stacks)
-    return StackedMLP(networks, n_row_sets)
+        return ClassAndCostNetwork(*(stack([getattr(n, part) for n in networks]) for part in parts))
+    return StackedMLP(networks)
 
 
+@torch.no_grad()
 def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
     """Copy the weights of a stack back into the networks that it was made of, in their order."""
-    for i, network in enumerate(networks):
-        layers = dict(network.named_modules())
+    for network, part in zip(networks, slices([n_networks(network) for network in networks])):
+        layers: Any = dict(network.named_modules())
         for name, layer in stacked.named_modules():
             if isinstance(layer, StackedLinear) and name in layers:
-                layer.copy_to(layers[name], i)
+                layer.copy_to(layers[name], part)
