@@ -53,6 +53,7 @@ class BuildMixin:
     aux_loss: str | Loss | None = None
     calibration_fraction = 0.0
     n_networks = 1
+    validation_fraction = 0.1
     averaging = 0.0
     temperature: float | str | None = None
     warm_start = False
@@ -105,13 +106,20 @@ class BuildMixin:
         if held_out is None and self.early_stopping and not one_epoch:
             training = Training(net, *self._share_out(net.n_networks, rows, data))
         else:
-            training = Training(net, rows.shared(net.n_networks), held_out and held_out.shared(net.n_networks))
+            training = Training(
+                net, rows.shared(net.n_networks), held_out and held_out.shared(net.n_networks)
+            )
         if not resume:
             with net.thread_limit():
                 self._pretrain(net, training.rows.sets[0])
         net.seed(self._draw_seed())
         goes_on = resume or one_epoch or training.held_out is not None
-        if not goes_on and self.calibration_fraction > 0 and self._calibrates(net) and len(rows) >= MIN_HOLD_OUT_ROWS:
+        if (
+            not goes_on
+            and self.calibration_fraction > 0
+            and self._calibrates(net)
+            and len(rows) >= MIN_HOLD_OUT_ROWS
+        ):
             training.calibration = self._build_calibration(data, net.scale, rows)
         return training
 
@@ -129,11 +137,7 @@ class BuildMixin:
             self._fold_seed = self._draw_seed()
         parts = folds(data.label, n_folds, random_state=self._fold_seed, groups=data.groups)
         seen, held_out = zip(*parts[:n_networks])
-        longest = max(map(len, held_out))
-        return (
-            RowSets([rows.part(index) for index in seen]),
-            RowSets([rows.held_out(index, longest) for index in held_out]),
-        )
+        return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
 
     def _continue(self, data: TrainingSet, stream: bool) -> TrainingSet:
         """Take in the examples that a training goes on with, in its units."""
@@ -182,7 +186,11 @@ class BuildMixin:
 
     def _calibrates(self, net: CostNet) -> bool:
         """Whether a temperature is to be learnt, if there are rows for it."""
-        learnt = self.calibration_fraction > 0 if self.temperature is None else self.temperature == "auto"
+        learnt = (
+            self.calibration_fraction > 0
+            if self.temperature is None
+            else self.temperature == "auto"
+        )
         return learnt and isinstance(net.criterion_.loss, ProbabilisticLoss)
 
     def _make_net(

@@ -15,17 +15,17 @@ from ..losses import Loss
 from .base import unchanged_on_error
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
-from .path import alpha_path
+from .path import alpha_path, as_seed, fit_together
 
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
-    """CostSensitiveAuxMLP with the alpha of least cross-validated cost.
+    """CostSensitiveAuxMLP with the alpha of least cost on rows that its networks do not see.
 
-    Each fold trains the networks of all alphas together; see :func:`auxcst_sklearn.alpha_path`.
-    The network is then trained on all rows with the alpha whose predictions of left-out rows cost
-    the least on average, the smaller one where two cost the same.
+    The networks of all alphas are trained together; see :func:`auxcst_sklearn.alpha_path`. The
+    alpha is that whose predictions of left-out rows cost the least on average, the smaller one
+    where two cost the same.
 
     Parameters
     ----------
@@ -35,9 +35,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Number of hidden layers H.
     width : int or array-like of shape (depth,), default=128
         Neurons of each hidden layer.
-    cv : int, cross-validation generator or iterable, default=5
-        How rows are left out: an int for the number of stratified folds, or what
-        :func:`sklearn.model_selection.check_cv` takes.
+    cv : int, cross-validation generator or iterable, default=None
+        None to choose by the rows that each network holds out anyway: the networks of all alphas
+        are trained together, and those of the best are kept. Otherwise folds that are left out of
+        fits of their own, before a fit on all rows: an int for the number of stratified folds, or
+        what :func:`sklearn.model_selection.check_cv` takes.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
         Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
@@ -120,7 +122,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         The alpha that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
         The alphas to choose from, sorted.
-    mean_cost_path_ : ndarray of shape (n_alphas, n_folds)
+    mean_cost_path_ : ndarray of shape (n_alphas, n_networks) or (n_alphas, n_folds)
         Mean cost of the predictions of left-out rows, in currency, weighted by `sample_weight`.
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted: the order of all cost columns.
@@ -161,10 +163,10 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     >>> from auxcst_sklearn import CostSensitiveAuxMLPCV
     >>> X, y = load_wine(return_X_y=True)
     >>> model = CostSensitiveAuxMLPCV(
-    ...     alphas=[0, 0.2, 1], width=16, cv=3, cost_matrix=[[0, 1, 10], [1, 0, 10], [1, 1, 0]],
+    ...     alphas=[0, 0.2, 1], width=16, cost_matrix=[[0, 1, 10], [1, 0, 10], [1, 1, 0]],
     ...     max_epochs=5, random_state=0)
     >>> model.fit(scale(X), y).mean_cost_path_.shape
-    (3, 3)
+    (3, 5)
     >>> model.alpha_ in model.alphas_
     True
     """
@@ -185,7 +187,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         depth: int = 3,
         width: int | Sequence[int] = 128,
         *,
-        cv: int | BaseCrossValidator | Iterable = 5,
+        cv: int | BaseCrossValidator | Iterable | None = None,
         loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
@@ -286,8 +288,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         groups : array-like of shape (n_samples,), default=None
             Groups of samples, for `cv` and for rows that a training holds out by itself.
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
-            A validation set of the last training, as in `CostSensitiveAuxMLP.fit`; it has no part
-            in the choice of alpha.
+            A validation set, as in `CostSensitiveAuxMLP.fit`, by which alpha is chosen as well;
+            with folds of `cv` it has no part in the choice.
 
         Returns
         -------
@@ -307,18 +309,37 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             data = self._validate_training_set(
                 X, y, cost, sample_weight, self.classes, False, groups
             )
+            held_out = (X_val, y_val, cost_val, sample_weight_val)
+            if self.cv is None:
+                return self._choose(X, y, cost, sample_weight, groups, held_out)
             self._cross_validate(data)
+            names = ("X_val", "y_val", "cost_val", "sample_weight_val")
             return super().fit(
-                X,
-                y,
-                cost,
-                sample_weight,
-                groups=groups,
-                X_val=X_val,
-                y_val=y_val,
-                cost_val=cost_val,
-                sample_weight_val=sample_weight_val,
+                X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
             )
+
+    def _choose(
+        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
+    ) -> CostSensitiveAuxMLPCV:
+        """Take the networks of the alpha for which their held-out rows cost the least."""
+        seed = as_seed(self.random_state)
+        models = [self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist()]
+        trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
+        if trainings[0].held_out is None:
+            raise ValueError(
+                "cv=None chooses alpha by rows that the networks hold out, but there are none: "
+                "early_stopping=False, or fewer than ten rows. Set early_stopping=True, pass X_val "
+                "and y_val, or set cv=5."
+            )
+        found = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]
+        self.mean_cost_path_ = np.stack([costs for costs, _ in found])
+        best = int((self.mean_cost_path_ @ found[0][1]).argmin())
+        self.alpha_ = float(self.alphas_[best])
+        parameters = models[best].get_params(deep=False)
+        for name, value in vars(models[best]).items():
+            if name not in parameters:
+                setattr(self, name, value)
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

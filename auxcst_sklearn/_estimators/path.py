@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from .._training.stack_net import naming
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
-from .._training.training import train_together
+from .._training.training import Training, train_together
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
 
@@ -88,14 +88,14 @@ def alpha_path(
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
     states = [estimator.random_state] if random_states is None else random_states
-    seeds = [_as_seed(state) for state in states]
+    seeds = [as_seed(state) for state in states]
     models = [
         clone(estimator).set_params(alpha=alpha, random_state=seed)
         for alpha in alphas
         for seed in seeds
     ]
-    if len(models) > 1 and _is_stackable(estimator):
-        _fit_together(models, len(seeds), X, y, cost, sample_weight, groups)
+    if len(models) > 1 and is_stackable(estimator):
+        fit_together(models, len(seeds), X, y, cost, sample_weight, groups)
     else:
         given = {"cost": cost, "sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
@@ -106,14 +106,14 @@ def alpha_path(
     return paths[0] if random_states is None else paths
 
 
-def _as_seed(random_state: int | np.random.RandomState | None) -> int:
+def as_seed(random_state: int | np.random.RandomState | None) -> int:
     """One seed for all alphas, so that they share it."""
     if isinstance(random_state, Integral):
         return random_state
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _is_stackable(estimator: BaseEstimator) -> bool:
+def is_stackable(estimator: BaseEstimator) -> bool:
     """Whether the training of a stack does everything that a fit does."""
     return (
         type(estimator) is CostSensitiveAuxMLP
@@ -126,7 +126,7 @@ def _is_stackable(estimator: BaseEstimator) -> bool:
 
 @thread_limit()
 @own_torch_modes()
-def _fit_together(
+def fit_together(
     models: list[CostSensitiveAuxMLP],
     n_seeds: int,
     X: Any,
@@ -134,17 +134,27 @@ def _fit_together(
     cost: Any,
     sample_weight: Any,
     groups: Any,
-) -> None:
-    """Fit as a stack, in which models of one seed are `n_seeds` apart and see the same rows."""
+    held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
+) -> list[Training]:
+    """Fit as a stack, in which models of one seed are `n_seeds` apart and see the same rows.
+
+    Models that a stack cannot train are fitted one after another.
+    """
     names = [f"alpha={model.alpha}" for model in models]
     trainings = []
     for i, model in enumerate(models):
         with naming(names[i]), model._fitting(resume=False):
-            data = model._validate_training_set(
-                X, y, cost, sample_weight, model.classes, False, groups
+            trainings.append(
+                model._prepare(X, y, cost, sample_weight, groups, held_out, resume=False)
             )
-            trainings.append(model._build(data, resume=False))
         trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
-    train_together(trainings, names, n_seeds, models[0]._plan())
+    plan = models[0]._plan()
+    if is_stackable(models[0]):
+        train_together(trainings, names, n_seeds, plan)
+    else:
+        for name, training in zip(names, trainings):
+            with naming(name):
+                training.run(plan)
     for model, training in zip(models, trainings):
         model._set_attributes(training)
+    return trainings

@@ -34,7 +34,10 @@ class WeightAverage:
         """Take in the parameters after a step."""
         self.step += 1
         if self.step % INTERVAL == 0:
-            decay = min(1 - INTERVAL / max(self.horizon, INTERVAL), self.step / (self.step + FIRST_STEPS * INTERVAL))
+            decay = min(
+                1 - INTERVAL / max(self.horizon, INTERVAL),
+                self.step / (self.step + FIRST_STEPS * INTERVAL),
+            )
             get_ema_multi_avg_fn(decay)(self.average, [p.data for p in self.parameters], None)
 
     def put_in_place(self) -> None:

@@ -249,23 +249,25 @@ class TrainingLoop(NeuralNet):
     def record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means of all networks.
 
-        `means` (n_values, n_networks) are the losses of the heads; of held-out rows then the cost
-        and the weight, and the losses at several temperatures.
+        `means` (n_values, n_networks) are the losses of the heads, and of held-out rows then those
+        of `held_out_means`.
         """
         check_finite(means)
         layers = self.module_.layers
-        values = means[: len(layers)]
+        values, of_held_out = np.split(means, [len(layers)])
+        if prefix == "valid":  # weighted means
+            cost, weight, *refined = of_held_out
+            values = values / weight
         weights = self.criterion_.head_weights.numpy(force=True).reshape(len(layers), -1)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
             self.history.record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
         if prefix == "valid":
-            cost, weight, *refined = means[len(layers) :]
             cost = self.scale.to_currency(cost / weight)
             self._record_with_best("valid_cost", float(cost.mean()))
             self.stop_values = cost
             if refined:
-                self.stop_values = np.min(refined, axis=0)
+                self.stop_values = np.min(refined, axis=0) / weight
                 self.history.record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:

@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import ProbabilisticLoss, Target
+from .batches import epoch_means
 from .callbacks import without_training_state
 from .interrupts import InterruptWatch
 from .loop import TrainingLoop
-from .rows import densify
+from .rows import AnyRows, densify
 from .threads import thread_limit
 from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
@@ -94,9 +95,7 @@ class CostNet(TrainingLoop):
         means = self.decision_cost(output, target)
         if not isinstance(loss, ProbabilisticLoss):
             return means
-        refined = [
-            loss.mean(loss.with_temperature(output, t), target) for t in STOP_TEMPERATURES
-        ]
+        refined = [loss.mean(loss.with_temperature(output, t), target) for t in STOP_TEMPERATURES]
         return torch.cat([means, torch.stack(refined)])
 
     def decision_cost(self, output: Tensor, target: Target) -> Tensor:
@@ -110,6 +109,18 @@ class CostNet(TrainingLoop):
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])
+
+    @torch.no_grad()
+    def held_out_costs(self, rows: AnyRows) -> tuple[np.ndarray, np.ndarray]:
+        """Mean cost of the rows held out from each network, in currency, and their weights."""
+        self._set_training(False)
+        means, sizes = [], []
+        for x, target in self.get_iterator(rows):
+            found = self.held_out_means(self.module_(x), target)[:2]
+            means.append(found.reshape(2, -1))
+            sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
+        cost, weight = epoch_means(means, sizes)
+        return self.scale.to_currency(cost / weight), weight * sum(sizes)
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""

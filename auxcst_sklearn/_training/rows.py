@@ -72,19 +72,22 @@ class Rows(Dataset):
         part.index = torch.from_numpy(index)
         return part
 
-    def held_out(self, index: np.ndarray, size: int) -> Rows:
-        """Rows to evaluate on, and of the others as many without weight as `size` asks for.
+    def held_out(self, parts: Sequence[np.ndarray]) -> RowSets:
+        """Parts to evaluate on; where they differ in size, smaller ones get rows of no weight."""
+        size = max(map(len, parts))
+        if min(map(len, parts)) == size:
+            return RowSets([self.part(index) for index in parts])
+        return RowSets([self._padded(index, size) for index in parts])
 
-        The mean weight stays, so that means over all rows are those of the rows that count.
-        """
-        if len(index) == size:
-            return self.part(index)
+    def _padded(self, index: np.ndarray, size: int) -> Rows:
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
         part = self.part(np.concatenate([index, others]))
-        weight = self.label.new_ones(len(self.label), dtype=torch.float32)
-        weight = weight if self.weight is None else self.weight.clone()
+        weight = self.weight
+        weight = (
+            torch.ones_like(self.label, dtype=torch.float32) if weight is None else weight.clone()
+        )
         weight[torch.from_numpy(others).to(weight.device)] = 0
-        part.weight = weight * (size / len(index))
+        part.weight = weight
         return part
 
     def shared(self, n_networks: int) -> RowSets:

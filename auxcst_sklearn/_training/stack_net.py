@@ -122,7 +122,7 @@ class JointNet(StackNet):
 
     def __init__(self, nets: Sequence[CostNet], names: Sequence[str], n_seeds: int) -> None:
         first = nets[0]
-        module = stack([net.module_ for net in nets])
+        module: Any = stack([net.module_ for net in nets])
         self.nets, self.names = list(nets), list(names)
         self._sizes = [net.n_networks for net in nets]
         self.heads = [[module.layers.index(name) for name in net.module_.layers] for net in nets]

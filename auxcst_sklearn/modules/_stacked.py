@@ -15,8 +15,7 @@ from ._cost_network import ClassAndCostNetwork
 from ._layers import SeededDropout, draw_dropout
 from ._network import AuxNetwork, LayeredNetwork
 
-
-Layer = Union[nn.Linear, "StackedLinear"]
+Layer = Union[nn.Linear, "StackedLinear"]  # noqa: UP007
 
 
 class StackedLinear(nn.Module):
@@ -136,7 +135,8 @@ class StackedMLP(LayeredNetwork):
                     for layer in blocks[0][1:]
                 ),
             )
-        self.output = StackedLinear([network.output for network in networks], counts)
+        outputs: list[Any] = [network.output for network in networks]
+        self.output = StackedLinear(outputs, counts)
         self.heads = nn.ModuleDict()
         for name in self.hidden:
             heads: list[Any] = [dict(network.heads.items()).get(name) for network in networks]
