@@ -8,7 +8,7 @@ QUICK = {"random_state": 0, "device": "cpu"}
 
 
 def small_mlp(**parameters):
-    defaults = {"depth": 2, "width": 8, "max_epochs": 3, **QUICK}
+    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 2, **QUICK}
     return CostSensitiveAuxMLP(**{**defaults, **parameters})
 
 
