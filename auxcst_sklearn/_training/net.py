@@ -29,7 +29,7 @@ MIN_PRODUCT_ROWS = 4
 
 # Held-out losses stop a training at the best of these temperatures: a network goes on learning to
 # tell classes apart when it is already too certain of them, which a temperature mends.
-STOP_TEMPERATURES = np.geomspace(0.6, 9.0, 14).tolist()
+STOP_TEMPERATURES = np.geomspace(1.0, 9.0, 12).tolist()
 
 
 class CostNet(TrainingLoop):
