@@ -2,8 +2,8 @@
 
 `tables_data` has the tables and their costs, `tables_methods` the methods. Each run is kept in a
 file in `--runs`, and what is found there is not run again. Slow methods run only where
-`--methods` names them. `--methods all --finished` runs nothing, and reports all that was run, with
-whatever options. Results are written to `--out` as `tables.json` and, as tables, `tables.rst`.
+`--methods` names them. `--methods all --finished` runs nothing, and reports what was run of these
+seeds, sets and sizes, by whatever commands. Results are written to `--out` as `tables.json` and, as tables, `tables.rst`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     runs = run_all(jobs, folder=options.runs, n_jobs=options.n_jobs)
     about = provenance("pandas", "empulse", "lightgbm", "pytabkit")
-    save({**about, "seeds": options.seeds, "runs": runs}, options.out)
+    asked = {name: getattr(options, name) for name in ("seeds", "sets", "sizes")}
+    save({**about, **asked, "methods": methods, "runs": runs}, options.out)
     print((options.out / "tables.rst").read_text())
 
 
