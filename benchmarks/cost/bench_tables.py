@@ -3,7 +3,8 @@
 `tables_data` has the tables and their costs, `tables_methods` the methods. Each run is kept in a
 file in `--runs`, and what is found there is not run again. Slow methods run only where
 `--methods` names them. `--methods all --finished` runs nothing, and reports what was run of these
-seeds, sets and sizes, by whatever commands. Results are written to `--out` as `tables.json` and, as tables, `tables.rst`.
+seeds, sets and sizes, by whatever commands. Results are written to `--out` as `tables.json` and,
+as tables, `tables.rst`.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ INTRODUCTION = """\
 Mean test costs on real tables. A ratio is to the boosting of scikit-learn, with or without early
 stopping, whichever costs less on the test rows of the same split, a choice in its favour. The
 ratio of a set is the mean over its splits, with its standard error, which is too small as splits
-share rows; ratios over sets are geometric means, with the standard error over the sets. Not all methods ran on all splits: a ratio of two
-methods is of the splits that both have, and methods have mean ranks if they ran on all sets.
-Rows of training are as many as the set lets where these are fewer than the size, but no fewer than
-two thirds of it. "To constant" is the cost over that of the better constant decision. CPU seconds
-are those of fitting, with one thread."""
+share rows; ratios over sets are geometric means, with the standard error over the sets. Not all
+methods ran on all splits: a ratio of two methods is of the splits that both have, and methods have
+mean ranks if they ran on all sets. Rows of training are as many as the set lets where these are
+fewer than the size, but no fewer than two thirds of it. "To constant" is the cost over that of the
+better constant decision. CPU seconds are those of fitting, with one thread."""
 
 
 def by_cell(runs: Sequence[Row]) -> list[Row]:
