@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
-.PHONY: help demo test test-oldest bench-digits bench-cost bench-speed bench-path lint format docs clean
+.PHONY: help demo test test-oldest bench-digits bench-cost bench-tables bench-speed bench-path lint format docs clean
 
 help:
 	@echo "make demo    tune a cost-sensitive network on digits: table and plot in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
-	@echo "make bench-cost, bench-speed, bench-path, bench-digits  measure costs and times anew"
+	@echo "make bench-cost, bench-tables, bench-speed, bench-path, bench-digits  measure costs and times anew"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -46,6 +46,11 @@ bench-digits: $(VENV)/installed-plot
 # DATA_HOME names the folder of MNIST and CIFAR-10.
 bench-cost: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.cost.bench_cost $(if $(DATA_HOME),--data-home $(DATA_HOME))
+
+# TABLES names the folder of the four tables; benchmarks/README.rst describes them.
+bench-tables: $(VENV)/installed-bench
+	$(if $(TABLES),,$(error TABLES=FOLDER names the folder of the tables))
+	$(BIN)/python -m benchmarks.cost.bench_tables --tables $(TABLES)
 
 bench-speed: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_speed

@@ -1,0 +1,254 @@
+"""What `bench_tables` compares: our networks, and what a user could pick for a table instead.
+
+Cost-blind classifiers take the Bayes decision: the class of least expected cost by their
+probabilities, with the known matrix of each row where there is one. Cost-sensitive methods are
+fitted with the costs. Those of empulse have two entries of the same fit: "own" is their `predict`,
+which takes no costs, "Bayes" the decision by their probabilities and known costs, as empulse
+recommends for its forest. They are for two classes. Its boosting is that of LightGBM.
+
+Parameters are the libraries' defaults unless stated. What each method is given of a table says its
+`inputs`; the conversion is part of the fit, and of its CPU seconds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn.metrics import mean_cost
+from benchmarks.cost.fit_methods import timed
+from benchmarks.cost.tables_data import TableSplit
+from benchmarks.cost.tables_extras import load
+
+REVISION = 1  # to be raised where a change of code here changes results
+OURS_REVISION = 1  # to be raised where a change of our package changes results
+OURS_INPUTS = "numbers"  # "frame": ours takes strings and missing values as they are
+N_CATEGORIES = 255  # the most that scikit-learn's boosting takes
+
+DEFAULT = "ours: default"
+PLAIN = "ours: plain"
+BOOSTINGS = ("boosting", "boosting, early stop")
+
+
+# --- inputs -----------------------------------------------------------------------------------
+
+
+def numbers() -> Any:
+    """Numbers alone: medians for gaps, standardised; a column for each frequent string."""
+    is_number = make_column_selector(dtype_include="number")
+    one_hot = OneHotEncoder(
+        min_frequency=20, handle_unknown="infrequent_if_exist", sparse_output=False
+    )
+    return make_column_transformer(
+        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), is_number),
+        (one_hot, make_column_selector(dtype_exclude="number")),
+    )
+
+
+class Categories:
+    """Frames whose strings are categories: those of the training rows, the most frequent ones.
+
+    All others are missing values, as in the table.
+    """
+
+    def fit_transform(self, X: Any) -> Any:
+        strings = X.select_dtypes(exclude="number")
+        self.kept = {
+            column: sorted(strings[column].value_counts().index[:N_CATEGORIES])
+            for column in strings
+        }
+        return self.transform(X)
+
+    def transform(self, X: Any) -> Any:
+        categorical = load("pandas").CategoricalDtype
+        dtypes = {column: categorical(kept) for column, kept in self.kept.items()}
+        kept = {column: X[column].where(X[column].isin(self.kept[column])) for column in dtypes}
+        return X.assign(**kept).astype(dtypes)
+
+
+INPUTS: dict[str, Callable[[], Any]] = {
+    "numbers": numbers,
+    "categories": Categories,
+    "frame": FunctionTransformer,  # as they are
+}
+
+
+# --- methods ----------------------------------------------------------------------------------
+
+
+class TableMethod(NamedTuple):
+    """How a model is made from a random state, what it is given, and how it decides.
+
+    `costs` are those of the fit: "none"; "ours", a matrix or known ones; "empulse", the cost of
+    each outcome for each row. `packages` are those whose release may change the result.
+    """
+
+    make: Callable[[int], Any]
+    inputs: str = "numbers"
+    costs: str = "none"
+    packages: tuple[str, ...] = ("scikit-learn",)
+    decision: str = "Bayes"
+    slow: bool = False
+
+    @property
+    def two_classes(self) -> bool:
+        return self.costs == "empulse"
+
+    def identity(self, random_state: int) -> dict[str, Any]:
+        """All that determines the result beside the split; the decisions share a run."""
+        model = self.make(random_state)
+        return {
+            "model": type(model).__name__,
+            "revision": [REVISION, OURS_REVISION] if self.costs == "ours" else [REVISION],
+            "inputs": self.inputs,
+            "costs": self.costs,
+            **{package: version(package) for package in self.packages},
+            **{name: repr(value) for name, value in model.get_params().items()},
+        }
+
+    def run(self, split: TableSplit) -> dict[str, Any]:
+        """Mean test cost of each decision, and CPU seconds of the fit."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", message="Found unknown categories")
+            decisions, seconds = self.decide(split)
+        return {
+            "test_costs": {name: bill(split, y_pred) for name, y_pred in decisions.items()},
+            "constant_cost": bill(split, constant(split)),
+            "n_train": len(split.y_train),
+            "n_test": len(split.y_test),
+            "cpu_seconds": round(seconds, 3),
+        }
+
+    def decide(self, split: TableSplit) -> tuple[dict[str, NDArray], float]:
+        """Predictions for the test rows by each decision, and the CPU seconds of the fit."""
+        inputs, model = INPUTS[self.inputs](), self.make(split.random_state)
+
+        def fit() -> Any:
+            X = inputs.fit_transform(split.X_train)
+            return self.fit(model, X, split)
+
+        fitted, seconds = timed(fit)
+        X = inputs.transform(split.X_test)
+        if self.costs == "ours":
+            known = {} if split.cost_test is None else {"cost": split.cost_test}
+            return {"Bayes": fitted.predict(X, **known)}, seconds
+        own = {"own": fitted.predict(X)} if self.costs == "empulse" else {}
+        return {"Bayes": least_cost(fitted.predict_proba(X), split), **own}, seconds
+
+    def fit(self, model: Any, X: Any, split: TableSplit) -> Any:
+        if self.costs == "none":
+            return model.fit(X, split.y_train)
+        if self.costs == "empulse":
+            return model.fit(X, split.y_train, **outcome_costs(split.matrices("train")))
+        if split.cost_matrix is None:
+            return model.fit(X, split.y_train, cost=split.cost_train)
+        return model.set_params(cost_matrix=split.cost_matrix).fit(X, split.y_train)
+
+
+def outcome_costs(matrices: NDArray) -> dict[str, NDArray]:
+    """The costs of true and false positives and negatives; rows are the true classes."""
+    cell = {"tn_cost": (0, 0), "fp_cost": (0, 1), "fn_cost": (1, 0), "tp_cost": (1, 1)}
+    return {name: matrices[:, true, given].copy() for name, (true, given) in cell.items()}
+
+
+def least_cost(probability: NDArray, split: TableSplit) -> NDArray:
+    """The Bayes decision."""
+    return np.einsum("nj,njk->nk", probability, split.matrices("test")).argmin(axis=1)
+
+
+def constant(split: TableSplit) -> NDArray:
+    """The one class that is cheapest on the training rows, for all test rows."""
+    paid = split.matrices("train")[np.arange(len(split.y_train)), split.y_train]
+    return np.full(len(split.y_test), paid.mean(axis=0).argmin())
+
+
+def bill(split: TableSplit, y_pred: NDArray) -> float:
+    classes = list(range(split.n_classes))
+    return mean_cost(split.y_test, y_pred, cost=split.matrices("test"), classes=classes)
+
+
+def boosting(seed: int, **changed: Any) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        categorical_features="from_dtype", random_state=seed, **changed
+    )
+
+
+def light(seed: int) -> Any:
+    return load("lightgbm").LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
+
+
+def forest(seed: int) -> RandomForestClassifier:
+    return RandomForestClassifier(300, min_samples_leaf=3, random_state=seed)
+
+
+def perceptron(seed: int) -> MLPClassifier:
+    return MLPClassifier((256, 256, 256), early_stopping=True, random_state=seed)
+
+
+def of_empulse(name: str, seed: int) -> Any:
+    """The cost-sensitive boosting has no random state of its own, the regression has none."""
+    make = getattr(load("empulse.models"), name)
+    if name == "CSBoostClassifier":
+        return make(light(seed))
+    return make(random_state=seed) if name == "CSForestClassifier" else make()
+
+
+def of_pytabkit(name: str, seed: int) -> Any:
+    return getattr(load("pytabkit"), name)(device="cpu", random_state=seed, n_threads=1)
+
+
+def plain(seed: int) -> CostSensitiveAuxMLP:
+    """The same network, trained by cross-entropy on the labels alone."""
+    return CostSensitiveAuxMLP(
+        alpha=0,
+        loss="cross_entropy",
+        calibration_fraction=0,
+        early_stopping=False,
+        random_state=seed,
+    )
+
+
+_ours = partial(
+    TableMethod,
+    inputs=OURS_INPUTS,
+    costs="ours",
+    packages=("auxcst_sklearn", "torch", "skorch", "scikit-learn"),
+)
+_pytabkit = partial(
+    TableMethod, inputs="categories", packages=("pytabkit", "torch", "scikit-learn"), slow=True
+)
+_empulse = partial(TableMethod, costs="empulse", packages=("empulse", "lightgbm", "scikit-learn"))
+
+METHODS: dict[str, TableMethod] = {
+    DEFAULT: _ours(lambda seed: CostSensitiveAuxMLP(random_state=seed)),
+    PLAIN: _ours(plain),
+    BOOSTINGS[0]: TableMethod(boosting, "categories"),
+    BOOSTINGS[1]: TableMethod(partial(boosting, early_stopping=True), "categories"),
+    "LightGBM": TableMethod(light, "categories", packages=("lightgbm",)),
+    "forest": TableMethod(forest),
+    "logistic": TableMethod(lambda seed: LogisticRegression(max_iter=1000)),
+    "MLPClassifier": TableMethod(perceptron),
+    **{
+        f"{name}: {decision}": _empulse(partial(of_empulse, f"{name}Classifier"), decision=decision)
+        for name in ("CSBoost", "CSForest", "CSLogit")
+        for decision in ("own", "Bayes")
+    },
+    "RealMLP-TD": _pytabkit(partial(of_pytabkit, "RealMLP_TD_Classifier")),
+    "TabM-D": _pytabkit(partial(of_pytabkit, "TabM_D_Classifier")),
+}
