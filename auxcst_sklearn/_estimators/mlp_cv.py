@@ -54,6 +54,12 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Whether the network centres and scales its inputs, as learnt from the training set. "auto"
         leaves features of order one, and sparse ones, as they are; others get a common scale if
         they seem to have a common unit, as pixels do, and else each its own, as with True.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
+            default="from_dtype"
+        Columns that hold categories, with a mask, positions or names. "from_dtype" takes the
+        columns of a DataFrame that are categories or strings, and none of an array. Categories
+        unknown to the training set, and rare ones, are one level. A missing value in any column
+        is NaN or None: the network reads a median and an indicator in its place.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -131,6 +137,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         The trained net; its torch module is ``net_.module_``.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
         Centre and divisor of each input; None for inputs as they are.
+    is_categorical_ : ndarray of shape (n_features,) or None
+        Mask of the columns that hold categories; None if there are none.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -183,6 +191,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         activation: str = "relu",
         dropout: float = 0.3,
         standardize: bool | Literal["auto"] = "auto",
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         max_epochs: int = 50,
@@ -212,6 +221,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.activation = activation
         self.dropout = dropout
         self.standardize = standardize
+        self.categorical_features = categorical_features
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.max_epochs = max_epochs
@@ -374,7 +384,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             known = data.matrices[test] if self._has_probabilities() else None
         test_cost = data.target().cost[test]
         models: list[Any] = alpha_path(
-            self._network(classes=self.classes_, cost_matrix=matrix),
+            self._network(
+                classes=self.classes_, cost_matrix=matrix, categorical_features=self.is_categorical_
+            ),
             self.alphas_.tolist(),
             data.X[train],
             y[train],

@@ -10,6 +10,7 @@ from torch import Generator, Tensor, nn
 
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
+from ._feature_input import StackedFeatureInput
 from ._layers import SeededDropout, draw_dropout
 from ._network import AuxNetwork, LayeredNetwork
 
@@ -60,6 +61,13 @@ class SharedInput(nn.Module):
         return share_sets(x, self.n_networks)
 
 
+def stack_inputs(inputs: Sequence[Any]) -> nn.Module:
+    """First modules of M networks as one, for inputs of S sets of rows."""
+    if getattr(inputs[0], "table", None) is not None:
+        return StackedFeatureInput(inputs)
+    return nn.Sequential(inputs[0], SharedInput(len(inputs)))
+
+
 class SharedDropout(nn.Module):
     """Dropout with a generator for each set of rows, whose networks share its masks."""
 
@@ -85,7 +93,7 @@ class StackedMLP(LayeredNetwork):
 
     def __init__(self, networks: Sequence[AuxMLP], n_row_sets: int) -> None:
         super().__init__()
-        self.inputs = nn.Sequential(networks[0].inputs, SharedInput(len(networks)))
+        self.inputs = stack_inputs([network.inputs for network in networks])
         self.hidden = nn.ModuleDict()
         for name in networks[0].hidden:
             blocks: list[Any] = [network.hidden[name] for network in networks]  # nn.Sequential
@@ -120,5 +128,5 @@ def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
     for i, network in enumerate(networks):
         layers = dict(network.named_modules())
         for name, layer in stacked.named_modules():
-            if isinstance(layer, StackedLinear) and name in layers:
+            if isinstance(layer, StackedLinear | StackedFeatureInput) and name in layers:
                 layer.copy_to(layers[name], i)
