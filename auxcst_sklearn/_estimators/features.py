@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .._training.net import CostNet
 
 _DENSE = {"dtype": "numeric", "order": "C", "ensure_all_finite": "allow-nan"}
+# What scikit-learn says of strings among numbers.
+_OF_STRINGS = ("could not convert string", "not compatible with arrays of bytes/strings")
 
 
 class FeatureNet(BaseCostSensitiveNet):
@@ -47,7 +49,12 @@ class FeatureNet(BaseCostSensitiveNet):
         with numpy_arrays():
             if reset:
                 self.is_categorical_ = find_categories(X, self.categorical_features)
-            validated = self._validate_columns(X, y, reset)
+            try:
+                validated = self._validate_columns(X, y, reset)
+            except ValueError as error:
+                if any(told in str(error) for told in _OF_STRINGS):
+                    refuse_strings(X, self.is_categorical_, self.categorical_features)
+                raise
         rows = validated[0] if isinstance(validated, tuple) else validated
         if sparse.issparse(rows) and np.isnan(rows.data).any():
             raise ValueError(
@@ -59,11 +66,7 @@ class FeatureNet(BaseCostSensitiveNet):
     def _validate_columns(self, X: Any, y: Any, reset: bool) -> Any:
         if self.is_categorical_ is None:
             self._codes = None
-            try:
-                return validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
-            except ValueError:
-                refuse_strings(X, self.categorical_features)
-                raise
+            return validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
         X = as_table(X)
         if sparse.issparse(X):
             raise ValueError(

@@ -31,7 +31,12 @@ class CategoryCodes:
         self.is_object = values.dtype == object
         self.encoder = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=np.nan
-        ).fit(values)
+        )
+        try:
+            self.encoder.fit(values)
+        except TypeError:
+            _refuse_mixed(values)
+            raise
         return self
 
     @property
@@ -131,19 +136,32 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     return np.isin(np.array(columns, dtype=object), names)
 
 
-def refuse_strings(X: Any, categorical_features: Any) -> None:
-    """Say which column has strings where numbers are expected, if one has."""
+def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
+    """Say which column of numbers has strings, if one has."""
     X = as_table(X)
     if sparse.issparse(X) or X.ndim != 2:
         return
     for j in range(X.shape[1]):
         values = objects(select(X, j)) if is_frame(X) else X[:, j]
-        if values.dtype.kind in "OUS" and holds_string(values):
+        is_number = categorical is None or not categorical[j]
+        if is_number and values.dtype.kind in "OUS" and holds_string(values):
             name = repr(X.columns[j]) if is_frame(X) else j
             first = next(value for value in values if isinstance(value, str))
             raise ValueError(
-                f"Column {name} of X holds strings, such as {str(first)!r}, but its values are "
-                f"expected to be numbers, with categorical_features={categorical_features!r}. "
-                f"Name its position in categorical_features, such as [{j}], or pass a DataFrame "
-                'to fit, with categorical_features="from_dtype".'
+                f"Column {name} of X holds strings, such as {str(first)!r}, but is no column of "
+                f"categories, with categorical_features={given!r}; expected numbers. Name it or "
+                "its position in categorical_features, or pass a DataFrame to fit, with "
+                'categorical_features="from_dtype".'
+            )
+
+
+def _refuse_mixed(values: NDArray) -> None:
+    """Say which column has categories that have no order."""
+    for j, column in enumerate(values.T):
+        types = {type(value).__name__ for value in column if value == value}
+        if len(types) > 1:
+            raise ValueError(
+                f"Column {j} of those with categories in X holds values of types "
+                f"{', '.join(sorted(types))}; expected all strings, or all numbers. Convert them, "
+                "such as with astype(str)."
             )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import assert_all_finite, gen_batches
+from sklearn.utils import assert_all_finite
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .float32 import as_float32
@@ -28,7 +28,8 @@ NORMAL_IQR = 1.349
 
 def row_blocks(X: Any) -> Iterator[slice]:
     """Blocks of rows that fit into the cache."""
-    return gen_batches(X.shape[0], max(1, 2**18 // max(1, X.shape[1])))
+    size = max(1, 2**18 // max(1, X.shape[1]))
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 @dataclass
@@ -46,12 +47,13 @@ class Scaling:
     in_network: bool
 
     def __post_init__(self) -> None:
+        self.has_heavy = bool(self.heavy.any())
         self.changes = bool((self.center != 0).any() or (self.scale != 1).any())
 
     def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
         """Float32 rows; NaN stays in the columns `keep`, and becomes the median in others."""
         has_nan = bool(np.isnan(X.sum(dtype=np.float64)))
-        if not (self.changes or self.heavy.any() or has_nan):
+        if not (self.changes or self.has_heavy or has_nan):
             return as_float32(X)
         scaled = np.empty(X.shape, np.float32)
         with np.errstate(over="ignore"):  # found below
@@ -60,15 +62,16 @@ class Scaling:
                 if has_nan:
                     rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
                 scaled[part] = rows
-        assert_all_finite(scaled, allow_nan=True, input_name="X")
+        if not np.isfinite(scaled.sum()):  # quicker than the check
+            assert_all_finite(scaled, allow_nan=True, input_name="X")
         return scaled
 
     def scaled(self, rows: NDArray) -> NDArray:
         """Rows in float64, after scaling."""
         rows = (rows - self.center) / self.scale  # in float64, whatever the rows are
-        if self.heavy.any():
+        if self.has_heavy:
             heavy = rows[:, self.heavy]
-            rows[:, self.heavy] = OUTLYING * heavy / np.hypot(OUTLYING, heavy)
+            rows[:, self.heavy] = heavy / np.hypot(1, heavy / OUTLYING)
         return rows
 
 
@@ -81,6 +84,7 @@ class FeatureStatistics:
     def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
         self.categorical = categorical
 
+    @np.errstate(over="ignore", invalid="ignore")  # found where a deviation is asked for
     def update(self, X: Any) -> FeatureStatistics:
         """Take in more rows; the first ones decide whether the features count as sparse."""
         d = X.shape[1]
@@ -165,6 +169,12 @@ class FeatureStatistics:
 
     def _deviation(self) -> NDArray:
         """Deviations, zero where only rounding keeps a feature from being constant."""
+        if not np.isfinite(self.var).all():
+            column = np.flatnonzero(~np.isfinite(self.var))[0]
+            raise ValueError(
+                f"Column {column} of X has values too large to be squared in float64; divide it by "
+                "a constant first."
+            )
         deviation = np.sqrt(self.var)
         return np.where(deviation > 100 * np.finfo(np.float64).eps * abs(self.mean), deviation, 0.0)
 

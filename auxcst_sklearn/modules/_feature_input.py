@@ -152,9 +152,9 @@ class FeatureInput(nn.Module):
         self.register_buffer("row_of_code", torch.cat(rows))
         self.table: nn.Parameter | None = None
         if levels:
-            # Grows with the levels, but slowly: thousands of levels are few concepts.
-            dimension = min(16, round(max(int(own.sum()) for own in levels) ** 0.5))
-            table = torch.randn(n_rows, dimension, dtype=torch.float32)
+            # Longer vectors, and larger ones at the start, learn single rows by heart.
+            dimension = round(max(int(own.sum()) for own in levels) ** 0.25)
+            table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
             table[self.row_of_code[self.starts]] = 0
             self.table = nn.Parameter(table)
 

@@ -38,19 +38,27 @@ FRAMES = {
 }
 
 
-@pytest.fixture(params=FRAMES)
-def problem(request):
+@pytest.fixture(params=["pandas", "polars"])
+def frame(request):
     columns, y = table()
     return FRAMES[request.param](columns), y
 
 
 def learner(**parameters):
-    return small_mlp(**{"max_epochs": 40, "width": 32, "learning_rate": 1e-2, **parameters})
+    return small_mlp(**{"max_epochs": 30, "width": 16, "learning_rate": 1e-2, **parameters})
 
 
-def test_every_frame_gives_the_same_network(problem):
-    X, y = problem
-    expected = learner().fit(pd.DataFrame(table()[0]), y)
+@pytest.fixture(scope="module")
+def reference():
+    columns, y = table()
+    return learner().fit(pd.DataFrame(columns), y)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_every_frame_gives_the_same_network(kind, reference):
+    columns, y = table()
+    X = FRAMES[kind](columns)
+    expected = reference.predict_cost(pd.DataFrame(columns))
 
     found = learner().fit(X, y)
 
@@ -58,45 +66,82 @@ def test_every_frame_gives_the_same_network(problem):
     assert found.feature_names_in_.tolist() == ["city", "age", "size"]
     assert found.n_features_in_ == 3
     assert found.score(X, y) > 0.85
+    np.testing.assert_array_equal(found.predict_cost(X), expected)
+    np.testing.assert_array_equal(reference.predict_cost(X), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict_cost(X), expected)
+
+
+def test_an_array_of_objects_gives_the_same_network(reference):
+    columns, y = table()
+    X = np.column_stack([columns["city"], columns["age"].astype(object), columns["size"]])
+
+    found = learner(categorical_features=[0]).fit(X, y)
+
     np.testing.assert_array_equal(
-        found.predict_cost(X), expected.predict_cost(pd.DataFrame(table()[0]))
+        found.predict_cost(X), reference.predict_cost(pd.DataFrame(columns))
     )
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict(X), found.predict(X))
-    for other in FRAMES.values():
-        np.testing.assert_array_equal(found.predict_cost(other(table()[0])), found.predict_cost(X))
 
 
-def test_searches_and_folds(problem):
-    X, y = problem
+def test_searches_and_folds(frame):
+    X, y = frame
 
     search = GridSearchCV(learner(), {"alpha": [0, 0.5]}, cv=2, error_score="raise").fit(X, y)
 
     assert search.best_score_ > 0.7
     assert cross_val_predict(learner(max_epochs=1), X, y, cv=2).shape == y.shape
+
+
+def test_alpha_is_chosen(frame):
+    X, y = frame
     model = CostSensitiveAuxMLPCV(
-        [0, 0.5], 2, 32, cv=2, max_epochs=40, learning_rate=1e-2, random_state=0
+        [0, 0.5], 2, 16, cv=2, max_epochs=30, learning_rate=1e-2, random_state=0
     )
+
     model.fit(X, y)
+
     assert model.mean_cost_path_.max() < 0.3
     assert model.score(X, y) > 0.85
 
 
-def test_a_path_is_what_separate_fits_give(problem):
-    X, y = problem
+@pytest.mark.parametrize("n_cities", [4, 40])
+def test_a_path_is_what_separate_fits_give(n_cities):
+    columns, y = table()
+    cities = np.arange(240) * 7 % n_cities
+    X = pd.DataFrame(columns).assign(city=[f"c{i}" for i in cities])
 
-    models = alpha_path(learner(max_epochs=3), [0, 0.5], X, y)
+    paths = alpha_path(learner(max_epochs=3), [0, 0.5], X, y, random_states=[0, 1])
 
-    for alpha, model in zip([0, 0.5], models):
-        alone = learner(max_epochs=3, alpha=alpha).fit(X, y)
-        np.testing.assert_allclose(model.predict_cost(X), alone.predict_cost(X), atol=1e-4)
+    for seed, models in enumerate(paths):
+        for alpha, model in zip([0, 0.5], models):
+            alone = learner(max_epochs=3, alpha=alpha, random_state=seed).fit(X, y)
+            np.testing.assert_allclose(model.predict_cost(X), alone.predict_cost(X), atol=1e-4)
 
 
-def test_a_stream(problem):
-    X, y = problem
-    model = learner()
+def test_later_blocks_may_have_other_categories_and_gaps(frame):
+    X, y = frame
+    rest = pd.DataFrame(table()[0]).assign(size=np.nan)
+    rest.loc[::2, "city"] = "Rome"
+    model = learner().partial_fit(X, y, classes=[0, 1])
 
-    for _ in range(40):
-        for block in (slice(0, 100), slice(100, 240)):
-            model.partial_fit(X[block], y[block], classes=[0, 1])
+    for _ in range(30):
+        model.partial_fit(X, y)
+    before = model.input_scale_
+    model.partial_fit(rest, y)
 
     assert model.score(X, y) > 0.85
+    np.testing.assert_allclose(model.input_scale_, before, rtol=1e-6)
+    assert np.isfinite(model.predict_cost(rest)).all()
+
+
+def test_many_levels_are_learnt():
+    rng = np.random.default_rng(0)
+    shop = rng.integers(60, size=1200)
+    y = (rng.random(60) < 0.5)[shop].astype(int)
+    X = pd.DataFrame({"shop": [f"shop {i}" for i in shop], "noise": rng.normal(size=1200)})
+
+    model = learner().fit(X, y)
+
+    assert model.net_.module_.inputs.table.shape == (61, 3)
+    assert model.score(X, y) > 0.95
+    unknown = model.predict_cost(X.assign(shop="another"))
+    np.testing.assert_array_equal(unknown, model.predict_cost(X.assign(shop=None)))

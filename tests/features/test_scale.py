@@ -166,3 +166,59 @@ def test_rows_without_weight_do_not_count():
 
     assert network.fit(noise, y, sample_weight=weight).input_scale_ is None
     assert network.fit(noise, y).input_scale_ is not None
+
+
+@pytest.mark.parametrize("n", [60, 400, 10_000])
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_an_outlier_does_not_squeeze_its_column(n, standardize):
+    narrow = X[:n].astype(np.float64)
+    narrow[0, 1] = 1e6
+
+    found = FeatureStatistics().update(narrow).scaling(standardize)
+
+    assert found.heavy.tolist() == [False, True, False, False]
+    low, median, high = np.percentile(narrow[:4096, 1], [25, 50, 75])
+    if n <= 4096:
+        np.testing.assert_allclose(found.center[1], median)
+        np.testing.assert_allclose(found.scale[1], (high - low) / 1.349)
+    rows = found.apply(narrow, np.zeros(4, dtype=bool))
+    assert 0.9 < rows[1:, 1].std() < 1.1
+    assert 9.9 < rows[0, 1] <= 10
+    z = (narrow[:, 1] - found.center[1]) / found.scale[1]
+    np.testing.assert_allclose(rows[:, 1], z / np.sqrt(1 + (z / 10) ** 2), rtol=1e-5)
+    if standardize == "auto":  # the others are of order one
+        np.testing.assert_array_equal(rows[:, [0, 2, 3]], X[:n, [0, 2, 3]])
+
+
+def test_an_outlier_beyond_those_of_the_training_is_no_infinity():
+    found = FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])).scaling("auto")
+
+    rows = found.apply(np.array([[1e308, 0, 0, 0], [-1e308, 0, 0, 0]]), np.zeros(4, dtype=bool))
+
+    np.testing.assert_allclose(rows[:, 0], [10, -10])
+
+
+def test_a_rare_flag_keeps_its_deviation():
+    flag = np.zeros((10_000, 1))
+    flag[:20] = 1
+
+    found = FeatureStatistics().update(flag).scaling("auto")
+
+    np.testing.assert_allclose(found.center, flag.mean())
+    np.testing.assert_allclose(found.scale, flag.std())
+
+
+def test_outliers_in_a_training():
+    random = np.random.RandomState(0)
+    y = random.randint(2, size=600)
+    signal = random.normal(size=(600, 3)) + 2 * y[:, np.newaxis]
+    plain = accuracy(signal, y)
+    signal[random.choice(600, 3), 0:3] = [1e7, -1e5, 1e9]
+
+    assert accuracy(signal, y) > plain - 0.05
+
+
+def test_float32_rows_without_a_scale_are_not_copied():
+    found = FeatureStatistics().update(X).scaling("auto")
+
+    assert found.apply(X, np.zeros(4, dtype=bool)) is X
