@@ -52,6 +52,7 @@ class CostSensitiveAuxMLP(FeatureNet):
         Whether the network centres and scales its inputs, as learnt from the training set. "auto"
         leaves features of order one, and sparse ones, as they are; others get a common scale if
         they seem to have a common unit, as pixels do, and else each its own, as with True.
+        Columns with outliers are scaled by their quartiles, and end softly.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
         Columns that hold categories, with a mask, positions or names. "from_dtype" takes the
