@@ -31,7 +31,7 @@ class CategoryCodes:
         self.is_object = values.dtype == object
         self.encoder = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=np.nan
-        )
+        ).set_output(transform="default")
         try:
             self.encoder.fit(values)
         except TypeError:

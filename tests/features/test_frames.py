@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLPCV, alpha_path
 from tests.factories import small_mlp
@@ -89,6 +93,23 @@ def test_searches_and_folds(frame):
 
     assert search.best_score_ > 0.7
     assert cross_val_predict(learner(max_epochs=1), X, y, cv=2).shape == y.shape
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_behind_transformers_that_put_out_frames(output):
+    columns, y = table()
+    X = FRAMES[output](columns)
+    scaled = ColumnTransformer(
+        [("scale", StandardScaler(), ["age", "size"])],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    )
+
+    with sklearn.config_context(transform_output=output):
+        model = make_pipeline(scaled, learner()).fit(X, y)
+
+        assert model[-1].is_categorical_.tolist() == [False, False, True]
+        assert model.score(X, y) > 0.85
 
 
 def test_alpha_is_chosen(frame):
