@@ -316,12 +316,12 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         check_is_fitted(self)
-        X = self._prepare(self._validate(X, reset=False))
+        X = self._to_inputs(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        return self.net_.predict_proba(self._prepare(self._validate(X, reset=False)))
+        return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

@@ -68,7 +68,7 @@ class BuildMixin:
     def _follow_inputs(self, net: CostNet, X: Any) -> None:
         """Learn on from more examples of a stream; here nothing."""
 
-    def _prepare(self, X: Any) -> Any:
+    def _to_inputs(self, X: Any) -> Any:
         """Float32 rows for the network, from validated ones; here they are that already."""
         return X
 
@@ -98,10 +98,10 @@ class BuildMixin:
             scale = data.scale()
             data = data.in_units(scale)
             net = self._make_net(data, scale, len(data.label), stream=one_epoch)
-        data = replace(data, X=self._prepare(data.X))
+        data = replace(data, X=self._to_inputs(data.X))
         rows, held_out = Rows(data, net.device), None
         if validation is not None:
-            validation = replace(validation, X=self._prepare(validation.X))
+            validation = replace(validation, X=self._to_inputs(validation.X))
             held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
             self._check_use(net, len(rows) + len(held_out))
         elif self.early_stopping and not one_epoch:

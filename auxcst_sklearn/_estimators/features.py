@@ -32,7 +32,7 @@ class FeatureNet(BaseCostSensitiveNet):
     """An estimator whose network reads columns: numbers, perhaps missing, and categories.
 
     Validated rows hold numbers as they came, NaN where one is missing, and codes of categories;
-    `_prepare` makes of them what the network reads.
+    `_to_inputs` makes of them what the network reads.
     """
 
     categorical_features: ArrayLike | Literal["from_dtype"] | None
@@ -108,7 +108,7 @@ class FeatureNet(BaseCostSensitiveNet):
 
     # --------------------------------------------------------------- prepare
 
-    def _prepare(self, X: Any) -> Any:
+    def _to_inputs(self, X: Any) -> Any:
         if self._scaling.in_network:
             if not sparse.issparse(X) and np.isnan(X.sum(dtype=np.float64)):
                 raise ValueError(

@@ -198,14 +198,16 @@ class FeatureInput(nn.Module):
 class StackedFeatureInput(nn.Module):
     """The inputs of M networks that differ in what they have learnt, for S sets of rows.
 
-    Network i sees set i modulo S.
+    Network i sees set i modulo S. `inputs` are those of single networks, or of stacks.
     """
 
-    def __init__(self, inputs: Sequence[FeatureInput]) -> None:
+    def __init__(self, inputs: Sequence[FeatureInput | StackedFeatureInput]) -> None:
         super().__init__()
-        self.fixed = deepcopy(inputs[0])
+        first = inputs[0]
+        self.fixed = deepcopy(first.fixed if isinstance(first, StackedFeatureInput) else first)
         self.fixed.table = None
-        self.table = nn.Parameter(torch.stack([part.get_parameter("table") for part in inputs]))
+        tables = [part.get_parameter("table").data for part in inputs]
+        self.table = nn.Parameter(torch.cat([t.reshape(-1, *t.shape[-2:]) for t in tables]))
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, n_outputs) for inputs (S, n_samples, n_columns)."""
@@ -219,6 +221,7 @@ class StackedFeatureInput(nn.Module):
         return torch.cat([known, learnt], dim=-1)
 
     @torch.no_grad()
-    def copy_to(self, part: FeatureInput, i: int) -> None:
-        """Set what one network has learnt."""
-        part.get_parameter("table").copy_(self.table[i])
+    def copy_to(self, inputs: FeatureInput | StackedFeatureInput, part: int | slice) -> None:
+        """Set what one network has learnt, or those of a stack."""
+        table = inputs.get_parameter("table")
+        table.copy_(self.table[part].reshape(table.shape))
