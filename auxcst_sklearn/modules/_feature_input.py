@@ -201,6 +201,8 @@ class StackedFeatureInput(nn.Module):
     Network i sees set i modulo S. `inputs` are those of single networks, or of stacks.
     """
 
+    fixed: FeatureInput
+
     def __init__(self, inputs: Sequence[FeatureInput | StackedFeatureInput]) -> None:
         super().__init__()
         first = inputs[0]
