@@ -162,7 +162,7 @@ def test_many_levels_are_learnt():
 
     model = learner().fit(X, y)
 
-    assert model.net_.module_.inputs.table.shape == (61, 3)
+    assert model.net_.module_.inputs.table.shape[-2:] == (61, 3)
     assert model.score(X, y) > 0.95
     unknown = model.predict_cost(X.assign(shop="another"))
     np.testing.assert_array_equal(unknown, model.predict_cost(X.assign(shop=None)))
