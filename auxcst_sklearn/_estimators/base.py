@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._training.float32 import as_float32, check_resolution
+from .._features.float32 import as_float32, check_resolution
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
@@ -325,12 +325,12 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        X = self._to_inputs(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        return self.net_.predict_proba(self._validate(X, reset=False))
+        return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

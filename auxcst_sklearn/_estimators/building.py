@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,10 @@ class BuildMixin:
     def _follow_inputs(self, net: CostNet, X: Any) -> None:
         """Learn on from more examples of a stream; here nothing."""
 
+    def _to_inputs(self, X: Any) -> Any:
+        """Float32 rows for the network, from validated ones; here they are that already."""
+        return X
+
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
@@ -99,8 +104,10 @@ class BuildMixin:
             scale = data.scale()
             data = data.in_units(scale)
             net = self._make_net(data, scale, len(data.label), stream=one_epoch)
+        data = replace(data, X=self._to_inputs(data.X))
         rows, held_out = Rows(data, net.device), None
         if validation is not None:
+            validation = replace(validation, X=self._to_inputs(validation.X))
             held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
             self._check_use(net)
         if held_out is None and self.early_stopping and not one_epoch:

@@ -79,7 +79,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     max_epochs : int, default=50
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=3e-3
         Step size of the optimizer; with a schedule the largest.
     schedule : {"one_cycle", "constant"}, default="one_cycle"

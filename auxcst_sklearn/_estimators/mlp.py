@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._training.feature_scale import FeatureStatistics
 from ..losses import Loss
-from ..modules import ACTIVATIONS, AuxMLP, Standardize
-from .base import BaseCostSensitiveNet
+from ..modules import ACTIVATIONS, AuxMLP
+from ..modules._feature_input import FeatureInput
+from .features import FeatureNet
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
-
-if TYPE_CHECKING:
-    from .._training.net import CostNet
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
 
-class CostSensitiveAuxMLP(BaseCostSensitiveNet):
+class CostSensitiveAuxMLP(FeatureNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network has one output per class, and as many auxiliary neurons on every hidden layer but
@@ -50,12 +46,19 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
-    dropout : float, default=0.3
+    dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     standardize : bool or "auto", default="auto"
         Whether the network centres and scales its inputs, as learnt from the training set. "auto"
         leaves features of order one, and sparse ones, as they are; others get a common scale if
         they seem to have a common unit, as pixels do, and else each its own, as with True.
+        Columns with outliers are scaled by their quartiles, and end softly.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
+            default="from_dtype"
+        Columns that hold categories, with a mask, positions or names. "from_dtype" takes the
+        columns of a DataFrame that are categories or strings, and none of an array. Categories
+        unknown to the training set, and rare ones, are one level. A missing value in any column
+        is NaN or None: the network reads a median and an indicator in its place.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -70,7 +73,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     max_epochs : int, default=100
         Largest number of passes over the training set; without early stopping their number.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=2e-3
         Step size of the optimizer; with a schedule the largest.
     schedule : {"constant", "one_cycle"}, default="constant"
@@ -138,6 +141,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         first dimension if there are several.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
         Centre and divisor of each input; None for inputs as they are.
+    is_categorical_ : ndarray of shape (n_features,) or None
+        Mask of the columns that hold categories; None if there are none.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -183,6 +188,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean", StrOptions({"auto"})],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_networks": [Interval(Integral, 1, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
         "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -198,8 +204,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
-        dropout: float = 0.3,
+        dropout: float = 0.15,
         standardize: bool | Literal["auto"] = "auto",
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         n_networks: int = 5,
@@ -231,6 +238,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.activation = activation
         self.dropout = dropout
         self.standardize = standardize
+        self.categorical_features = categorical_features
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.n_networks = n_networks
@@ -254,42 +262,20 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.callbacks = callbacks
         self.net_params = net_params
 
-    input_center_: NDArray | None
-    input_scale_: NDArray | None
-
-    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
-        features = FeatureStatistics().update(X)
-        self._features = features if stream else None
-        found = features.scale(self.standardize)
-        if found is None and stream and self.standardize:  # later rows may need one
-            found = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        self.input_center_, self.input_scale_ = found or (None, None)
-
-    def _follow_inputs(self, net: CostNet, X: Any) -> None:
-        if self._features is None or not self.standardize:
-            return
-        self._features = deepcopy(self._features).update(X)
-        found = self._features.scale(self.standardize)
-        center, scale = found or (np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        self.input_center_, self.input_scale_ = center, scale
-        for part in net.module_.modules():
-            if isinstance(part, Standardize):
-                part.set(center, scale)
-
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=_WIDTH)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        center, scale = self.input_center_, self.input_scale_
+        inputs = self._make_inputs()
         module = AuxMLP(
-            n_features,
+            inputs.n_outputs if isinstance(inputs, FeatureInput) else n_features,
             n_outputs,
             width=width,
             head_layers=head_layers,
             activation=self.activation,
             dropout=self.dropout,
-            inputs=None if center is None or scale is None else Standardize(center, scale),
+            inputs=inputs,
         )
         return module, weights

@@ -50,12 +50,19 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
-    dropout : float, default=0.3
+    dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     standardize : bool or "auto", default="auto"
         Whether the network centres and scales its inputs, as learnt from the training set. "auto"
         leaves features of order one, and sparse ones, as they are; others get a common scale if
         they seem to have a common unit, as pixels do, and else each its own, as with True.
+        Columns with outliers are scaled by their quartiles, and end softly.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
+            default="from_dtype"
+        Columns that hold categories, with a mask, positions or names. "from_dtype" takes the
+        columns of a DataFrame that are categories or strings, and none of an array. Categories
+        unknown to the training set, and rare ones, are one level. A missing value in any column
+        is NaN or None: the network reads a median and an indicator in its place.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -70,7 +77,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     max_epochs : int, default=100
         Largest number of passes over the training set; without early stopping their number.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 8 and at most 128.
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=2e-3
         Step size of the optimizer; with a schedule the largest.
     schedule : {"constant", "one_cycle"}, default="constant"
@@ -141,6 +148,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         first dimension if there are several.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
         Centre and divisor of each input; None for inputs as they are.
+    is_categorical_ : ndarray of shape (n_features,) or None
+        Mask of the columns that hold categories; None if there are none.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -191,8 +200,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
-        dropout: float = 0.3,
+        dropout: float = 0.15,
         standardize: bool | Literal["auto"] = "auto",
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         n_networks: int = 5,
@@ -224,6 +234,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.activation = activation
         self.dropout = dropout
         self.standardize = standardize
+        self.categorical_features = categorical_features
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.n_networks = n_networks
@@ -407,7 +418,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             known = data.matrices[test] if self._has_probabilities() else None
         test_cost = data.target().cost[test]
         models: list[Any] = alpha_path(
-            self._network(classes=self.classes_, cost_matrix=matrix),
+            self._network(
+                classes=self.classes_, cost_matrix=matrix, categorical_features=self.is_categorical_
+            ),
             self.alphas_.tolist(),
             data.X[train],
             y[train],

@@ -164,7 +164,7 @@ def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str)
 
 
 def resolve_batch_size(batch_size: int | str, n_samples: int) -> int:
-    """Number of rows of a step; "auto" is a 32nd of all rows, 8 to 128: enough steps an epoch."""
+    """Number of rows of a step; "auto" is a 32nd of all rows, 16 to 128: enough steps an epoch."""
     if batch_size == "auto":
-        return int(np.clip(n_samples // 32, 8, 128))
+        return int(np.clip(n_samples // 32, 16, 128))
     return int(batch_size)

@@ -1,10 +1,14 @@
-"""First layers of networks on features: scales and ranges, learnt from the training set."""
+"""First layers of networks on features: scales, ranges, gaps and categories."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 
 class Standardize(nn.Module):
@@ -70,3 +74,156 @@ class UnitRange(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Inputs in [0, 1]."""
         return ((x - self.low) * self.factor).clamp(0, 1)
+
+
+class FeatureInput(nn.Module):
+    """Numbers, gaps and categories as inputs of one kind.
+
+    Inputs are float32 with NaN where a value is missing, and codes -1, 0, 1 ... in the columns of
+    categories. Outputs are the numbers, an indicator for each column that may have gaps, an
+    indicator for each level of columns with few, and vectors that are learnt for columns with
+    many. A code without a level, as of rare and unknown categories, has no indicator; in columns
+    with many levels such codes share a vector, which starts at zero.
+
+    Parameters
+    ----------
+    fill : Sequence of float
+        For each number the value that stands for a missing one.
+    numbers : sequence of int
+        Columns of numbers.
+    gaps : sequence of int, default=()
+        Columns, of numbers or categories, whose gaps have an indicator.
+    few : sequence of (int, sequence of bool), default=()
+        Columns of few levels, and which of their codes from 0 on have a level of their own.
+    many : sequence of (int, sequence of bool), default=()
+        Columns of many levels, likewise.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules._feature_input import FeatureInput
+    >>> inputs = FeatureInput([0.5], [0], gaps=[0], few=[(1, [True, True])])
+    >>> inputs(torch.tensor([[2.0, 0.0], [float("nan"), 1.0], [3.0, -1.0]]))
+    tensor([[2.0000, 0.0000, 1.0000, 0.0000],
+            [0.5000, 1.0000, 0.0000, 1.0000],
+            [3.0000, 0.0000, 0.0000, 0.0000]])
+    """
+
+    fill: Tensor
+    numbers: Tensor
+    gaps: Tensor
+    few_columns: Tensor
+    few_codes: Tensor
+    many_columns: Tensor
+    starts: Tensor
+    row_of_code: Tensor
+
+    def __init__(
+        self,
+        fill: Sequence[float],
+        numbers: Sequence[int],
+        *,
+        gaps: Sequence[int] = (),
+        few: Sequence[tuple[int, Sequence[bool]]] = (),
+        many: Sequence[tuple[int, Sequence[bool]]] = (),
+    ) -> None:
+        super().__init__()
+        own = [(column, code) for column, kept in few for code, keep in enumerate(kept) if keep]
+        for name, columns in {
+            "numbers": numbers,
+            "gaps": gaps,
+            "few_columns": [column for column, _ in own],
+            "many_columns": [column for column, _ in many],
+        }.items():
+            self.register_buffer(name, torch.tensor(columns, dtype=torch.int64))
+        self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
+        codes = torch.tensor([code for _, code in own], dtype=torch.float32)
+        self.register_buffer("few_codes", codes)
+        self._make_table([torch.tensor([False, *kept]) for _, kept in many])
+
+    def _make_table(self, levels: Sequence[Tensor]) -> None:
+        """One table of vectors for all columns, so that a batch takes one look-up."""
+        starts, rows, n_rows = [], [torch.zeros(0, dtype=torch.int64)], 0
+        for own in levels:  # of the codes from -1 on; the first row is that of rare ones
+            starts.append(sum(map(len, rows)))
+            rows.append(n_rows + own * own.cumsum(0))
+            n_rows += 1 + int(own.sum())
+        self.register_buffer("starts", torch.tensor(starts, dtype=torch.int64))
+        self.register_buffer("row_of_code", torch.cat(rows))
+        self.table: nn.Parameter | None = None
+        if levels:
+            # Longer vectors, and larger ones at the start, learn single rows by heart.
+            dimension = round(max(int(own.sum()) for own in levels) ** 0.25)
+            table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
+            table[self.row_of_code[self.starts]] = 0
+            self.table = nn.Parameter(table)
+
+    def set_fill(self, fill: ArrayLike) -> None:
+        """Change the values that stand for missing ones, given for every column."""
+        self.fill.copy_(torch.as_tensor(fill)[self.numbers])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        n = len(self.numbers) + len(self.gaps) + len(self.few_columns)
+        return n if self.table is None else n + len(self.many_columns) * self.table.shape[-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (..., n_outputs) for inputs (..., n_columns)."""
+        if self.table is None:
+            return self.known(x)
+        return torch.cat([self.known(x), self.vectors(self.rows(x), self.table)], dim=-1)
+
+    def known(self, x: Tensor) -> Tensor:
+        """The outputs that are not learnt."""
+        numbers = x.index_select(-1, self.numbers)
+        parts = [torch.where(torch.isnan(numbers), self.fill, numbers)]
+        if len(self.gaps):
+            parts.append(torch.isnan(x.index_select(-1, self.gaps)).to(x.dtype))
+        if len(self.few_columns):
+            parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
+        return torch.cat(parts, dim=-1)
+
+    def rows(self, x: Tensor) -> Tensor:
+        """Rows of the table for each column of many levels."""
+        code = torch.nan_to_num(x.index_select(-1, self.many_columns), nan=-1.0)
+        return self.row_of_code[self.starts + 1 + code.long()]
+
+    @staticmethod
+    def vectors(rows: Tensor, table: Tensor) -> Tensor:
+        """The rows of a table, side by side."""
+        return F.embedding(rows, table).flatten(-2)
+
+
+class StackedFeatureInput(nn.Module):
+    """The inputs of M networks that differ in what they have learnt, for S sets of rows.
+
+    Network i sees set i modulo S. `inputs` are those of single networks, or of stacks.
+    """
+
+    fixed: FeatureInput
+
+    def __init__(self, inputs: Sequence[FeatureInput | StackedFeatureInput]) -> None:
+        super().__init__()
+        first = inputs[0]
+        self.fixed = deepcopy(first.fixed if isinstance(first, StackedFeatureInput) else first)
+        self.fixed.table = None
+        tables = [part.get_parameter("table").data for part in inputs]
+        self.table = nn.Parameter(torch.cat([t.reshape(-1, *t.shape[-2:]) for t in tables]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (M, n_samples, n_outputs) for inputs (S, n_samples, n_columns)."""
+        n, n_rows, _ = self.table.shape
+        known, rows = (
+            part.expand(n // len(x), *part.shape).flatten(0, 1)
+            for part in (self.fixed.known(x), self.fixed.rows(x))
+        )
+        first_row = n_rows * torch.arange(n, device=x.device).view(n, 1, 1)
+        learnt = self.fixed.vectors(rows + first_row, self.table.flatten(0, 1))
+        return torch.cat([known, learnt], dim=-1)
+
+    @torch.no_grad()
+    def copy_to(self, inputs: FeatureInput | StackedFeatureInput, part: int | slice) -> None:
+        """Set what one network has learnt, or those of a stack."""
+        table = inputs.get_parameter("table")
+        table.copy_(self.table[part].reshape(table.shape))

@@ -12,6 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
+from ._feature_input import StackedFeatureInput
 from ._layers import SeededDropout, draw_dropout
 from ._network import AuxNetwork, LayeredNetwork
 
@@ -84,6 +85,13 @@ class SharedInput(nn.Module):
         return share_sets(x, self.n_networks)
 
 
+def stack_inputs(inputs: Sequence[Any], n_networks: int) -> nn.Module:
+    """First modules of M networks as one, for inputs of S sets of rows."""
+    if getattr(inputs[0], "table", None) is not None:
+        return StackedFeatureInput(inputs)
+    return nn.Sequential(inputs[0], SharedInput(n_networks))
+
+
 class SharedDropout(nn.Module):
     """Dropout of networks that share masks where they share a set of rows.
 
@@ -122,7 +130,7 @@ class StackedMLP(LayeredNetwork):
         counts = [n_networks(network) for network in networks]
         self.n_networks = sum(counts)
         first = networks[0]
-        self.inputs = nn.Sequential(single_inputs(first), SharedInput(self.n_networks))
+        self.inputs = stack_inputs([own_inputs(network) for network in networks], self.n_networks)
         self.hidden = nn.ModuleDict()
         for name in first.hidden:
             blocks: list[Any] = [network.hidden[name] for network in networks]  # nn.Sequential
@@ -144,10 +152,10 @@ class StackedMLP(LayeredNetwork):
                 self.heads[name] = StackedLinear(heads, counts)
 
 
-def single_inputs(network: AuxMLP | StackedMLP) -> nn.Module:
-    """First module of a network; in a stack the sets of rows are shared out behind it."""
-    if isinstance(network, StackedMLP):
-        return next(network.inputs.children())
+def own_inputs(network: AuxMLP | StackedMLP) -> nn.Module:
+    """First module of a network; that of a stack without the sharing out of the sets."""
+    if isinstance(network, StackedMLP) and isinstance(network.inputs, nn.Sequential):
+        return network.inputs[0]
     return network.inputs
 
 
@@ -170,5 +178,5 @@ def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
     for network, part in zip(networks, slices([n_networks(network) for network in networks])):
         layers: Any = dict(network.named_modules())
         for name, layer in stacked.named_modules():
-            if isinstance(layer, StackedLinear) and name in layers:
+            if isinstance(layer, StackedLinear | StackedFeatureInput) and name in layers:
                 layer.copy_to(layers[name], part)

@@ -15,6 +15,7 @@ ORDER = [
     "datasets",
     "losses",
     "modules",
+    "_features",
     "metrics",
     "plotting",
     "_training",
@@ -22,7 +23,7 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-SHARED_BY_ESTIMATORS = {"base", "building", "images", "parameters", "prediction"}
+SHARED_BY_ESTIMATORS = {"base", "building", "features", "images", "parameters", "prediction"}
 BUILT_ON_OTHERS = {"path": {"mlp"}, "mlp_cv": {"mlp", "path"}}
 
 

@@ -99,7 +99,10 @@ BAD_DATA = {
     ),
     "fractions as labels": ({"y": lambda y: y + 0.5}, ["Unknown label type"]),
     "too few labels": ({"y": lambda y: y[:50]}, ["inconsistent numbers of samples"]),
-    "NaN in X": ({"X": lambda X: np.where(X > 2, np.nan, X)}, ["Input X contains NaN"]),
+    "infinity in X": (
+        {"X": lambda X: np.where(X > 2, np.inf, X)},
+        ["Input X contains infinity"],
+    ),
     "negative weights": ({"sample_weight": lambda _: np.full(60, -1.0)}, ["`sample_weight`"]),
     "NaN weights": ({"sample_weight": lambda _: np.full(60, np.nan)}, ["sample_weight"]),
     "all weights zero": ({"sample_weight": lambda _: np.zeros(60)}, ["zero"]),

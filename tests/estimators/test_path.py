@@ -241,8 +241,8 @@ def test_alphas_must_be_a_sequence(alphas, network, problem):
 def test_errors_name_the_alpha(params, network, problem):
     with pytest.raises(ValueError, match="alpha=-1.*must be a float"):
         alpha_path(network(**params), [0, -1], problem.X, problem.y)
-    with pytest.raises(ValueError, match="contains NaN"):
-        alpha_path(network(**params), [0, 1], np.full((60, 4), np.nan), problem.y)
+    with pytest.raises(ValueError, match="contains infinity"):
+        alpha_path(network(**params), [0, 1], np.full((60, 4), np.inf), problem.y)
     diverging = network(loss="squared", optimizer="sgd", **params)
     with pytest.raises(ValueError, match="alpha=10000000000.0: .*infinite or NaN"):
         alpha_path(diverging, [0.1, 1e10], problem.X, problem.y)

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from auxcst_sklearn.modules import AuxMLP, Standardize, UnitRange
+from auxcst_sklearn.modules._feature_input import FeatureInput
 
 
 def test_inputs_are_centred_and_scaled():
@@ -36,3 +37,61 @@ def test_unit_range_maps_and_clips():
     x = torch.tensor([[-2.0, 0.3, 5.0], [1.0, 1.0, 5.5], [3.0, -0.1, 4.0]])
     expected = torch.tensor([[0.0, 0.3, 0.0], [0.75, 1.0, 0.5], [1.0, 0.0, 0.0]])
     assert torch.equal(unit_range(x), expected)
+
+
+NAN = float("nan")
+# Columns: a number, few levels (code 1 is rare), a number with gaps, many levels (code 2 is rare).
+ROWS = torch.tensor(
+    [[2.0, 0, NAN, 3], [NAN, 1, 5, 2], [4, 2, NAN, -1], [5, -1, 6, NAN], [6, NAN, 7, 0]]
+)
+
+
+def feature_input(**changes):
+    given = {"gaps": [1, 2], "few": [(1, [True, False, True])]}
+    given["many"] = [(3, [True, True, False, True]), (1, [False, True, True])]
+    return FeatureInput([10.0, 20.0], [0, 2], **{**given, **changes})
+
+
+def test_numbers_gaps_and_few_levels():
+    inputs = feature_input(many=[])
+
+    expected = [
+        [2, 20, 0, 1, 1, 0],
+        [10, 5, 0, 0, 0, 0],
+        [4, 20, 0, 1, 0, 1],
+        [5, 6, 0, 0, 0, 0],
+        [6, 7, 1, 0, 0, 0],
+    ]
+    assert torch.equal(inputs(ROWS), torch.tensor(expected, dtype=torch.float32))
+    assert torch.equal(inputs(ROWS.expand(3, 5, 4)), inputs(ROWS).expand(3, 5, 6))
+    assert inputs.n_outputs == 6
+    assert list(inputs.parameters()) == []
+    inputs.set_fill([1.0, 2.0, 3.0, 4.0])
+    assert inputs(ROWS)[:3, :2].tolist() == [[2, 3], [1, 5], [4, 3]]
+
+
+def test_many_levels_have_vectors_and_rare_ones_share_one():
+    inputs = feature_input()
+    size = inputs.table.shape[1]
+
+    found = inputs(ROWS)
+
+    assert found.shape == (5, inputs.n_outputs)
+    first, second = found[:, 6 : 6 + size], found[:, 6 + size :]
+    rows = inputs.table.detach()
+    assert len(rows) == (1 + 3) + (1 + 2)
+    assert torch.equal(first, rows[[3, 0, 0, 0, 1]])
+    assert torch.equal(second, rows[[4, 5, 6, 4, 4]])
+    assert not rows[[0, 4]].any()
+    assert rows[[1, 2, 3, 5, 6]].all()
+    found.sum().backward()
+    assert inputs.table.grad[0].tolist() == [3.0] * size
+
+
+def test_a_network_with_categories_keeps_its_vectors():
+    inputs = feature_input()
+    network = AuxMLP(inputs.n_outputs, 3, width=[4], head_layers=[], inputs=inputs).eval()
+
+    copy = pickle.loads(pickle.dumps(network))
+
+    assert torch.equal(copy(ROWS), network(ROWS))

@@ -4,6 +4,7 @@ import torch
 
 from auxcst_sklearn.modules import AuxMLP, SeededModule, Standardize
 from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
+from auxcst_sklearn.modules._feature_input import FeatureInput
 from auxcst_sklearn.modules._stacked import StackedMLP, stack, unstack
 
 HEAD_LAYERS = ([], [0], [1], [0, 1])
@@ -118,3 +119,31 @@ def test_the_networks_themselves_stay_as_they_are():
 
     after = [p for network in networks for p in network.parameters()]
     assert all(map(torch.equal, before, after))
+
+
+@pytest.mark.parametrize("n_sets", [1, 2])
+@pytest.mark.parametrize("many", [[], [(4, [True] * 40), (2, [False, True])]])
+def test_categories_of_each_network(many, n_sets):
+    torch.manual_seed(0)
+
+    def categories():
+        few = [(1, [True, False, True])]
+        return FeatureInput([7.0, 8.0], [0, 3], gaps=[0, 1], few=few, many=many)
+
+    inputs = [categories() for _ in range(4)]
+    networks = [
+        AuxMLP(part.n_outputs, 3, width=[7, 6], head_layers=[0], inputs=part).double()
+        for part in inputs
+    ]
+    x = torch.randint(-1, 2, (n_sets, 9, 5)).double()
+    x[:, ::3] = float("nan")
+    stacked = stack(networks, n_sets)
+
+    assert_same_outputs(stacked, networks, x)
+    assert {len(parameter) for parameter in stacked.parameters()} == {4}
+
+    with torch.no_grad():
+        for parameter in stacked.parameters():
+            parameter.normal_()
+    unstack(stacked, networks)
+    assert_same_outputs(stacked, networks, x)

@@ -18,7 +18,7 @@ def as_float32(X: Any) -> Any:
         return X
     with np.errstate(over="ignore"):  # found below
         X = X.astype(np.float32) if sparse.issparse(X) else X.astype(np.float32, order="C")
-    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X", allow_nan=True)
     return X
 
 
@@ -26,7 +26,7 @@ def check_resolution(X: Any) -> None:
     """Refuse columns whose differences are lost in float32, as those of timestamps may be."""
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
-    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    low, high = (f.reduce(X, axis=0).astype(np.float64) for f in (np.fmin, np.fmax))
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.spacing(np.maximum(abs(low), abs(high)).astype(np.float32)).astype(np.float64)
         lost = np.flatnonzero((high > low) & (step > (high - low) / FEWEST_STEPS))

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._training.float32 import as_float32, check_resolution
+from auxcst_sklearn._features.float32 import as_float32, check_resolution
 from tests.factories import small_mlp
 
 
@@ -19,16 +19,32 @@ def times():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64])
-@pytest.mark.parametrize("make", [small_mlp, lambda: CSAEPretrainedMLP(1, 4, max_epochs=1)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: small_mlp(standardize=False), lambda: CSAEPretrainedMLP(1, 4, max_epochs=1)],
+)
 def test_timestamps_that_float32_cannot_resolve_are_refused(times, dtype, make):
     X, y = times
     with pytest.raises(ValueError, match=r"Column 1 of X, and 1 in all, .* StandardScaler"):
         make().fit((X * [1000, 1]).astype(dtype), y)
 
 
+@pytest.mark.parametrize("unit", [1, 1e9])  # seconds and nanoseconds
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_timestamps_are_learnt_where_the_network_scales(times, standardize, unit):
+    X, y = times
+    X = X * [1, unit]
+
+    model = small_mlp(standardize=standardize, max_epochs=30).fit(X, y)
+
+    assert model.score(X, y) > 0.9
+    by_hand = small_mlp(standardize=False, max_epochs=30).fit(scale(X), y)
+    np.testing.assert_allclose(model.predict_cost(X), by_hand.predict_cost(scale(X)), atol=0.01)
+
+
 def test_the_remedy_works(times):
     X, y = times
-    model = make_pipeline(StandardScaler(), small_mlp(max_epochs=30)).fit(X, y)
+    model = make_pipeline(StandardScaler(), small_mlp(standardize=False, max_epochs=30)).fit(X, y)
 
     assert model.score(X, y) > 0.9
 

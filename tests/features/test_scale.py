@@ -5,7 +5,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._training.feature_scale import FeatureStatistics
+from auxcst_sklearn._features.scale import FeatureStatistics
 
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 
@@ -20,7 +20,12 @@ def test_auto_leaves_sparse_inputs():
 
 
 def feature_scale(features, standardize):
-    return FeatureStatistics().update(features).scale(standardize)
+    return center_and_scale(FeatureStatistics().update(features), standardize)
+
+
+def center_and_scale(statistics, standardize):
+    found = statistics.scaling(standardize)
+    return (found.center, found.scale) if found.changes else None
 
 
 def test_blocks_of_rows_add_up():
@@ -29,7 +34,9 @@ def test_blocks_of_rows_add_up():
     for block in np.split(mixed, [1, 50, 6000]):
         blocks.update(block)
 
-    for found, expected in zip(blocks.scale("auto"), feature_scale(mixed, "auto"), strict=True):
+    for found, expected in zip(
+        center_and_scale(blocks, "auto"), feature_scale(mixed, "auto"), strict=True
+    ):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -39,10 +46,12 @@ def test_sparse_rows_after_dense_ones_count_as_they_would_if_dense(standardize):
 
     found = FeatureStatistics().update(dense[:50]).update(sparse.csr_array(dense[50:]))
 
-    for mixed, expected in zip(found.scale(standardize), feature_scale(dense, standardize)):
+    for mixed, expected in zip(
+        center_and_scale(found, standardize), feature_scale(dense, standardize)
+    ):
         np.testing.assert_allclose(mixed, expected, rtol=1e-6)
     first = FeatureStatistics().update(sparse.csr_array(dense[50:])).update(dense[:50])
-    assert first.scale("auto") is None
+    assert center_and_scale(first, "auto") is None
 
 
 def pixels(unit):
@@ -157,3 +166,59 @@ def test_rows_without_weight_do_not_count():
 
     assert network.fit(noise, y, sample_weight=weight).input_scale_ is None
     assert network.fit(noise, y).input_scale_ is not None
+
+
+@pytest.mark.parametrize("n", [60, 400, 10_000])
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_an_outlier_does_not_squeeze_its_column(n, standardize):
+    narrow = X[:n].astype(np.float64)
+    narrow[0, 1] = 1e6
+
+    found = FeatureStatistics().update(narrow).scaling(standardize)
+
+    assert found.heavy.tolist() == [False, True, False, False]
+    low, median, high = np.percentile(narrow[:4096, 1], [25, 50, 75])
+    if n <= 4096:
+        np.testing.assert_allclose(found.center[1], median)
+        np.testing.assert_allclose(found.scale[1], (high - low) / 1.349)
+    rows = found.apply(narrow, np.zeros(4, dtype=bool))
+    assert 0.9 < rows[1:, 1].std() < 1.1
+    assert 9.9 < rows[0, 1] <= 10
+    z = (narrow[:, 1] - found.center[1]) / found.scale[1]
+    np.testing.assert_allclose(rows[:, 1], z / np.sqrt(1 + (z / 10) ** 2), rtol=1e-5)
+    if standardize == "auto":  # the others are of order one
+        np.testing.assert_array_equal(rows[:, [0, 2, 3]], X[:n, [0, 2, 3]])
+
+
+def test_an_outlier_beyond_those_of_the_training_is_no_infinity():
+    found = FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])).scaling("auto")
+
+    rows = found.apply(np.array([[1e308, 0, 0, 0], [-1e308, 0, 0, 0]]), np.zeros(4, dtype=bool))
+
+    np.testing.assert_allclose(rows[:, 0], [10, -10])
+
+
+def test_a_rare_flag_keeps_its_deviation():
+    flag = np.zeros((10_000, 1))
+    flag[:20] = 1
+
+    found = FeatureStatistics().update(flag).scaling("auto")
+
+    np.testing.assert_allclose(found.center, flag.mean())
+    np.testing.assert_allclose(found.scale, flag.std())
+
+
+def test_outliers_in_a_training():
+    random = np.random.RandomState(0)
+    y = random.randint(2, size=600)
+    signal = random.normal(size=(600, 3)) + 2 * y[:, np.newaxis]
+    plain = accuracy(signal, y)
+    signal[random.choice(600, 3), 0:3] = [1e7, -1e5, 1e9]
+
+    assert accuracy(signal, y) > plain - 0.05
+
+
+def test_float32_rows_without_a_scale_are_not_copied():
+    found = FeatureStatistics().update(X).scaling("auto")
+
+    assert found.apply(X, np.zeros(4, dtype=bool)) is X

@@ -1,0 +1,130 @@
+"""Features of any kind for a network: categories, missing values, and scales."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils.validation import validate_data
+
+from .._features.columns import CategoryCodes, as_table, find_categories, refuse_strings
+from .._features.float32 import as_float32, check_resolution
+from .._features.levels import Levels
+from .._features.scale import FeatureStatistics, Scaling
+from ..costs._dispatch import numpy_arrays
+from ..modules import Standardize
+from ..modules._feature_input import FeatureInput
+from .base import BaseCostSensitiveNet
+
+if TYPE_CHECKING:
+    from .._training.net import CostNet
+
+_DENSE = {"dtype": "numeric", "order": "C", "ensure_all_finite": "allow-nan"}
+# What scikit-learn says of strings among numbers.
+_OF_STRINGS = ("could not convert string", "not compatible with arrays of bytes/strings")
+
+
+class FeatureNet(BaseCostSensitiveNet):
+    """An estimator whose network reads columns: numbers, perhaps missing, and categories.
+
+    Validated rows hold numbers as they came, NaN where one is missing, and codes of categories;
+    `_to_inputs` makes of them what the network reads.
+    """
+
+    categorical_features: ArrayLike | Literal["from_dtype"] | None
+    standardize: bool | Literal["auto"]
+
+    is_categorical_: NDArray[np.bool_] | None
+    _codes: CategoryCodes | None
+    input_center_: NDArray | None
+    input_scale_: NDArray | None
+
+    # -------------------------------------------------------------- validate
+
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        with numpy_arrays():
+            if reset:
+                self.is_categorical_ = find_categories(X, self.categorical_features)
+            try:
+                validated = self._validate_columns(X, y, reset)
+            except ValueError as error:
+                if any(told in str(error) for told in _OF_STRINGS):
+                    refuse_strings(X, self.is_categorical_, self.categorical_features)
+                raise
+        rows = validated[0] if isinstance(validated, tuple) else validated
+        if sparse.issparse(rows) and np.isnan(rows.data).any():
+            raise ValueError(
+                "X is sparse and holds NaN; expected numbers. Missing values are for dense X: pass "
+                "X.toarray(), or fill the gaps first."
+            )
+        return validated
+
+    def _validate_columns(self, X: Any, y: Any, reset: bool) -> Any:
+        if self.is_categorical_ is None:
+            self._codes = None
+            return validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
+        X = as_table(X)
+        if sparse.issparse(X):
+            raise ValueError(
+                "X is sparse, but some of its columns are categories; expected a DataFrame or an "
+                "array, as in the training."
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._codes = CategoryCodes(self.is_categorical_).fit(X)
+        X = self._codes.transform(X)  # type: ignore[union-attr]
+        return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
+
+    # ----------------------------------------------------------------- learn
+
+    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
+        features = FeatureStatistics(self.is_categorical_).update(X)
+        self._features = features if stream else None
+        self._levels = Levels(X, self.is_categorical_, self._codes.sizes if self._codes else [])
+        self._set_scaling(features.scaling(self.standardize), stream)
+        if self.input_scale_ is None:
+            check_resolution(X)
+
+    def _follow_inputs(self, net: CostNet, X: Any) -> None:
+        if self._features is None:
+            return
+        self._features = deepcopy(self._features).update(X)
+        self._set_scaling(self._features.scaling(self.standardize), stream=True)
+        for part in net.module_.modules():
+            if isinstance(part, Standardize):
+                part.set(self._scaling.center, self._scaling.scale)
+            elif isinstance(part, FeatureInput):
+                part.set_fill(self._scaling.fill)
+
+    def _set_scaling(self, scaling: Scaling, stream: bool) -> None:
+        self._scaling = scaling
+        scaled = scaling.changes or (stream and self.standardize)  # later rows may need a scale
+        self.input_center_ = scaling.center if scaled else None
+        self.input_scale_ = scaling.scale if scaled else None
+
+    # --------------------------------------------------------------- prepare
+
+    def _to_inputs(self, X: Any) -> Any:
+        if self._scaling.in_network:
+            if not sparse.issparse(X) and np.isnan(X.sum(dtype=np.float64)):
+                raise ValueError(
+                    "X holds NaN, but the rows of the training were sparse, of which no medians "
+                    "are known; expected numbers. Fill the gaps first."
+                )
+            return as_float32(X)
+        return self._scaling.apply(X, self._levels.kept)
+
+    def _make_inputs(self) -> FeatureInput | Standardize | None:
+        """The first module of the network; None for rows as they are prepared."""
+        if self._scaling.in_network and self.input_scale_ is not None:
+            return Standardize(self._scaling.center, self._scaling.scale)
+        return self._levels.make_input(self._scaling.fill)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

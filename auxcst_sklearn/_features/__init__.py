@@ -1,0 +1,1 @@
+"""From the features that users bring to the numbers of the networks."""

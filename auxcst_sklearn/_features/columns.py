@@ -1,0 +1,167 @@
+"""Which columns hold categories, and their codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.utils import check_array
+
+from .frames import holds_categories, holds_string, is_frame, objects, select
+
+UNKNOWN = -1
+
+
+class CategoryCodes:
+    """From X with categories in some columns to numbers, with codes in these columns.
+
+    Codes count from 0. A category that was not there in `fit` becomes `UNKNOWN`, a missing one
+    NaN, or unknown if none was missing in `fit`.
+    """
+
+    def __init__(self, mask: NDArray[np.bool_]) -> None:
+        self.mask = mask
+
+    def fit(self, X: Any) -> CategoryCodes:
+        """Learn the categories."""
+        values = self._categories(X)
+        self.is_object = values.dtype == object
+        self.encoder = OrdinalEncoder(
+            handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=np.nan
+        ).set_output(transform="default")
+        try:
+            self.encoder.fit(values)
+        except TypeError:
+            _refuse_mixed(values)
+            raise
+        return self
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of codes of each column."""
+        return [sum(level == level for level in levels) for levels in self.encoder.categories_]
+
+    def transform(self, X: Any) -> NDArray:
+        """One array of floats, columns as in X."""
+        numbers = self._numbers(X)
+        single = numbers is not None and numbers.dtype == np.float32
+        encoded = np.empty((len(X), len(self.mask)), np.float32 if single else np.float64)
+        if numbers is not None:
+            encoded[:, ~self.mask] = numbers
+        categories = self._categories(X).astype(object if self.is_object else np.float64)
+        encoded[:, self.mask] = self.encoder.transform(categories)
+        return encoded
+
+    def _numbers(self, X: Any) -> NDArray | None:
+        if self.mask.all():
+            return None
+        part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
+        return check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+
+    def _categories(self, X: Any) -> NDArray:
+        if is_frame(X):
+            columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
+            return np.column_stack(columns)
+        part = X[:, self.mask]
+        if part.dtype.kind in "OUS":
+            part = part.astype(object)
+            part[part == None] = np.nan  # noqa: E711  # of each object
+            return part
+        return part.astype(np.float64)
+
+
+def as_table(X: Any) -> Any:
+    """X as a frame, an array, or a sparse matrix; lists keep strings and numbers apart."""
+    if is_frame(X) or sparse.issparse(X) or isinstance(X, np.ndarray):
+        return X
+    return np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
+
+
+def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | None:
+    """Mask of the columns with categories, or None if there are none."""
+    if categorical_features is None:
+        return None
+    if isinstance(categorical_features, str):  # "from_dtype"
+        if not is_frame(X):
+            return None
+        mask = np.array([holds_categories(select(X, j)) for j in range(X.shape[1])], dtype=bool)
+    else:
+        X = as_table(X)
+        if X.ndim != 2:  # scikit-learn says so
+            return None
+        mask = _named(X, categorical_features)
+        if sparse.issparse(X) and mask.any():
+            raise ValueError(
+                f"categorical_features={categorical_features!r}, but X is sparse; expected a "
+                "DataFrame or an array. Pass X.toarray(), or encode the categories first."
+            )
+    return mask if mask.any() else None
+
+
+def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
+    """Mask of the columns that are given by a mask, positions or names."""
+    given, n_features = np.asarray(categorical_features), X.shape[1]
+    told = f"categorical_features={categorical_features!r}"
+    mask = np.zeros(n_features, dtype=bool)
+    if given.size == 0:
+        return mask
+    if given.ndim != 1:
+        raise ValueError(f"{told} has {given.ndim} dimensions; expected one.")
+    if given.dtype.kind == "b":
+        if len(given) != n_features:
+            raise ValueError(
+                f"{told} is a mask of {len(given)} columns, but X has {n_features}; expected one "
+                "value per column."
+            )
+        return given
+    if given.dtype.kind in "iu":
+        if given.min() < 0 or given.max() >= n_features:
+            raise ValueError(
+                f"{told}, but X has {n_features} columns; expected positions from 0 to "
+                f"{n_features - 1}."
+            )
+        mask[given] = True
+        return mask
+    names = given.tolist()
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{told}; expected a mask, or the positions or names of columns.")
+    if not is_frame(X):
+        raise ValueError(f"{told} names columns, but X has no names; pass their positions.")
+    columns = list(X.columns)
+    if unknown := sorted(set(names) - set(columns)):
+        raise ValueError(f"{told}, but X has no columns {unknown}; expected some of {columns}.")
+    return np.isin(np.array(columns, dtype=object), names)
+
+
+def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
+    """Say which column of numbers has strings, if one has."""
+    X = as_table(X)
+    if sparse.issparse(X) or X.ndim != 2:
+        return
+    for j in range(X.shape[1]):
+        values = objects(select(X, j)) if is_frame(X) else X[:, j]
+        is_number = categorical is None or not categorical[j]
+        if is_number and values.dtype.kind in "OUS" and holds_string(values):
+            name = repr(X.columns[j]) if is_frame(X) else j
+            first = next(value for value in values if isinstance(value, str))
+            raise ValueError(
+                f"Column {name} of X holds strings, such as {str(first)!r}, but is no column of "
+                f"categories, with categorical_features={given!r}; expected numbers. Name it or "
+                "its position in categorical_features, or pass a DataFrame to fit, with "
+                'categorical_features="from_dtype".'
+            )
+
+
+def _refuse_mixed(values: NDArray) -> None:
+    """Say which column has categories that have no order."""
+    for j, column in enumerate(values.T):
+        types = {type(value).__name__ for value in column if value == value}
+        if len(types) > 1:
+            raise ValueError(
+                f"Column {j} of those with categories in X holds values of types "
+                f"{', '.join(sorted(types))}; expected all strings, or all numbers. Convert them, "
+                "such as with astype(str)."
+            )

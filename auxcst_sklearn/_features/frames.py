@@ -1,0 +1,43 @@
+"""DataFrames of pandas and polars, read alike and without importing either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a DataFrame of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def select(X: Any, columns: int | Sequence[int]) -> Any:
+    """A column by its position, or a frame of several."""
+    return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
+
+
+def objects(column: Any) -> NDArray:
+    """The values of a column, NaN where one is missing."""
+    if hasattr(column, "iloc"):
+        return column.to_numpy(dtype=object, na_value=np.nan)
+    values = np.empty(len(column), dtype=object)
+    values[:] = [np.nan if value is None else value for value in column.to_list()]
+    return values
+
+
+def holds_categories(column: Any) -> bool:
+    """Whether a column has categories or strings; objects that are all numbers are numbers."""
+    name = str(column.dtype)
+    if not hasattr(column, "iloc"):
+        return name.split("(")[0] in ("Categorical", "Enum", "String", "Utf8")
+    if column.dtype.kind not in "OUS":
+        return False
+    return name != "object" or holds_string(objects(column))
+
+
+def holds_string(values: NDArray) -> bool:
+    """Whether any of the objects is a string."""
+    return any(isinstance(value, str) for value in values.flat)

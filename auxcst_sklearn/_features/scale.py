@@ -1,0 +1,227 @@
+"""Centre and scale of the features, where the training set needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import assert_all_finite
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from .float32 import as_float32
+
+# Deviations, and root mean squares of features with a common unit, that suit start weights and
+# rates; and the largest distance of a mean from zero, in deviations.
+SMALLEST, LARGEST, FARTHEST = 0.1, 10.0, 10.0
+# Features with values this many deviations from their mean have outliers, and end softly there.
+OUTLYING = 10.0
+# Quartiles are those of so many rows, evenly spaced.
+QUARTILE_ROWS = 4096
+QUARTILES = (0.25, 0.5, 0.75)
+# Distance between the outer quartiles of a normal distribution, in deviations.
+NORMAL_IQR = 1.349
+
+
+def row_blocks(X: Any) -> Iterator[slice]:
+    """Blocks of rows that fit into the cache."""
+    size = max(1, 2**18 // max(1, X.shape[1]))
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))
+
+
+@dataclass
+class Scaling:
+    """What becomes of each feature: ``(X - center) / scale``, with a soft end where it is heavy.
+
+    `fill` is the median after scaling, for values that are missing. Sparse rows would not be sparse
+    any more: the network itself scales them.
+    """
+
+    center: NDArray
+    scale: NDArray
+    heavy: NDArray
+    fill: NDArray
+    in_network: bool
+
+    def __post_init__(self) -> None:
+        self.has_heavy = bool(self.heavy.any())
+        self.changes = bool((self.center != 0).any() or (self.scale != 1).any())
+
+    def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
+        """Float32 rows; NaN stays in the columns `keep`, and becomes the median in others."""
+        has_nan = bool(np.isnan(X.sum(dtype=np.float64)))
+        if not (self.changes or self.has_heavy or has_nan):
+            return as_float32(X)
+        scaled = np.empty(X.shape, np.float32)
+        with np.errstate(over="ignore"):  # found below
+            for part in row_blocks(X):
+                rows = self.scaled(X[part].toarray() if sparse.issparse(X) else X[part])
+                if has_nan:
+                    rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
+                scaled[part] = rows
+        if not np.isfinite(scaled.sum()):  # quicker than the check
+            assert_all_finite(scaled, allow_nan=True, input_name="X")
+        return scaled
+
+    def scaled(self, rows: NDArray) -> NDArray:
+        """Rows in float64, after scaling."""
+        rows = (rows - self.center) / self.scale  # in float64, whatever the rows are
+        if self.has_heavy:
+            heavy = rows[:, self.heavy]
+            rows[:, self.heavy] = heavy / np.hypot(1, heavy / OUTLYING)
+        return rows
+
+
+class FeatureStatistics:
+    """Means, deviations, bounds and quartiles of features, over one or several blocks of rows.
+
+    Values that are missing do not count, nor do codes of categories. Sparse rows have no quartiles.
+    """
+
+    def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
+        self.categorical = categorical
+
+    @np.errstate(over="ignore", invalid="ignore")  # found where a deviation is asked for
+    def update(self, X: Any) -> FeatureStatistics:
+        """Take in more rows; the first ones decide whether the features count as sparse."""
+        d = X.shape[1]
+        if not hasattr(self, "count"):
+            self.sparse = sparse.issparse(X)
+            self.count, self.mean, self.var = np.zeros((3, d))
+            self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
+            self.quartiles = np.zeros((3, d))
+        before = self.count
+        for part in row_blocks(X):  # without a copy of all rows
+            rows = X[part]
+            if sparse.issparse(rows) and self.sparse:
+                mean, var = mean_variance_axis(rows.astype(np.float64), axis=0)
+                self._join(np.full(d, float(rows.shape[0])), mean, var)
+            else:
+                self._take(self._numbers(rows))
+        if not self.sparse:
+            some = self._numbers(X[:: -(-X.shape[0] // QUARTILE_ROWS)])
+            self._take_quartiles(some, self.count - before)
+        return self
+
+    def _numbers(self, rows: Any) -> NDArray:
+        """Rows in float64, NaN where they hold no number."""
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        rows = rows.astype(np.float64)
+        if self.categorical is not None:
+            rows[:, self.categorical] = np.nan
+        return rows
+
+    def _take(self, rows: NDArray) -> None:
+        self.low = np.fmin(self.low, np.fmin.reduce(rows))
+        self.high = np.fmax(self.high, np.fmax.reduce(rows))
+        known = ~np.isnan(rows)
+        count = known.sum(axis=0).astype(np.float64)
+        mean = np.sum(rows, axis=0, where=known) / np.maximum(count, 1)
+        rows -= mean
+        self._join(count, mean, np.sum(rows**2, axis=0, where=known) / np.maximum(count, 1))
+
+    def _join(self, count: NDArray, mean: NDArray, var: NDArray) -> None:
+        """Moments of all rows, from those so far and those of more."""
+        total = np.maximum(self.count + count, 1)
+        share, apart = count / total, mean - self.mean
+        self.var = (1 - share) * self.var + share * var + share * (1 - share) * apart**2
+        self.mean = self.mean + share * apart
+        self.count = self.count + count
+
+    def _take_quartiles(self, rows: NDArray, count: NDArray) -> None:
+        """Let the quartiles of blocks of rows count by their numbers of values."""
+        if np.isnan(rows.sum()):
+            found = np.array([_quartiles(column[~np.isnan(column)]) for column in rows.T]).T
+        else:
+            found = _quartiles(rows)
+        share = np.where(np.isnan(found).any(axis=0), 0, count / np.maximum(self.count, 1))
+        self.quartiles = self.quartiles + share * (np.nan_to_num(found) - self.quartiles)
+
+    def scaling(self, standardize: bool | str) -> Scaling:
+        """What becomes of every feature.
+
+        With "auto" features of a common unit, such as pixels, share one scale, and the others have
+        their own; a group that is of order one stays as it is, and so do sparse rows.
+        """
+        d = len(self.mean)
+        center, scale, heavy = np.zeros(d), np.ones(d), np.zeros(d, dtype=bool)
+        if standardize is True or (standardize == "auto" and not self.sparse):
+            deviation = self._deviation()
+            alike = np.zeros(d, dtype=bool)
+            if standardize == "auto":
+                alike = self._have_common_unit(deviation > 0)
+            heavy = self._are_heavy(deviation) & ~alike
+            mean, deviation = self._robust(deviation, heavy)
+            move = np.ones(d, dtype=bool)
+            if standardize == "auto":
+                move = ~self._stay(mean, deviation, alike, heavy)
+            unit = np.where(deviation > 0, deviation, 1.0)
+            if (alike & (deviation > 0)).any():
+                unit[alike] = np.sqrt(np.mean(deviation[alike & (deviation > 0)] ** 2))
+            center[move], scale[move] = mean[move], unit[move]
+        scaling = Scaling(center, scale, heavy, np.zeros(d), self.sparse)
+        if not self.sparse:
+            scaling.fill = scaling.scaled(self.quartiles[[1]])[0]
+        return scaling
+
+    def _deviation(self) -> NDArray:
+        """Deviations, zero where only rounding keeps a feature from being constant."""
+        if not np.isfinite(self.var).all():
+            column = np.flatnonzero(~np.isfinite(self.var))[0]
+            raise ValueError(
+                f"Column {column} of X has values too large to be squared in float64; divide it by "
+                "a constant first."
+            )
+        deviation = np.sqrt(self.var)
+        return np.where(deviation > 100 * np.finfo(np.float64).eps * abs(self.mean), deviation, 0.0)
+
+    def _are_heavy(self, deviation: NDArray) -> NDArray:
+        """Mask of features whose deviation is that of a few values far from the others."""
+        if self.sparse:
+            return np.zeros(len(deviation), dtype=bool)
+        iqr = self.quartiles[2] - self.quartiles[0]
+        farthest = np.maximum(self.high - self.mean, self.mean - self.low)
+        # Of n values none is farther from the mean than sqrt(n - 1) deviations.
+        limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(self.count)), OUTLYING)
+        dominated = deviation > 1.5 * iqr / NORMAL_IQR
+        return (deviation > 0) & (farthest > limit * deviation) & dominated
+
+    def _robust(self, deviation: NDArray, heavy: NDArray) -> tuple[NDArray, NDArray]:
+        """Centres and deviations; those of heavy features from the quartiles, if these differ."""
+        low, median, high = self.quartiles
+        robust = heavy & (high > low)
+        center = np.where(robust, median, self.mean)
+        return center, np.where(robust, (high - low) / NORMAL_IQR, deviation)
+
+    def _stay(
+        self, mean: NDArray, deviation: NDArray, alike: NDArray, heavy: NDArray
+    ) -> NDArray[np.bool_]:
+        """Mask of the features that are of order one, group by group."""
+        varying = deviation > 0
+        largest = np.sqrt(mean**2 + deviation**2)[alike].max(initial=0)
+        wide = (deviation >= SMALLEST) & (deviation <= LARGEST)
+        near = np.abs(mean) <= FARTHEST * deviation
+        stay = np.zeros_like(varying)
+        stay[alike] = SMALLEST <= largest <= LARGEST
+        own = ~alike & ~heavy
+        stay[own] = (wide & near)[own & varying].all()
+        return stay
+
+    def _have_common_unit(self, varying: NDArray) -> NDArray:
+        """Mask of features between common bounds, the lower of which they all reach."""
+        none = np.zeros_like(varying)
+        if not varying.any():
+            return none
+        both = np.stack([self.low, self.high])
+        bounds, counts = np.unique(both[:, varying], axis=1, return_counts=True)
+        bottom, top = bounds[:, counts.argmax()]
+        if counts.max() < max(4, varying.sum() / 8):
+            return none
+        return (self.low == bottom) & (self.high <= top)
+
+
+def _quartiles(values: NDArray) -> NDArray:
+    return np.quantile(values, QUARTILES, axis=0) if len(values) else np.full(3, np.nan)

@@ -1,0 +1,122 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from auxcst_sklearn._features.columns import CategoryCodes, find_categories
+from tests.factories import small_mlp
+
+Y = np.arange(12) % 2
+WORDS = ["b", "a", None, "b", "c", "a"] * 2
+FRAME = pd.DataFrame(
+    {
+        "word": WORDS,
+        "number": np.arange(12.0),
+        "level": pd.Categorical([3, 1, 2] * 4),
+        "flag": Y == 1,
+        "object": np.arange(12).astype(object),
+        "nullable": pd.array([1, None] * 6, dtype="Int64"),
+    }
+)
+
+
+def test_columns_of_strings_and_categories_are_found():
+    found = find_categories(FRAME, "from_dtype")
+    assert found.tolist() == [True, False, True, False, False, False]
+    assert find_categories(FRAME, None) is None
+    assert find_categories(FRAME[["number", "flag"]], "from_dtype") is None
+    assert find_categories(FRAME.to_numpy(), "from_dtype") is None
+    types = {
+        "a": pl.String,
+        "b": pl.Categorical,
+        "c": pl.Enum(["x"]),
+        "d": pl.Int8,
+        "e": pl.Boolean,
+    }
+    found = find_categories(
+        pl.DataFrame({name: [None] for name in types}, schema=types), "from_dtype"
+    )
+    assert found.tolist() == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[1, 3], np.array([3, 1]), [False, True, False, True], ["b", "d"], pd.Index(["d", "b"])],
+)
+def test_columns_are_given_by_mask_position_and_name(given):
+    X = pd.DataFrame(np.zeros((3, 4)), columns=list("abcd"))
+    assert find_categories(X, given).tolist() == [False, True, False, True]
+
+
+def test_codes_count_sorted_categories():
+    codes = CategoryCodes(find_categories(FRAME, "from_dtype")).fit(FRAME)
+
+    found = codes.transform(FRAME)
+
+    assert codes.sizes == [3, 3]
+    expected = {"a": 0, "b": 1, "c": 2, None: np.nan}
+    np.testing.assert_array_equal(found[:, 0], [expected[word] for word in WORDS])
+    np.testing.assert_array_equal(found[:, 1], np.arange(12))
+    np.testing.assert_array_equal(found[:, 2], [2, 0, 1] * 4)
+    np.testing.assert_array_equal(found[:, 3], Y)
+    np.testing.assert_array_equal(found[:, 5], [1, np.nan] * 6)
+
+
+def test_unknown_and_missing_categories_differ():
+    codes = CategoryCodes(np.array([True, True])).fit(pd.DataFrame({"a": WORDS, "b": ["x"] * 12}))
+
+    found = codes.transform(pd.DataFrame({"a": ["z", None], "b": ["z", None]}))
+
+    np.testing.assert_array_equal(found, [[-1, -1], [np.nan, -1]])  # in b none was missing
+
+
+def test_numbers_stay_float32():
+    X = np.random.default_rng(0).integers(3, size=(9, 2)).astype(np.float32)
+
+    found = CategoryCodes(np.array([True, False])).fit(X).transform(X)
+
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, X)
+
+
+OBJECTS = np.column_stack([np.array(["a", "b"] * 6, dtype=object), np.arange(12.0)])
+
+
+@pytest.mark.parametrize(
+    ("X", "given", "message"),
+    [
+        (
+            OBJECTS,
+            "from_dtype",
+            "Column 0 of X holds strings, such as 'a', but is no column of cat",
+        ),
+        (OBJECTS, [1], r"Column 0 .*, with categorical_features=\[1\]; expected numbers"),
+        (FRAME, None, "Column 'word' of X holds strings, such as 'b', .*=None"),
+        (FRAME, ["level"], "Column 'word' of X holds strings"),
+        (FRAME, ["words"], r"has no columns \['words'\]; expected some of \['word', "),
+        (OBJECTS, ["word"], "names columns, but X has no names; pass their positions"),
+        (OBJECTS, [2], r"categorical_features=\[2\], but X has 2 columns; expected .* 0 to 1"),
+        (OBJECTS, [-1], "expected positions from 0 to 1"),
+        (OBJECTS, [True], "is a mask of 1 columns, but X has 2"),
+        (OBJECTS, [0.5], "expected a mask, or the positions or names of columns"),
+        (OBJECTS, [[0]], "has 2 dimensions; expected one"),
+        (OBJECTS, "dtype", "'categorical_features' parameter .* Got 'dtype'"),
+        (sparse.csr_array(np.eye(12)), [0], "but X is sparse; expected a DataFrame or an array"),
+        (pd.DataFrame({"a": ["x", 1] * 6}), "from_dtype", "of types int, str; expected all str"),
+    ],
+)
+def test_mistakes_are_named(X, given, message):
+    with pytest.raises(ValueError, match=message):
+        small_mlp(categorical_features=given).fit(X, Y)
+
+
+def test_mistakes_at_prediction_are_named():
+    model = small_mlp(max_epochs=1).fit(FRAME, Y)
+
+    with pytest.raises(ValueError, match="Column 'number' of X holds strings, such as 'one'"):
+        model.predict(FRAME.assign(number="one"))
+    with pytest.raises(ValueError, match="The feature names should match"):
+        model.predict(FRAME.iloc[:, ::-1])
+    with pytest.raises(ValueError, match="X is sparse, but some of its columns are categories"):
+        model.predict(sparse.csr_array(np.eye(12, 6)))
