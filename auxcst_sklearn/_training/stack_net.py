@@ -110,7 +110,8 @@ class StackNet(CostNet):
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Means over the networks, of estimates (n_networks, ...)."""
-        return estimate.mean(dim=0)
+        # One network after the other: torch's mean rounds a row by its place among others.
+        return sum(estimate.unbind(), torch.zeros_like(estimate[0])) / len(estimate)
 
 
 class JointNet(StackNet):

@@ -25,7 +25,7 @@ from benchmarks.common.json_files import write_json
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.tables_data import SETS, SIZES, draw
-from benchmarks.cost.tables_methods import METHODS
+from benchmarks.cost.tables_methods import METHODS, TableMethod
 from benchmarks.cost.tables_results import Row, against, by_cell, by_method, render
 
 
@@ -108,9 +108,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--methods",
         nargs="+",
         default=["fast"],
-        choices=["all", "fast", "slow", *METHODS],
+        choices=["all", "fast", "slow", "ablations", *METHODS],
         metavar="METHOD",
-        help="names, or all, fast, slow",
+        help="names, or all, fast, slow, ablations",
     )
     parser.add_argument(
         "--runs", type=Path, default=Path("out/tables_runs"), help="folder of finished runs"
@@ -120,9 +120,12 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def named_methods(names: Sequence[str]) -> list[str]:
-    """The methods by name or by speed, in the order of all methods."""
-    speed = {name: "slow" if method.slow else "fast" for name, method in METHODS.items()}
-    return [m for m in METHODS if {"all", m, speed[m]} & set(names)]
+    """The methods by name or by kind, in the order of all methods."""
+
+    def kind(method: TableMethod) -> str:
+        return "ablations" if method.ablation else "slow" if method.slow else "fast"
+
+    return [m for m, method in METHODS.items() if {"all", m, kind(method)} & set(names)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

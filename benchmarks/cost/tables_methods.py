@@ -36,12 +36,21 @@ from benchmarks.cost.tables_data import TableSplit
 from benchmarks.cost.tables_extras import load
 
 REVISION = 1  # to be raised where a change of code here changes results
-OURS_REVISION = 1  # to be raised where a change of our package changes results
-OURS_INPUTS = "numbers"  # "frame": ours takes strings and missing values as they are
+OURS_REVISION = 2  # to be raised where a change of our package changes results
+OURS_INPUTS = "frame"  # "frame": ours takes strings and missing values as they are
 N_CATEGORIES = 255  # the most that scikit-learn's boosting takes
 
 DEFAULT = "ours: default"
 PLAIN = "ours: plain"
+# One network by cross-entropy on the labels alone, as long as a user would train it.
+PLAIN_NETWORK = {
+    "n_networks": 1,
+    "alpha": 0,
+    "loss": "cross_entropy",
+    "early_stopping": False,
+    "max_epochs": 50,
+    "averaging": 0,
+}
 BOOSTINGS = ("boosting", "boosting, early stop")
 
 
@@ -104,6 +113,7 @@ class TableMethod(NamedTuple):
     packages: tuple[str, ...] = ("scikit-learn",)
     decision: str = "Bayes"
     slow: bool = False
+    ablation: bool = False
 
     @property
     def two_classes(self) -> bool:
@@ -213,15 +223,20 @@ def of_pytabkit(name: str, seed: int) -> Any:
     return getattr(load("pytabkit"), name)(device="cpu", random_state=seed, n_threads=1)
 
 
-def plain(seed: int) -> CostSensitiveAuxMLP:
-    """The same network, trained by cross-entropy on the labels alone."""
-    return CostSensitiveAuxMLP(
-        alpha=0,
-        loss="cross_entropy",
-        calibration_fraction=0,
-        early_stopping=False,
-        random_state=seed,
-    )
+def ours(seed: int, **changed: Any) -> CostSensitiveAuxMLP:
+    return CostSensitiveAuxMLP(random_state=seed, **changed)
+
+
+# The default, with one of its parts taken away or replaced.
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "one network": {"n_networks": 1},
+    "fixed length": {"early_stopping": False, "max_epochs": 50},
+    "last weights": {"averaging": 0},
+    "no temperature": {"temperature": 1},
+    "no heads": {"alpha": 0},
+    "heads that learn costs": {"aux_loss": "one_sided"},
+    "ReLU": {"activation": "relu"},
+}
 
 
 _ours = partial(
@@ -236,8 +251,12 @@ _pytabkit = partial(
 _empulse = partial(TableMethod, costs="empulse", packages=("empulse", "lightgbm", "scikit-learn"))
 
 METHODS: dict[str, TableMethod] = {
-    DEFAULT: _ours(lambda seed: CostSensitiveAuxMLP(random_state=seed)),
-    PLAIN: _ours(plain),
+    DEFAULT: _ours(ours),
+    PLAIN: _ours(partial(ours, **PLAIN_NETWORK)),
+    **{
+        f"ours: {name}": _ours(partial(ours, **changed), ablation=True)
+        for name, changed in ABLATIONS.items()
+    },
     BOOSTINGS[0]: TableMethod(boosting, "categories"),
     BOOSTINGS[1]: TableMethod(partial(boosting, early_stopping=True), "categories"),
     "LightGBM": TableMethod(light, "categories", packages=("lightgbm",)),
