@@ -4,9 +4,9 @@ A :class:`Method` is one decision of a fit method; methods that only decide diff
 cost-blind network with and without the Bayes decision, share their run. To add an estimator
 of ours, add a line to :data:`OURS`.
 
-"Same network" is the default network, trained as it is by default, but by cross-entropy on the
-labels alone; "plain network" has neither its dropout nor its schedule of step sizes, which a user
-need not know of. "CNN" are convolutional networks, for colour images alone.
+"Same network" is one network by cross-entropy on the labels alone, trained by `ONE_NETWORK`, with
+dropout and a schedule; "plain network" has neither, which a user need not know of. "CNN" are
+convolutional networks, for colour images alone.
 
 All methods meet the same standardised features. Their parameters are the libraries' defaults, but
 for more iterations where these would not converge.
@@ -32,6 +32,7 @@ from sklearn.neural_network import MLPClassifier
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.metrics import cost_scorer
+from benchmarks.common.recipes import ONE_NETWORK
 from benchmarks.cost.fit_methods import (
     Classifier,
     CostSensitive,
@@ -52,7 +53,10 @@ OURS: dict[str, EstimatorFactory] = {
         alpha=0.2, random_state=draw.random_state
     ),
     "default, no temperature": lambda draw: CostSensitiveAuxMLP(
-        calibration_fraction=0, random_state=draw.random_state
+        temperature=1, random_state=draw.random_state
+    ),
+    "default, one network": lambda draw: CostSensitiveAuxMLP(
+        n_networks=1, random_state=draw.random_state
     ),
 }
 LOSSES: dict[str, str] = {
@@ -84,13 +88,12 @@ def of_loss(loss: str, alpha: float, draw: Draw) -> CostSensitiveAuxMLP:
 
 
 def blind(draw: Draw, **changed: Any) -> CostSensitiveAuxMLP:
-    """The default network, trained as it is by default, but on the labels alone."""
+    """One network, trained on the labels alone."""
     return CostSensitiveAuxMLP(
+        **{**ONE_NETWORK, **changed},
         loss=LogProbability(),
         alpha=0,
-        calibration_fraction=0,
         random_state=draw.random_state,
-        **changed,
     )
 
 

@@ -33,10 +33,13 @@ VALIDATION_FRACTION = 0.2
 # The networks of the paper have neither dropout nor a schedule; CSAEPretrainedMLP has not either.
 PLAIN = {
     "dropout": 0.0,
+    "activation": "relu",
     "schedule": "constant",
     "learning_rate": 1e-3,
     "standardize": False,
-    "calibration_fraction": 0.0,
+    "n_networks": 1,
+    "averaging": 0,
+    "temperature": 1.0,
 }
 
 

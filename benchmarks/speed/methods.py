@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-HELD_OUT = 0.2  # our default for the temperature
+from benchmarks.common.recipes import ONE_NETWORK
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Case:
 
 def batch_size(rows: int) -> int:
     """What our estimators choose by default."""
-    return min(max(rows // 32, 8), 128)
+    return min(max(rows // 32, 16), 128)
 
 
 def draw(case: Case) -> tuple[NDArray, NDArray[np.int64], NDArray[np.float64]]:
@@ -71,15 +71,13 @@ def draw(case: Case) -> tuple[NDArray, NDArray[np.int64], NDArray[np.float64]]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained: as our estimators do by default, or simply by a loss.
+    """How a network is trained: by `ONE_NETWORK`, or simply by a loss.
 
-    Simply means without dropout and at a constant learning rate. `calibrated` adds what learns
-    the temperature: another network, on four fifths of the rows.
+    Simply means without dropout and at a constant learning rate.
     """
 
     loss: str | None = None
     heads: bool = True
-    calibrated: bool = False
 
     @property
     def smoothing(self) -> float:
@@ -88,15 +86,17 @@ class Recipe:
 
     @property
     def dropout(self) -> float:
-        """Our default for rows, for the loop by hand."""
-        return 0.0 if self.loss else 0.3
+        """That of `ONE_NETWORK`, for the loop by hand."""
+        return 0.0 if self.loss else ONE_NETWORK["dropout"]
 
 
 def ours(case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> Any:
-    """All defaults but what the case and the recipe say."""
+    """All defaults of one network but what the case and the recipe say."""
     import auxcst_sklearn
 
-    parameters: dict[str, Any] = {"calibration_fraction": HELD_OUT if recipe.calibrated else 0}
+    parameters: dict[str, Any] = dict(ONE_NETWORK)
+    if case.images:
+        parameters = {"calibration_fraction": 0}
     if not recipe.heads:
         parameters["alpha"] = 0
     if recipe.loss:
@@ -104,13 +104,8 @@ def ours(case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> Any:
     if not case.images:
         parameters.update(depth=case.depth, width=case.width)
     network = "CostSensitiveAuxCNN" if case.images else "CostSensitiveAuxMLP"
-    return getattr(auxcst_sklearn, network)(
-        cost_matrix=cost_matrix,
-        max_epochs=case.epochs,
-        device=case.device,
-        random_state=0,
-        **parameters,
-    )
+    parameters |= {"max_epochs": case.epochs, "device": case.device}
+    return getattr(auxcst_sklearn, network)(cost_matrix=cost_matrix, random_state=0, **parameters)
 
 
 class Raw:
@@ -131,16 +126,7 @@ class Raw:
 
     def fit(self, X: NDArray, y: NDArray) -> Raw:
         self.torch.manual_seed(0)
-        x, label, self.temperature = self._on_device(X), self._on_device(y), 1.0
-        if self.recipe.calibrated:
-            held_out, part = self.torch.randperm(len(x)).split(
-                [n := round(HELD_OUT * len(x)), len(x) - n]
-            )
-            self._train(x[part], label[part])
-            self.temperature = self.loop.temperature(
-                self.network, x[held_out], label[held_out], self.recipe.smoothing
-            )
-        self._train(x, label)
+        self._train(self._on_device(X), self._on_device(y))
         return self
 
     def _train(self, x: Any, label: Any) -> None:
@@ -159,7 +145,6 @@ class Raw:
         choice = self.loop.predict(
             *(self.network, self._on_device(X), self.cost_matrix),
             loss=self.loss,
-            temperature=self.temperature,
         )
         return choice.cpu().numpy()
 
@@ -246,7 +231,6 @@ class AllPairs:
 
 RECIPES = {
     "": Recipe(),
-    "-calibrated": Recipe(calibrated=True),
     "-plain": Recipe(heads=False),
     "-one-sided": Recipe("one_sided"),
     "-one-sided-plain": Recipe("one_sided", heads=False),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from math import log10
 
 import torch
 from torch import Tensor, nn
@@ -149,25 +148,10 @@ def train(
 
 
 @torch.inference_mode()
-def temperature(network: nn.Module, X: Tensor, label: Tensor, smoothing: float) -> float:
-    """The temperature from 1 to 9 of the least cross-entropy."""
-    network.eval()
-    outputs = network(X)
-    return min(
-        torch.logspace(0, log10(9), 24).tolist(),
-        key=lambda t: F.cross_entropy(outputs / t, label, label_smoothing=smoothing).item(),
-    )
-
-
-@torch.inference_mode()
-def predict(
-    network: nn.Module, X: Tensor, cost_matrix: Tensor, *, loss: str, temperature: float = 1.0
-) -> Tensor:
+def predict(network: nn.Module, X: Tensor, cost_matrix: Tensor, *, loss: str) -> Tensor:
     """Indices of the classes with the smallest estimated cost."""
     network.eval()
     outputs = network(X)
     if loss == "cross_entropy":
-        if temperature != 1:
-            outputs = outputs / temperature
         outputs = outputs.softmax(dim=1) @ cost_matrix
     return outputs.argmin(dim=1)

@@ -10,6 +10,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from auxcst_sklearn import CostSensitiveAuxMLP
+from benchmarks.common.recipes import ONE_NETWORK
 from benchmarks.cost import bench_cost
 from benchmarks.cost.costs import COSTS
 from benchmarks.cost.data import DATA
@@ -102,7 +103,7 @@ def test_ours_is_fitted_with_the_costs_of_each_example():
 def test_network_decides_as_cross_entropy_of_ours():
     draw = Setting("overlap2", "individual").draw(0)[0]
     decisions = {d.name: d.y_pred for d in Network(partial(blind, **SMALL)).run(draw)}
-    ours = of_loss("cross_entropy", 0, draw).set_params(**SMALL)
+    ours = of_loss("cross_entropy", 0, draw).set_params(**{**ONE_NETWORK, **SMALL})
     bayes = ours.fit(draw.X_train, draw.y_train, draw.cost_train).predict(draw.X_test)
     np.testing.assert_array_equal(decisions["Bayes"], bayes)
     plain = ours.fit(draw.X_train, draw.y_train)
