@@ -6,9 +6,26 @@ from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensiti
 
 QUICK = {"random_state": 0, "device": "cpu"}
 
+# One network that trains to its last epoch, and what a test of its training turns on.
+SINGLE = {
+    "n_networks": 1,
+    "activation": "relu",
+    "learning_rate": 3e-3,
+    "schedule": "one_cycle",
+    "averaging": 0,
+    "early_stopping": False,
+    "validation_fraction": 0.1,
+}
+
 
 def small_mlp(**parameters):
-    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 2, **QUICK}
+    defaults = {"depth": 2, "width": 8, "max_epochs": 3, **SINGLE, **QUICK}
+    return CostSensitiveAuxMLP(**{**defaults, **parameters})
+
+
+def small_stack(**parameters):
+    """Several networks, each with its fold, as by default."""
+    defaults = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 3, **QUICK}
     return CostSensitiveAuxMLP(**{**defaults, **parameters})
 
 

@@ -120,25 +120,14 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
-            held_out = (X_val, y_val, cost_val, sample_weight_val)
-            training = self._prepare(X, y, cost, sample_weight, groups, held_out, resume)
+            data = self._validate_training_set(
+                X, y, cost, sample_weight, self.classes, resume, groups
+            )
+            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
+            training = self._build(data, resume, validation=validation)
             training.run(self._plan())
             return self._set_attributes(training)
-
-    def _prepare(
-        self,
-        X: Any,
-        y: Any,
-        cost: Any,
-        sample_weight: Any,
-        groups: Any,
-        held_out: tuple[Any, Any, Any, Any],
-        resume: bool,
-    ) -> Training:
-        """Validate the training set and the validation set, and build the training."""
-        data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
-        data.warn_if_truth_is_dear(self.classes_, stacklevel=3)
-        return self._build(data, resume, validation=self._validate_validation_set(*held_out))
 
     def partial_fit(
         self,

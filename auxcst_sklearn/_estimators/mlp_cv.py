@@ -322,6 +322,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             )
             held_out = (X_val, y_val, cost_val, sample_weight_val)
             if self.cv is None:
+                data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
                 return self._choose(X, y, cost, sample_weight, groups, held_out)
             self._cross_validate(data)
             names = ("X_val", "y_val", "cost_val", "sample_weight_val")

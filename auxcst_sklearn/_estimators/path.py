@@ -144,9 +144,11 @@ def fit_together(
     trainings = []
     for i, model in enumerate(models):
         with naming(names[i]), model._fitting(resume=False):
-            trainings.append(
-                model._prepare(X, y, cost, sample_weight, groups, held_out, resume=False)
+            data = model._validate_training_set(
+                X, y, cost, sample_weight, model.classes, False, groups
             )
+            validation = model._validate_validation_set(*held_out)
+            trainings.append(model._build(data, resume=False, validation=validation))
         trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
     plan = models[0]._plan()
     if is_stackable(models[0]):

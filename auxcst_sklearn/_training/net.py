@@ -115,10 +115,12 @@ class CostNet(TrainingLoop):
         """Mean cost of the rows held out from each network, in currency, and their weights."""
         self._set_training(False)
         means, sizes = [], []
-        for x, target in self.get_iterator(rows):
-            found = self.held_out_means(self.module_(x), target)[:2]
-            means.append(found.reshape(2, -1))
-            sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
+        n_rows = min(self.predict_rows, len(rows))
+        with own_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
+            for x, target in self.get_iterator(rows):
+                found = self.held_out_means(self.module_(x), target)[:2]
+                means.append(found.reshape(2, -1))
+                sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
         cost, weight = epoch_means(means, sizes)
         return self.scale.to_currency(cost / weight), weight * sum(sizes)
 

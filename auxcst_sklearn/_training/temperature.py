@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..losses import Target
 from .batches import join_targets
 from .net import CostNet
 from .rows import AnyRows
@@ -29,6 +30,10 @@ def learn_temperature(net: CostNet, rows: AnyRows) -> float:
     batches = net.get_iterator(rows)
     outputs, targets = zip(*((net.module_(x).flatten(0, -2), target) for x, target in batches))
     output, target = torch.cat(outputs).float(), join_targets(targets)
+    if target.weight is not None:  # rows that only fill up the smaller folds have none
+        counts = target.weight > 0
+        output = output[counts]
+        target = Target(*(None if field is None else field[counts] for field in target))
     loss = net.criterion_.loss
     cost_matrix = output.new_tensor(net.statistics.class_mean)
     paid = cost_matrix[target.label]

@@ -95,7 +95,8 @@ def stack_inputs(inputs: Sequence[Any], n_networks: int) -> nn.Module:
 class SharedDropout(nn.Module):
     """Dropout of networks that share masks where they share a set of rows.
 
-    The sets are divided among the generators, so that each draws once for several sets.
+    The sets are divided among the generators, so that each draws once for several sets. One that
+    draws for a single set draws what `SeededDropout` does.
     """
 
     generators: Sequence[Generator] = ()
@@ -112,8 +113,12 @@ class SharedDropout(nn.Module):
         """Drop inputs at random and scale up the others, in training mode only."""
         if not self.training or self.p == 0:
             return x
-        shape = (self.n_sets // len(self.generators), x.shape[2], x.shape[1])  # in memory as x is
+        n_each, (_, n_samples, n_inputs) = self.n_sets // len(self.generators), x.shape
+        single = n_each == 1
+        shape = (1, n_samples, n_inputs) if single else (n_each, n_inputs, n_samples)
         masks = [draw_dropout(shape, self.p, x, generator) for generator in self.generators]
+        if single:
+            masks = [mask.mT.contiguous() for mask in masks]  # in memory as x is
         keep = masks[0] if len(masks) == 1 else torch.cat(masks)
         return x * share_sets(keep, len(x)).mT
 

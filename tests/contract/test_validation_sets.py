@@ -42,7 +42,7 @@ def test_the_validation_set_stops_the_training_at_its_least_cost(halves, kind):
 
 def test_all_rows_are_trained_on(halves):
     (X, y, cost), (X_val, y_val, cost_val) = halves
-    one_epoch = {"max_epochs": 1, "batch_size": 40, "calibration_fraction": 0}
+    one_epoch = {"max_epochs": 1, "batch_size": 40}
 
     plain = small_mlp(**one_epoch).fit(X, y, cost=cost)
     stopped = small_mlp(**one_epoch, early_stopping=True).fit(
@@ -143,7 +143,7 @@ def test_mistakes_are_named_and_leave_the_network_as_it_was(halves, changed, mes
 
 def test_a_validation_set_without_use_is_refused(halves):
     (X, y, _), (X_val, y_val, _) = halves
-    for parameters in ({"loss": "squared"}, {"calibration_fraction": 0}):
+    for parameters in ({"loss": "squared"}, {"temperature": 1.0}):
         with pytest.raises(ValueError, match="X_val has no use here"):
             small_mlp(**parameters).fit(X, y, X_val=X_val, y_val=y_val)
 

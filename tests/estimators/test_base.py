@@ -194,7 +194,7 @@ class Count(Callback):
 @pytest.mark.parametrize("pickled", [False, True])
 def test_a_warm_start_calls_the_callbacks_of_now(data, pickled):
     first, second = Count(), Count()
-    model = small_mlp(warm_start=True, callbacks=[first], calibration_fraction=0).fit(*data)
+    model = small_mlp(warm_start=True, callbacks=[first]).fit(*data)
     if pickled:
         model = pickle.loads(pickle.dumps(model))
 
@@ -274,7 +274,6 @@ def test_weights_and_repeated_rows_agree_in_a_full_batch(data):
     X, y = data
     weight = np.random.RandomState(0).randint(1, 4, size=200)
     full = {"batch_size": 10_000, "cost_matrix": MATRIX, "max_epochs": 20, "dropout": 0.0}
-    full["calibration_fraction"] = 0  # other rows are held out of the repeated ones
 
     weighted = small_mlp(**full).fit(X, y, sample_weight=weight)
 

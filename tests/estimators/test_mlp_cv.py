@@ -11,10 +11,11 @@ from sklearn.pipeline import make_pipeline
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
 from auxcst_sklearn.metrics import cost_scorer, mean_cost
+from tests.factories import QUICK
 
 ALPHAS = [0, 0.4, 2.0]
 COST_MATRIX = [[0, 1, 5], [2, 0, 1], [1, 3, 0]]
-NETWORK = {"depth": 2, "width": 8, "max_epochs": 3, "random_state": 0, "device": "cpu"}
+NETWORK = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 2, **QUICK}
 
 
 @pytest.fixture
@@ -168,7 +169,10 @@ def test_whole_groups_are_left_out(mlp_cv, problem):
 
 def test_groups_in_a_search_by_groups(mlp_cv, problem, routing):
     search = GridSearchCV(
-        *(make_pipeline(mlp_cv(cv=GroupKFold(2))), {"costsensitiveauxmlpcv__width": [4, 8]}),
+        *(
+            make_pipeline(mlp_cv(cv=GroupKFold(2), n_networks=2, validation_fraction=0.5)),
+            {"costsensitiveauxmlpcv__width": [4, 8]},
+        ),
         scoring=cost_scorer,
         cv=GroupKFold(2),
         error_score="raise",

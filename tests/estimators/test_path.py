@@ -13,6 +13,7 @@ from skorch.callbacks import EpochTimer
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, alpha_path
 from auxcst_sklearn._estimators import path as path_module
 from auxcst_sklearn.losses import LOSSES
+from tests.factories import SINGLE
 
 ALPHAS = [0, 0.3, 1.0]
 COST_MATRIX = [[0, 1, 5], [2, 0, 1], [1, 3, 0]]
@@ -25,6 +26,7 @@ def network():
         depth=3,
         width=[8, 7, 6],
         max_epochs=4,
+        n_networks=2,
         random_state=0,
         device="cpu",
         loss="cross_entropy",
@@ -69,10 +71,13 @@ def assert_same_as_separate_fits(path, estimator, alphas, X, y, **data):
     "params",
     [
         {},
+        SINGLE,
+        {**SINGLE, "early_stopping": True},
         {"dropout": 0},
         {"activation": "tanh", "batch_size": 7, "standardize": True},
         {"aux_loss": "one_sided"},
-        {"schedule": "constant"},
+        {"schedule": "one_cycle", "averaging": 0},
+        {"n_networks": 5, "early_stopping": False},
         {"early_stopping": True, "validation_fraction": 0.4, "patience": 2, "max_epochs": 20},
         {"net_params": {"optimizer__betas": (0.8, 0.9)}},
         {"net_params": {"optimizer__param_groups": [("heads*", {"lr": 0.1})]}},

@@ -93,7 +93,7 @@ def test_one_narrow_or_wide_column_among_others_gets_its_own_scale(deviation):
 
 def accuracy(raw, y):
     X_train, X_test, y_train, y_test = train_test_split(raw, y, random_state=0)
-    network = CostSensitiveAuxMLP(2, 32, max_epochs=30, random_state=0)
+    network = CostSensitiveAuxMLP(2, 32, n_networks=2, max_epochs=30, random_state=0)
     return network.fit(X_train, y_train).score(X_test, y_test)
 
 

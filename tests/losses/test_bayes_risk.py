@@ -165,7 +165,7 @@ def test_costs_that_depend_on_the_example_are_learnt():
     train, test = slice(400), slice(400, None)
 
     def paid(loss):
-        model = CostSensitiveAuxMLP(2, 64, loss=loss, random_state=0)
+        model = CostSensitiveAuxMLP(2, 64, loss=loss, n_networks=2, random_state=0)
         model.fit(X[train], y[train], cost[train])
         return mean_cost(y[test], model.predict(X[test]), cost=cost[test])
 
@@ -174,7 +174,7 @@ def test_costs_that_depend_on_the_example_are_learnt():
 
 def test_the_network_of_the_classes_is_that_of_class_costs(problem):
     X, y, cost = individual_costs(60)
-    parameters = {"depth": 2, "width": 8, "max_epochs": 1, "random_state": 0}
+    parameters = {"depth": 2, "width": 8, "max_epochs": 1, "n_networks": 2, "random_state": 0}
 
     example = CostSensitiveAuxMLP(**parameters).fit(X, y, cost)
     repeated = CostSensitiveAuxMLP(**parameters).fit(X, y, MATRIX[y])
@@ -185,7 +185,7 @@ def test_the_network_of_the_classes_is_that_of_class_costs(problem):
     n_first, n_both = (
         sum(p.numel() for p in model.net_.module_.parameters()) for model in (repeated, example)
     )
-    assert n_both == n_first + (8 * 8 + 8) + (8 * 8 + 8) + (6 * 8 + 6)
+    assert n_both == n_first + 2 * ((8 * 8 + 8) + (8 * 8 + 8) + (6 * 8 + 6))
 
 
 def test_pretrained_networks_take_costs_per_sample_by_their_class_means():

@@ -5,7 +5,7 @@ import torch
 from auxcst_sklearn.modules import AuxMLP, SeededModule, Standardize
 from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
 from auxcst_sklearn.modules._feature_input import FeatureInput
-from auxcst_sklearn.modules._stacked import StackedMLP, stack, unstack
+from auxcst_sklearn.modules._stacked import SharedDropout, StackedMLP, stack, unstack
 
 HEAD_LAYERS = ([], [0], [1], [0, 1])
 
@@ -25,6 +25,13 @@ def give_generator(network, seed):
             module.generator = generator
 
 
+def give_generators(stacked, n_generators, n_sets):
+    generators = [torch.Generator().manual_seed(i) for i in range(n_generators)]
+    for module in stacked.modules():
+        if isinstance(module, SharedDropout):
+            module.generators, module.n_sets = generators, n_sets
+
+
 def assert_same_outputs(stacked, networks, x):
     outputs = dict(zip(stacked.layers, stacked.forward_heads(x)))
     for i, network in enumerate(networks):
@@ -34,7 +41,7 @@ def assert_same_outputs(stacked, networks, x):
 
 def test_each_network_gives_what_it_gives_alone():
     networks = make_networks()
-    stacked = stack(networks, n_row_sets=1)
+    stacked = stack(networks)
 
     assert isinstance(stacked, StackedMLP)
     assert stacked.layers == ("hidden1", "hidden2", "output")
@@ -46,7 +53,8 @@ def test_dropout_of_a_seed_is_shared_and_as_alone(n_seeds):
     networks = make_networks(dropout=0.5)
     for i, network in enumerate(networks):
         give_generator(network, i % n_seeds)
-    stacked = stack(networks, n_seeds)
+    stacked = stack(networks)
+    give_generators(stacked, n_seeds, n_seeds)
     x = torch.randn(n_seeds, 9, 5).double()
     outputs = stacked.forward_heads(x)[-1]
 
@@ -62,12 +70,44 @@ def test_dropout_of_a_seed_is_shared_and_as_alone(n_seeds):
     assert_same_outputs(stacked, networks, x)
 
 
+@pytest.mark.parametrize("n_generators", [1, 2])
+def test_sets_of_rows_have_masks_of_their_own(n_generators):
+    dropout = SharedDropout(0.5)
+    give_generators(dropout, n_generators, 4)
+
+    kept = dropout(torch.ones(8, 50, 6))
+
+    assert set(kept.unique().tolist()) == {0, 2}
+    assert torch.equal(kept[:4], kept[4:])
+    for i in range(1, 4):
+        assert not torch.equal(kept[0], kept[i])
+        # With two generators the sets of one are no copies of those of the other.
+        assert abs(float((kept[0] == kept[i]).float().mean()) - 0.5) < 0.15
+
+
+def test_the_stacks_of_two_models_draw_what_each_draws_alone():
+    networks = make_networks(dropout=0.5)
+    stacks = [stack(networks[:2]), stack(networks[2:])]
+    joint = stack(stacks)
+    x = torch.randn(2, 9, 5).double()
+    give_generators(joint, 1, 2)
+
+    outputs = dict(zip(joint.layers, joint.forward_heads(x)))
+
+    for one, part in zip(stacks, (slice(2), slice(2, 4))):
+        give_generators(one, 1, 2)
+        for name, expected in zip(one.layers, one.forward_heads(x)):
+            np.testing.assert_allclose(
+                outputs[name][part].detach(), expected.detach(), rtol=1e-12, atol=1e-15
+            )
+
+
 def test_inputs_are_scaled():
     networks = make_networks(inputs=Standardize(range(5), [0.5] * 5))
 
     x = torch.randn(1, 9, 5).double()
-    assert_same_outputs(stack(networks, n_row_sets=1), networks, x)
-    assert_same_outputs(stack(networks, n_row_sets=2), networks, torch.cat([x, x + 1]))
+    assert_same_outputs(stack(networks), networks, x)
+    assert_same_outputs(stack(networks), networks, torch.cat([x, x + 1]))
 
 
 def test_twin_networks():
@@ -77,12 +117,12 @@ def test_twin_networks():
     ]
     x = torch.randn(1, 9, 5).double()
 
-    assert_same_outputs(stack(networks, n_row_sets=1), networks, x)
+    assert_same_outputs(stack(networks), networks, x)
 
 
 def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
     networks = make_networks()
-    stacked = stack(networks, n_row_sets=1)
+    stacked = stack(networks)
     x = torch.randn(1, 9, 5).double()
     weight = torch.tensor([[name in n.layers for n in networks] for name in stacked.layers])
 
@@ -99,7 +139,7 @@ def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
 
 def test_weights_go_back_to_their_networks():
     networks = make_networks()
-    stacked = stack(networks, n_row_sets=1)
+    stacked = stack(networks)
     with torch.no_grad():
         for parameter in stacked.parameters():
             parameter.normal_()
@@ -109,10 +149,36 @@ def test_weights_go_back_to_their_networks():
     assert_same_outputs(stacked, networks, torch.randn(1, 9, 5).double())
 
 
+def test_weights_go_back_to_stacks():
+    networks = make_networks()
+    stacks = [stack(networks[:3]), stack(networks[3:])]
+    joint = stack(stacks)
+    with torch.no_grad():
+        for parameter in joint.parameters():
+            parameter.normal_()
+
+    unstack(joint, stacks)
+
+    for one, part in zip(stacks, (slice(3), slice(3, 4))):
+        for name, parameter in one.named_parameters():
+            assert torch.equal(parameter, joint.get_parameter(name)[part])
+
+
+def test_estimates_of_a_row_do_not_depend_on_its_neighbours():
+    torch.manual_seed(0)  # torch adds the inputs of narrower layers in other orders
+    stacked = stack([AuxMLP(5, 3, width=[32, 32], head_layers=[0]) for _ in range(3)]).eval()
+    x = torch.randn(1, 70, 5)
+
+    whole = stacked(x)
+
+    for n in (4, 5, 16, 33):
+        assert torch.equal(stacked(x[:, :n]), whole[:, :n])
+
+
 def test_the_networks_themselves_stay_as_they_are():
     networks = make_networks()
     before = [p.clone() for network in networks for p in network.parameters()]
-    stacked = stack(networks, n_row_sets=1)
+    stacked = stack(networks)
     with torch.no_grad():
         for parameter in stacked.parameters():
             parameter.normal_()
@@ -137,7 +203,7 @@ def test_categories_of_each_network(many, n_sets):
     ]
     x = torch.randint(-1, 2, (n_sets, 9, 5)).double()
     x[:, ::3] = float("nan")
-    stacked = stack(networks, n_sets)
+    stacked = stack(networks)
 
     assert_same_outputs(stacked, networks, x)
     assert {len(parameter) for parameter in stacked.parameters()} == {4}

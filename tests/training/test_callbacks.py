@@ -68,7 +68,7 @@ class Reader(Callback):
 
 def test_callbacks_get_a_batch_as_inputs_and_labels(data):
     callback = Reader()
-    small_mlp(max_epochs=1, callbacks=[callback], calibration_fraction=0).fit(*data)
+    small_mlp(max_epochs=1, callbacks=[callback]).fit(*data)
 
     for x, y in callback.seen:
         assert x.shape == (len(y), data[0].shape[1])
@@ -145,7 +145,7 @@ def test_checkpoints_are_written(data, tmp_path, monitor, parameters):
         TrainEndCheckpoint(dirname=tmp_path / "end"),
     ]
 
-    model = small_mlp(callbacks=callbacks, calibration_fraction=0, **parameters).fit(*data)
+    model = small_mlp(callbacks=callbacks, **parameters).fit(*data)
 
     assert (tmp_path / "net.pkl").exists()
     weights = torch.load(tmp_path / "end" / "train_end_params.pt", weights_only=True)
@@ -190,7 +190,7 @@ class StopAt(Callback):
 
 @pytest.mark.parametrize("method", ["on_train_begin", "on_train_end"])
 def test_a_callback_may_stop_at_either_end_of_the_training(data, method):
-    model = small_mlp(callbacks=[StopAt(method)], calibration_fraction=0).fit(*data)
+    model = small_mlp(callbacks=[StopAt(method)]).fit(*data)
 
     assert len(model.history_) == (0 if method == "on_train_begin" else 3)
 

@@ -10,25 +10,26 @@ from tests.factories import small_mlp
 
 
 class Net:
-    """Two networks; the weights are the number of the epoch, the costs are given."""
+    """Networks whose weights are the number of the epoch, and whose costs are given."""
 
-    n_networks = 2
     verbose = 0
 
-    def __init__(self, costs):
+    def __init__(self, costs, n_networks=2):
         self.costs = costs
         self.epoch = 0
-        self.weight = torch.zeros(2, 3)
+        self.n_networks = n_networks
+        self.weight = torch.zeros(n_networks, 3)
 
     def weights(self):
         return [self.weight]
 
-    def held_out_costs(self):
+    @property
+    def stop_values(self):
         return np.array(self.costs[self.epoch - 1])
 
 
-def run(costs, patience):
-    net, stop = Net(costs), EarlyStopping(patience)
+def run(costs, patience, sizes=(1, 1)):
+    net, stop = Net(costs, sum(sizes)), EarlyStopping(patience, sizes)
     stop.on_train_begin(net)
     try:
         while net.epoch < len(costs):
@@ -50,6 +51,19 @@ def test_the_training_ends_when_all_have_stopped():
     costs = [[3, 1], [2, 2], [4, 3], [5, 0], [1, 0], [1, 0]]
 
     assert run(costs, patience=2) == ([2, 1], 4)
+
+
+def test_a_model_stops_when_the_last_of_its_networks_has_stopped():
+    costs = [[3, 1], [2, 2], [4, 3], [5, 0], [1, 0], [1, 0]]
+
+    assert run(costs, patience=2, sizes=(2,)) == ([5, 4], 6)
+    assert run([*costs, [1, 0], [1, -1]], patience=2, sizes=(2,)) == ([5, 4], 7)
+
+
+def test_models_that_have_stopped_keep_their_weights_while_others_go_on():
+    costs = [[1, 1, 9], [2, 2, 8], [2, 2, 7], [0, 2, 6], [0, 0, 5], [0, 0, 6], [0, 0, 6]]
+
+    assert run(costs, patience=2, sizes=(2, 1)) == ([1, 1, 5], 7)
 
 
 def test_equal_costs_are_no_progress():

@@ -51,7 +51,7 @@ def test_ctrl_c_in_a_callback_ends_a_search(problem):
 
 
 def test_a_callback_may_still_end_the_training(problem):
-    model = small_mlp(callbacks=[Stop()], calibration_fraction=0).fit(problem.X, problem.y)
+    model = small_mlp(callbacks=[Stop()]).fit(problem.X, problem.y)
 
     assert len(model.history_) == 1
 

@@ -6,7 +6,7 @@ from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
-from tests.factories import small_mlp
+from tests.factories import small_cnn, small_mlp
 
 
 @pytest.fixture
@@ -39,7 +39,6 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
         learning_rate=0.02,
         max_epochs=4,
         batch_size=20,
-        calibration_fraction=0,
         callbacks=[Keep()],
     ).fit(*data)
 
@@ -71,7 +70,7 @@ def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
 
 
 def test_verbose_prints_a_line_per_epoch(data, capsys):
-    small_mlp(verbose=1, calibration_fraction=0).fit(*data)
+    small_mlp(verbose=1).fit(*data)
 
     lines = capsys.readouterr().out.splitlines()
     assert "train_loss_hidden1" in lines[0]
@@ -79,7 +78,8 @@ def test_verbose_prints_a_line_per_epoch(data, capsys):
 
 
 def test_verbose_names_the_calibration_network(data, capsys):
-    small_mlp(verbose=1).fit(*data)
+    images = data[0][:, :16].reshape(-1, 4, 4)
+    small_cnn(channels=4, verbose=1).fit(images, data[1])
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "The calibration network, which does not see all rows:"

@@ -28,7 +28,8 @@ def test_held_out_cost_is_the_mean_cost_in_currency(data):
 
     class Keep(Callback):
         def on_epoch_end(self, net, dataset_valid, **kwargs):
-            index = dataset_valid.index.numpy()
+            (rows,) = dataset_valid.sets
+            index = rows.index.numpy()
             choice = net.predict_heads(X[index].astype(np.float32))[0].argmin(axis=1)
             paid = cost[index, choice]
             held_out.append((len(index), np.average(paid, weights=weight[index])))

@@ -5,8 +5,7 @@ import pytest
 
 from auxcst_sklearn._training.loop import Plan
 from auxcst_sklearn._training.rows import RowSets
-from auxcst_sklearn._training.stack_net import StackNet
-from auxcst_sklearn._training.training import Training, train_together
+from auxcst_sklearn._training.training import train_together
 from tests.factories import small_mlp
 
 
@@ -14,7 +13,7 @@ def trainings(problem, alphas=(0, 0.3), **parameters):
     """Trainings that have been built and not run."""
     built = []
     for alpha in alphas:
-        model = small_mlp(alpha=alpha, calibration_fraction=0, **parameters)
+        model = small_mlp(alpha=alpha, **parameters)
         with model._fitting(resume=False):
             data = model._validate_training_set(
                 problem.X, problem.y, problem.cost, None, None, resume=False
@@ -42,9 +41,8 @@ def test_a_stack_trains_each_network_as_if_alone(problem, schedule):
 
 
 def test_networks_that_have_stopped_are_no_longer_recorded(problem):
-    together = trainings(
-        problem, (0, 1.0, 4.0), early_stopping=True, validation_fraction=0.5, learning_rate=0.01
-    )
+    stopping = {"early_stopping": True, "validation_fraction": 0.5, "learning_rate": 0.03}
+    together = trainings(problem, (0, 1.0, 20.0), loss="one_sided", **stopping)
 
     train_together(together, ["a", "b", "c"], 1, Plan(60, "constant", patience=2))
 
@@ -60,12 +58,11 @@ def test_a_stack_of_row_sets_gives_each_network_its_own_rows(problem):
     whole = trainings(problem, (0.3, 0.3))
     halves = [np.arange(0, 60, 2), np.arange(1, 60, 2)]
     alone = trainings(problem, (0.3, 0.3))
-    for training, other, half in zip(whole, alone, halves, strict=True):
-        training.rows, other.rows = training.rows.part(half), other.rows.part(half)
+    for one, other, half in zip(whole, alone, halves, strict=True):
+        for training in (one, other):
+            training.rows = RowSets([rows.part(half) for rows in training.rows.sets])
 
-    rows = RowSets([training.rows for training in whole])
-    net = StackNet([training.net for training in whole], ["a", "b"], n_row_sets=2)
-    Training(net, rows).run(Plan(2, "constant"))
+    train_together(whole, ["a", "b"], 2, Plan(2, "constant"))
     for training in alone:
         training.run(Plan(2, "constant"))
 

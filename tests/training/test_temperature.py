@@ -9,17 +9,13 @@ from sklearn.model_selection import train_test_split
 from skorch.callbacks import Callback
 from torch import nn
 
-from auxcst_sklearn import (
-    CostSensitiveAuxCNN,
-    CostSensitiveAuxMLP,
-    CostSensitiveAuxNet,
-    alpha_path,
-)
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet, alpha_path
 from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS, learn_temperature
 from auxcst_sklearn._training.training_set import TrainingSet
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
+from tests.factories import small_cnn, small_mlp, small_stack
 
 K = 4
 COST_MATRIX = np.array([[0, 1, 1, 5], [1, 0, 1, 5], [2, 2, 0, 5], [20, 20, 20, 0]])
@@ -33,12 +29,19 @@ def overlapping(n=400, seed=0):
 
 def network(**parameters):
     defaults = {"width": 64, "dropout": 0.0, "cost_matrix": COST_MATRIX, "max_epochs": 30}
-    return CostSensitiveAuxMLP(2, random_state=0, **{**defaults, **parameters})
+    return small_mlp(**{**defaults, **parameters})
+
+
+def fit(model, X, y, cost=None):
+    """Fit on four fifths of the rows; the others are a validation set."""
+    n = len(y) * 4 // 5
+    costs = {} if cost is None else {"cost": cost[:n], "cost_val": cost[n:]}
+    return model.fit(X[:n], y[:n], X_val=X[n:], y_val=y[n:], **costs)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return network().fit(*overlapping())
+    return fit(network(), *overlapping())
 
 
 class Focal(CrossEntropy):
@@ -75,7 +78,7 @@ def numpy_temperature(logits, y, loss, weight):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weighted):
     X, y = overlapping()
-    model = network(loss=loss, calibration_fraction=0).fit(X[:200], y[:200])
+    model = network(loss=loss).fit(X[:200], y[:200])
     X, y = X[200:].astype(np.float32), y[200:]
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
     weight /= weight.mean()  # as in training
@@ -92,7 +95,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
 
 def test_the_network_is_the_same_and_only_less_sure(fitted):
     X, y = overlapping()
-    sure = network(calibration_fraction=0).fit(X, y)
+    sure = network().fit(X[:320], y[:320])
 
     assert sure.temperature_ == 1
     assert fitted.temperature_ > 1
@@ -108,7 +111,7 @@ def test_where_classes_overlap_it_saves_money():
     for seed in range(3):
         X, y = overlapping(4000, seed)
         X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random_state=0)
-        model = network().fit(X_train, y_train)
+        model = fit(network(), X_train, y_train)
         soft.append(mean_cost(y_test, model.predict(X_test), cost_matrix=COST_MATRIX))
         model.net_.temperature = 1.0
         sure.append(mean_cost(y_test, model.predict(X_test), cost_matrix=COST_MATRIX))
@@ -121,11 +124,11 @@ def test_where_classes_are_apart_it_is_one():
         400, 10, n_informative=5, n_classes=K, class_sep=4, flip_y=0, random_state=0
     )
 
-    assert network().fit(X, y).temperature_ == 1
+    assert fit(network(), X, y).temperature_ == 1
 
 
 def test_the_currency_does_not_matter(fitted):
-    yen = network(cost_matrix=150 * COST_MATRIX).fit(*overlapping())
+    yen = fit(network(cost_matrix=150 * COST_MATRIX), *overlapping())
 
     assert yen.temperature_ == fitted.temperature_
 
@@ -133,7 +136,7 @@ def test_the_currency_does_not_matter(fitted):
 def test_costs_per_sample_have_a_temperature_too():
     X, y = overlapping()
     cost = COST_MATRIX[y] * np.exp(X[:, :1])
-    model = network(cost_matrix=None).fit(X, y, cost=cost)
+    model = fit(network(cost_matrix=None), X, y, cost)
     estimate = model.predict_cost(X)
     model.net_.temperature = 1.0
 
@@ -144,8 +147,8 @@ def test_costs_per_sample_have_a_temperature_too():
 def test_it_is_that_of_the_classes_whatever_single_rows_cost(fitted):
     X, y = overlapping()
     factor = np.random.default_rng(0).lognormal(0, 1, len(y))
-    factor /= np.array([factor[y == k].mean() for k in range(K)])[y]
-    model = network(cost_matrix=None).fit(X, y, cost=COST_MATRIX[y] * factor[:, np.newaxis])
+    factor /= np.array([factor[:320][y[:320] == k].mean() for k in range(K)])[y]
+    model = fit(network(cost_matrix=None), X, y, COST_MATRIX[y] * factor[:, np.newaxis])
 
     assert model.temperature_ == fitted.temperature_
 
@@ -154,15 +157,17 @@ def test_rows_held_out_by_early_stopping_serve():
     X, y = overlapping()
     stopping = {"early_stopping": True, "validation_fraction": 0.3, "patience": 30}
     model = network(**stopping).fit(X, y)
-    sure = network(**stopping, calibration_fraction=0).fit(X, y)
+    sure = network(**stopping, temperature=1.0).fit(X, y)
 
     assert model.temperature_ > 1
     assert sure.temperature_ == 1
     assert len(model.history_) == len(sure.history_)
+    for weight, other in zip(model.net_.weights(), sure.net_.weights()):
+        assert torch.equal(weight, other)
 
 
 def test_losses_without_probabilities_have_none():
-    model = network(loss="squared", max_epochs=2).fit(*overlapping())
+    model = small_stack(loss="squared").fit(*overlapping())
 
     assert model.temperature_ == 1
     assert not isinstance(Squared(), ProbabilisticLoss)
@@ -196,7 +201,8 @@ class CountEpochs(Callback):
 
 def test_each_training_has_its_own_callbacks():
     CountEpochs.seen = []
-    network(max_epochs=2, callbacks=[CountEpochs()]).fit(*overlapping())
+    X, y = overlapping()
+    small_cnn(channels=4, callbacks=[CountEpochs()]).fit(X[:, :9].reshape(-1, 3, 3), y)
 
     (callback, net, _), *_, (other_callback, other_net, _) = CountEpochs.seen
     assert [epoch for *_, epoch in CountEpochs.seen] == [1, 2, 1, 2]
@@ -204,9 +210,10 @@ def test_each_training_has_its_own_callbacks():
     assert net != other_net
 
 
-def test_an_alpha_path_learns_those_of_single_fits():
+@pytest.mark.parametrize("n_networks", [1, 2])
+def test_an_alpha_path_learns_those_of_single_fits(n_networks):
     X, y = overlapping(200)
-    estimator = network(max_epochs=8)
+    estimator = network(max_epochs=8, early_stopping=True, n_networks=n_networks)
     path = alpha_path(estimator, [0.0, 0.5], X, y, random_states=[0, 1])
 
     for seed, models in enumerate(path):
@@ -242,7 +249,7 @@ def test_a_fraction_that_leaves_no_rows():
     X, y = overlapping(40)
 
     with pytest.raises(ValueError, match="calibration_fraction=0.99 holds out 40 of 40 rows"):
-        network(calibration_fraction=0.99).fit(X, y)
+        small_cnn(channels=4, calibration_fraction=0.99).fit(X[:, :9].reshape(-1, 3, 3), y)
 
 
 class Logger(Callback):
@@ -258,6 +265,7 @@ class Logger(Callback):
 def test_a_callback_that_cannot_be_copied_hears_of_the_one_training(tmp_path):
     X, y = overlapping(100)
     with open(tmp_path / "log", "w") as stream:
-        network(max_epochs=4, callbacks=[Logger(stream)]).fit(X, y)
+        cnn = small_cnn(channels=4, max_epochs=4, callbacks=[Logger(stream)])
+        cnn.fit(X[:, :9].reshape(-1, 3, 3), y)
 
     assert (tmp_path / "log").read_text().split() == ["1", "2", "3", "4"]

@@ -83,7 +83,12 @@ def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
 def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tmp_path):
     X, y = make_classification(64, 20, random_state=0)
     network = CostSensitiveAuxMLP(
-        1, 4000, batch_size=256, max_epochs=1, callbacks=[NoteThreads(tmp_path)], random_state=0
+        *(1, 4000, 0),
+        n_networks=2,
+        batch_size=256,
+        max_epochs=1,
+        callbacks=[NoteThreads(tmp_path)],
+        random_state=0,
     )
     search = GridSearchCV(network, {"learning_rate": [1e-3, 1e-2]}, cv=2, refit=False)
 
@@ -91,14 +96,14 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
         search.fit(X, y)
 
     threads = [int(path.read_text()) for path in tmp_path.iterdir()]
-    assert len(threads) == 8  # two networks in each fit
+    assert len(threads) == 4
     assert set(threads) == {1}
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_networks_trained_together_in_a_forked_worker():
     X, y = make_classification(100, 20, random_state=0)
-    network = CostSensitiveAuxMLPCV((0, 0.5), 3, 1000, cv=2, max_epochs=1, random_state=0)
+    network = CostSensitiveAuxMLPCV((0, 0.5), 3, 700, n_networks=2, max_epochs=1, random_state=0)
     with parallel_config("multiprocessing", n_jobs=2):
         found = cross_val_score(network, X, y, cv=2)
 

@@ -1,0 +1,186 @@
+"""What each network of a stack sees and holds out, against numpy on the rows themselves."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax, softmax
+
+from auxcst_sklearn._training.holdout import folds
+from auxcst_sklearn._training.loop import Plan
+from auxcst_sklearn._training.net import STOP_TEMPERATURES
+from auxcst_sklearn._training.rows import RowSets
+from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS
+from auxcst_sklearn.losses import CrossEntropy
+from auxcst_sklearn.modules._stacked import unstack
+from tests.factories import small_mlp, small_stack
+
+N, K = 62, 3  # folds of 13 and of 12 rows
+COST_MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 3, 0]])
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=N)
+    return (rng.normal(size=(N, 4)) + y[:, np.newaxis] / 2).astype(np.float32), y
+
+
+def folds_of(model, y, groups=None):
+    seen_and_held_out = folds(y, 5, random_state=model._fold_seed, groups=groups)
+    return [held_out for _, held_out in seen_and_held_out[: model.n_networks]]
+
+
+def logits_of(model, X):
+    """Outputs of every network, (n_networks, n, K)."""
+    with torch.no_grad():
+        return model.net_.module_(torch.from_numpy(X)[None]).double().numpy()
+
+
+def built(model, X, y):
+    with model._fitting(resume=False):
+        data = model._validate_training_set(X, y, None, None, None, resume=False)
+        return model._build(data, resume=False)
+
+
+def test_probabilities_are_means_of_those_of_the_networks(data):
+    model = small_stack(loss=CrossEntropy(), cost_matrix=COST_MATRIX, temperature=2.0).fit(*data)
+
+    p = softmax(logits_of(model, data[0]) / 2, axis=-1).mean(axis=0)
+
+    assert model.temperature_ == 2
+    np.testing.assert_allclose(model.predict_proba(data[0]), p, rtol=1e-5)
+    np.testing.assert_allclose(model.predict_cost(data[0]), p @ COST_MATRIX, rtol=1e-5)
+
+
+@pytest.mark.parametrize("averaging", [0, 1.0])
+def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
+    parameters = {"dropout": 0, "schedule": "constant"}
+    X, y = problem.X, problem.y
+    stack = built(small_stack(**parameters), X, y)
+    rows, held_out, generators = stack.rows.sets, stack.held_out.sets, stack.net.generators
+    states = [generator.get_state() for generator in generators]
+    plan = Plan(8, "constant", patience=20, averaging=averaging)
+    alone = [
+        built(small_mlp(**parameters, activation="silu", learning_rate=2e-3), X, y) for _ in rows
+    ]
+    unstack(stack.net.module_, [training.net.module_ for training in alone])
+    stack.run(plan)
+    ends = [built(small_mlp(activation="silu"), X, y).net.module_ for _ in rows]
+    unstack(stack.net.module_, ends)
+
+    for i, (training, end) in enumerate(zip(alone, ends, strict=True)):
+        training.rows, training.held_out = RowSets([rows[i]]), RowSets([held_out[i]])
+        training.net.generators[0].set_state(states[i])
+        training.net.batch_size = stack.net.batch_size
+        training.run(plan)
+        for weight, expected in zip(end.parameters(), training.net.module_.parameters()):
+            torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_does_not_learn_from_its_fold(data):
+    X, _ = data
+    y = np.arange(N) % K
+    parameters = {"alpha": 0.3, "averaging": 0, "schedule": "constant", "max_epochs": 1}
+    model = small_stack(**parameters).fit(X, y)
+    before = logits_of(model, X)
+
+    for i, fold in enumerate(folds_of(model, y)):
+        other = X.copy()
+        other[fold] = np.random.default_rng(i).permutation(-X[fold])
+        after = logits_of(small_stack(**parameters).fit(other, y), X)
+        same = [np.array_equal(one, two) for one, two in zip(before, after)]
+        assert same == [j == i for j in range(3)]
+
+
+def numpy_temperature(logits, y, weight, cost_matrix):
+    """The geometric mean of the temperatures of the least loss and of the least squared error."""
+    paid = cost_matrix[y] - cost_matrix[y].mean(axis=1, keepdims=True)
+    unit = weight @ (paid**2).sum(axis=1)
+    risks = []
+    heats = np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2
+    for heat in heats:
+        log_p = log_softmax(logits / np.exp(heat), axis=1)
+        expected = np.exp(log_p) @ cost_matrix
+        errors = (expected - expected.mean(axis=1, keepdims=True) - paid) ** 2
+        loss = -(weight @ log_p[np.arange(len(y)), y]) / len(y)
+        prior = PRIOR_ROWS / len(y) * heat**2
+        risks.append([loss + prior, weight @ errors.sum(axis=1) / unit + prior])
+    return np.exp(heats[np.argmin(risks, axis=0)].mean())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size(
+    data, weighted, grouped
+):
+    X, y = data
+    weight = np.random.default_rng(1).uniform(0.1, 3, size=N) if weighted else None
+    groups = np.minimum(np.arange(N) // 3, 15) if grouped else None
+    model = small_stack(
+        loss=CrossEntropy(), cost_matrix=COST_MATRIX, max_epochs=1, learning_rate=0.1, alpha=0
+    ).fit(X, y, sample_weight=weight, groups=groups)
+    parts = folds_of(model, y, groups)
+    weight = np.ones(N) if weight is None else weight / weight.mean()
+    logits = logits_of(model, X)
+
+    cost, loss, refinement = [], [], []
+    for z, part in zip(logits, parts):
+        choice = (softmax(z[part], axis=1) @ COST_MATRIX).argmin(axis=1)
+        cost.append(np.average(COST_MATRIX[y[part], choice], weights=weight[part]))
+        losses = [
+            -np.average(
+                log_softmax(z[part] / t, axis=1)[np.arange(len(part)), y[part]],
+                weights=weight[part],
+            )
+            for t in (1.0, *STOP_TEMPERATURES)
+        ]
+        loss.append(losses[0])
+        refinement.append(min(losses[1:]))
+
+    assert len({len(part) for part in parts}) > 1
+    (record,) = model.history_
+    assert record["valid_cost"] == pytest.approx(np.mean(cost), rel=1e-5)
+    assert record["valid_loss"] == pytest.approx(np.mean(loss), rel=1e-5)
+    assert record["valid_refinement"] == pytest.approx(np.mean(refinement), rel=1e-5)
+    held_out = np.concatenate([z[part] for z, part in zip(logits, parts)])
+    rows = np.concatenate(parts)
+    expected = numpy_temperature(
+        held_out, y[rows], weight[rows], model.net_.scale.to_units(COST_MATRIX)
+    )
+    assert model.temperature_ == pytest.approx(expected)
+
+
+def test_groups_are_in_one_fold_each_and_too_few_are_an_error(data):
+    X, y = data
+    groups = np.arange(N) // 4
+
+    for seen, held_out in folds(y, 5, random_state=0, groups=groups):
+        assert not set(groups[seen]) & set(groups[held_out])
+        assert sorted([*seen, *held_out]) == list(range(N))
+    with pytest.raises(ValueError, match="groups has 4 different values, but n_networks.* 5 folds"):
+        small_stack().fit(X, y, groups=np.arange(N) // 16)
+
+
+def test_fewer_than_ten_rows_hold_out_none(data):
+    X, y = data[0][:9], np.arange(9) % K
+    model = small_stack().fit(X, y)
+
+    assert "valid_loss" not in model.history_[-1]
+    assert model.temperature_ == 1
+    assert "valid_loss" in small_stack().fit(data[0][:10], np.arange(10) % K).history_[-1]
+
+
+def test_a_warm_start_holds_out_the_same_folds(data):
+    model = small_stack(warm_start=True, random_state=np.random.RandomState(0)).fit(*data)
+    first = model._fold_seed
+    assert model.fit(*data)._fold_seed == first
+    assert len(model.history_) == 6
+
+
+def test_a_class_of_one_row_and_classes_of_few_rows():
+    y = np.r_[np.zeros(20, int), [1, 1, 2]]
+    for seen, held_out in folds(y, 5, random_state=0):
+        assert len(held_out) in (4, 5)
+        assert sorted([*seen, *held_out]) == list(range(23))
+    every = folds(np.arange(12), 5, random_state=0)  # all classes have one row
+    assert sorted(np.concatenate([held_out for _, held_out in every])) == list(range(12))
