@@ -4,13 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
-.PHONY: help demo test test-oldest bench-digits bench-cost bench-tables bench-speed bench-path lint format docs clean
 
 help:
-	@echo "make demo    tune a cost-sensitive network on digits: table and plot in $(OUT)/"
+	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
-	@echo "make bench-cost, bench-tables, bench-speed, bench-path, bench-digits  measure costs and times anew"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -24,7 +22,7 @@ $(VENV)/installed-%: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 demo: $(VENV)/installed-plot
-	$(BIN)/python examples/demo_digits.py --out $(OUT)
+	$(BIN)/python examples/demo_payments.py --out $(OUT)
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2
@@ -40,7 +38,6 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench-digits: $(VENV)/installed-plot
 	$(BIN)/python -m benchmarks.cost.bench_digits
 
 # DATA_HOME names the folder of MNIST and CIFAR-10.
