@@ -169,7 +169,10 @@ def test_whole_groups_are_left_out(mlp_cv, problem):
 
 def test_groups_in_a_search_by_groups(mlp_cv, problem, routing):
     search = GridSearchCV(
-        *(make_pipeline(mlp_cv(cv=GroupKFold(2), n_networks=2, validation_fraction=0.5)), {"costsensitiveauxmlpcv__width": [4, 8]}),
+        *(
+            make_pipeline(mlp_cv(cv=GroupKFold(2), n_networks=2, validation_fraction=0.5)),
+            {"costsensitiveauxmlpcv__width": [4, 8]},
+        ),
         scoring=cost_scorer,
         cv=GroupKFold(2),
         error_score="raise",

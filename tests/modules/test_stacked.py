@@ -162,6 +162,7 @@ def test_weights_go_back_to_stacks():
         for name, parameter in one.named_parameters():
             assert torch.equal(parameter, joint.get_parameter(name)[part])
 
+
 def test_estimates_of_a_row_do_not_depend_on_its_neighbours():
     torch.manual_seed(0)  # torch adds the inputs of narrower layers in other orders
     stacked = stack([AuxMLP(5, 3, width=[32, 32], head_layers=[0]) for _ in range(3)]).eval()
@@ -171,6 +172,7 @@ def test_estimates_of_a_row_do_not_depend_on_its_neighbours():
 
     for n in (4, 5, 16, 33):
         assert torch.equal(stacked(x[:, :n]), whole[:, :n])
+
 
 def test_the_networks_themselves_stay_as_they_are():
     networks = make_networks()

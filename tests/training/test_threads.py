@@ -83,7 +83,12 @@ def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
 def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tmp_path):
     X, y = make_classification(64, 20, random_state=0)
     network = CostSensitiveAuxMLP(
-        *(1, 4000, 0), n_networks=2, batch_size=256, max_epochs=1, callbacks=[NoteThreads(tmp_path)], random_state=0
+        *(1, 4000, 0),
+        n_networks=2,
+        batch_size=256,
+        max_epochs=1,
+        callbacks=[NoteThreads(tmp_path)],
+        random_state=0,
     )
     search = GridSearchCV(network, {"learning_rate": [1e-3, 1e-2]}, cv=2, refit=False)
 
