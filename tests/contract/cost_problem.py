@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import make_cost_scorer
+from tests.factories import SINGLE
 
 MATRIX = np.array([[0.0, 1, 5], [3, 0.2, 1], [2, 7, 0]])
 NAMES = np.array(["ant", "bee", "cat"])
@@ -46,7 +47,7 @@ class Setting:
 
     def mlp(self, kind=CostSensitiveAuxMLP, **parameters):
         """A small network; `kind=RowCheckingMLP` where the tool leaves the features as they are."""
-        defaults = {"depth": 2, "width": 8, "max_epochs": 3, "learning_rate": 0.02}
+        defaults = {**SINGLE, "depth": 2, "width": 8, "max_epochs": 3, "learning_rate": 0.02}
         quick = {"loss": "one_sided", "dropout": 0.0, "schedule": "constant"}
         fixed = {"cost_matrix": self.cost_matrix, "random_state": 0, "device": "cpu"}
         return kind(**{**defaults, **quick, **fixed, **parameters})

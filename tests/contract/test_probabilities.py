@@ -54,7 +54,8 @@ def test_they_lead_to_the_estimated_costs(data, per_sample):
 
 
 def test_the_temperature_makes_them_less_certain(data):
-    model = small_mlp(max_epochs=40, width=64).fit(*data)
+    stopping = {"early_stopping": True, "validation_fraction": 0.3, "patience": 40}
+    model = small_mlp(max_epochs=40, width=64, **stopping).fit(*data)
     certain = clone(model).set_params(temperature=1.0).fit(*data)
 
     assert model.temperature_ > 1

@@ -105,7 +105,7 @@ def test_each_call_of_partial_fit_draws_anew(problem, mlp):
     orders = []
     for _ in range(2):
         network.partial_fit(X, y, cost=cost)
-        orders.append(network.net_.generator.initial_seed())
+        orders.append(network.net_.generators[0].initial_seed())
     assert orders[0] != orders[1]
 
 

@@ -115,8 +115,8 @@ def test_networks_stop_early_each_by_itself(network, together, problem):
         patience=3,
         max_epochs=40,
         schedule="constant",
-        learning_rate=1e-2,
-        loss="bayes_risk",
+        learning_rate=3e-2,
+        loss="one_sided",
         cost_matrix=None,
     )
     alphas, data = np.linspace(0, 4, 8), {"cost": problem.cost}

@@ -1,0 +1,136 @@
+"""A default network, several in one stack, as its user sees it."""
+
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from skorch.callbacks import Checkpoint, LRScheduler, TrainEndCheckpoint
+
+from auxcst_sklearn import CostSensitiveAuxMLPCV
+from auxcst_sklearn._training.holdout import folds
+from auxcst_sklearn.modules import AuxMLP
+from tests.factories import QUICK, small_mlp, small_stack
+
+CV = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 3, **QUICK}
+
+
+def test_stages_are_means_of_the_heads_of_the_networks(problem):
+    model = small_stack(depth=3, loss="squared").fit(*problem)
+
+    with torch.no_grad():
+        heads = model.net_.module_.forward_heads(torch.from_numpy(problem.X)[None])
+    for found, of_networks in zip(model.staged_predict_cost(problem.X), heads, strict=True):
+        expected = model.net_.scale.to_currency(of_networks.double().numpy().mean(axis=0))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("costs", ["vectors", "matrices"])
+def test_reproducible_and_without_traces(problem, costs):
+    X, y, cost = problem
+    if costs == "matrices":
+        cost = np.repeat(cost[:, np.newaxis], 3, axis=1)
+    before, state, numpy_state = (
+        deepcopy((X, y, cost)),
+        torch.get_rng_state(),
+        np.random.get_state(),
+    )
+
+    one, other = (small_stack(dropout=0.5).fit(X, y, cost=cost).predict_proba(X) for _ in range(2))
+
+    np.testing.assert_array_equal(one, other)
+    for array, copy in zip((X, y, cost), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    assert torch.equal(torch.get_rng_state(), state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state[1])
+
+
+def test_sparse_rows_train_the_same_networks(problem):
+    X = np.where(problem.X > 0.5, problem.X, 0)
+    dense = small_stack(standardize=False).fit(X, problem.y).predict_cost(X)
+    found = small_stack(standardize=False).fit(sparse.csr_matrix(X), problem.y).predict_cost(X)
+
+    np.testing.assert_array_equal(found, dense)
+
+
+def test_a_row_alone_has_the_estimates_that_it_has_among_others(problem):
+    model = small_stack(width=32).fit(problem.X, problem.y)
+
+    whole = model.predict_cost(problem.X)
+    for i in range(5):
+        np.testing.assert_array_equal(model.predict_cost(problem.X[i : i + 1]), whole[i : i + 1])
+
+
+def test_a_pickle_is_hardly_larger_than_the_weights_and_goes_on(problem):
+    X, y, _ = problem
+    model = small_stack(width=200).fit(X, y)
+    data = pickle.dumps(model)
+
+    assert len(data) < 1.3 * sum(4 * p.numel() for p in model.net_.module_.parameters()) + 10_000
+    loaded = pickle.loads(data)
+    np.testing.assert_array_equal(loaded.predict_cost(X), model.predict_cost(X))
+    assert len(loaded.partial_fit(X, y).history_) == 4
+
+
+def test_checkpoints_and_schedules(problem, tmp_path):
+    callbacks = [
+        Checkpoint(monitor="valid_cost_best", dirname=tmp_path, f_pickle="net.pkl"),
+        TrainEndCheckpoint(dirname=tmp_path / "end"),
+    ]
+    small_stack(callbacks=callbacks).fit(problem.X, problem.y)
+    assert (tmp_path / "net.pkl").exists()
+
+    schedule = [LRScheduler("StepLR", step_size=1, gamma=0.1)]
+    model = small_stack(callbacks=schedule).fit(problem.X, problem.y)
+    rates = [record["event_lr"] for record in model.history_]
+    assert rates == pytest.approx([2e-3, 2e-4, 2e-5])
+    with pytest.raises(ValueError, match="LRScheduler, but schedule='one_cycle'"):
+        small_stack(callbacks=schedule, schedule="one_cycle").fit(problem.X, problem.y)
+
+
+def test_one_network_is_an_ordinary_module(problem):
+    assert type(small_mlp().fit(problem.X, problem.y).net_.module_) is AuxMLP
+
+
+# ------------------------------------------------------- alpha, by the networks' own rows
+
+
+@pytest.mark.parametrize("n_networks", [1, 3])
+def test_alpha_is_that_of_the_least_cost_of_held_out_rows(problem, n_networks):
+    X, y, cost = problem
+    X, y, cost = X[:58], y[:58], cost[:58]
+    weight = np.random.default_rng(2).uniform(0.2, 2, size=58)
+    parameters = {**CV, "n_networks": n_networks, "loss": "one_sided"}
+    model = CostSensitiveAuxMLPCV([0, 0.4, 2.0], **parameters)
+    model.fit(X, y, cost=cost, sample_weight=weight)
+
+    singles = [
+        small_stack(**{**parameters, "alpha": a}).fit(X, y, cost=cost, sample_weight=weight)
+        for a in (0, 0.4, 2.0)
+    ]
+    assert model.mean_cost_path_.shape == (3, n_networks)
+    chosen = singles[[0, 0.4, 2.0].index(model.alpha_)]
+    np.testing.assert_allclose(model.predict_cost(X), chosen.predict_cost(X), rtol=1e-4, atol=1e-5)
+    if n_networks == 1:
+        return
+    parts = [test for _, test in folds(y, 5, random_state=model._fold_seed)[:3]]
+    for found, single in zip(model.mean_cost_path_, singles, strict=True):
+        with torch.no_grad():
+            choice = single.net_.module_(torch.from_numpy(X)[None]).argmin(dim=-1).numpy()
+        expected = [
+            np.average(cost[part, own[part]], weights=weight[part])
+            for own, part in zip(choice, parts, strict=True)
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    totals = model.mean_cost_path_ @ [weight[part].sum() for part in parts]
+    assert model.alpha_ == [0, 0.4, 2.0][totals.argmin()]
+
+
+def test_without_held_out_rows_alpha_cannot_be_chosen(problem):
+    X, y, _ = problem
+    with pytest.raises(ValueError, match="cv=None chooses alpha by rows .* there are none"):
+        CostSensitiveAuxMLPCV([0, 1], early_stopping=False, **CV).fit(X, y)
+    with pytest.raises(ValueError, match="fewer than ten rows"):
+        CostSensitiveAuxMLPCV([0, 1], **CV).fit(X[:9], y[:9])
