@@ -4,7 +4,6 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
-
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"
@@ -37,8 +36,6 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-	$(BIN)/python -m benchmarks.cost.bench_digits
 
 # DATA_HOME names the folder of MNIST and CIFAR-10.
 bench-cost: $(VENV)/installed-bench

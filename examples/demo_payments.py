@@ -128,7 +128,9 @@ def main() -> None:
         f"(95 % interval {difference.low:+.3f} to {difference.high:+.3f})."
     )
     costs = models[OURS].mean_cost_path_.mean(axis=1).round(3)
-    print(f"Held-out cost by alpha: {dict(zip(ALPHAS, costs.tolist()))}; {models[OURS].alpha_} won.")
+    print(
+        f"Held-out cost by alpha: {dict(zip(ALPHAS, costs.tolist()))}; {models[OURS].alpha_} won."
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     plot(y_test, cost_test, decisions, options.out / "demo_payments.png")
     print(f"Figure: {options.out / 'demo_payments.png'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -334,18 +335,27 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
     ) -> CostSensitiveAuxMLPCV:
         """Take the networks of the alpha for which their held-out rows cost the least."""
+        if not self.early_stopping and held_out[0] is None:
+            raise ValueError(
+                "cv=None chooses alpha by rows that the networks hold out, but with "
+                "early_stopping=False they hold out none. Set early_stopping=True, or cv=5."
+            )
         seed = as_seed(self.random_state)
         models = [self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist()]
         trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
-        if trainings[0].held_out is None:
-            raise ValueError(
-                "cv=None chooses alpha by rows that the networks hold out, but there are none: "
-                "early_stopping=False, or fewer than ten rows. Set early_stopping=True, pass X_val "
-                "and y_val, or set cv=5."
-            )
+        self.mean_cost_path_ = np.full((len(models), self.n_networks), np.nan)
         found = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]
-        self.mean_cost_path_ = np.stack([costs for costs, _ in found])
-        best = int((self.mean_cost_path_ @ found[0][1]).argmin())
+        best = 0
+        if found:
+            self.mean_cost_path_ = np.stack([costs for costs, _ in found])
+            best = int((self.mean_cost_path_ @ found[0][1]).argmin())
+        else:
+            warnings.warn(
+                "Fewer than ten rows hold out none to choose alpha by: the smallest of alphas is "
+                "taken. Pass X_val and y_val, or more rows.",
+                UserWarning,
+                stacklevel=3,
+            )
         self.alpha_ = float(self.alphas_[best])
         parameters = models[best].get_params(deep=False)
         for name, value in vars(models[best]).items():

@@ -48,7 +48,8 @@ def learn_temperature(net: CostNet, rows: AnyRows) -> float:
         expected = loss.probabilities(tempered) @ cost_matrix
         error = weight @ _squares(expected - paid) / unit
         risks.append([float(loss.mean(tempered, target)), float(error)])
-    prior = PRIOR_ROWS / len(output) * heats**2
+    n_copies = len(rows.sets) / len(set(map(id, rows.sets)))  # of rows that networks share
+    prior = PRIOR_ROWS * n_copies / len(output) * heats**2
     best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
     return float(np.exp(heats[best].mean()))
 
