@@ -327,9 +327,9 @@ def test_the_benchmark_writes_numbers_and_tables_and_goes_on(tables, monkeypatch
     assert json.loads((tables / "tables.json").read_text())["runs"] == content["runs"]
 
 
-def test_methods_by_name_or_speed():
+def test_methods_by_name_or_kind():
     named = bench_tables.named_methods
     assert named(["all"]) == list(METHODS)
     assert named(["slow"]) == ["RealMLP-TD", "TabM-D"]
     assert named(["TabM-D", "logistic"]) == ["logistic", "TabM-D"]
-    assert set(named(["fast", "slow"])) == set(METHODS)
+    assert set(named(["fast", "slow", "ablations"])) == set(METHODS)

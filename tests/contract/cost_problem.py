@@ -48,7 +48,7 @@ class Setting:
     def mlp(self, kind=CostSensitiveAuxMLP, **parameters):
         """A small network; `kind=RowCheckingMLP` where the tool leaves the features as they are."""
         defaults = {**SINGLE, "depth": 2, "width": 8, "max_epochs": 3, "learning_rate": 0.02}
-        quick = {"loss": "one_sided", "dropout": 0.0, "schedule": "constant"}
+        quick = {"loss": "one_sided", "dropout": 0.0, "schedule": "constant", "batch_size": 8}
         fixed = {"cost_matrix": self.cost_matrix, "random_state": 0, "device": "cpu"}
         return kind(**{**defaults, **quick, **fixed, **parameters})
 
