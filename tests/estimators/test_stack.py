@@ -130,7 +130,9 @@ def test_alpha_is_that_of_the_least_cost_of_held_out_rows(problem, n_networks):
 
 def test_without_held_out_rows_alpha_cannot_be_chosen(problem):
     X, y, _ = problem
-    with pytest.raises(ValueError, match="cv=None chooses alpha by rows .* there are none"):
+    with pytest.raises(ValueError, match="cv=None chooses alpha by rows .* early_stopping=False"):
         CostSensitiveAuxMLPCV([0, 1], early_stopping=False, **CV).fit(X, y)
-    with pytest.raises(ValueError, match="fewer than ten rows"):
-        CostSensitiveAuxMLPCV([0, 1], **CV).fit(X[:9], y[:9])
+    with pytest.warns(UserWarning, match="Fewer than ten rows"):
+        model = CostSensitiveAuxMLPCV([1, 0], **CV).fit(X[:9], y[:9])
+    assert model.alpha_ == 0
+    assert np.isnan(model.mean_cost_path_).all()

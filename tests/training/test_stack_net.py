@@ -42,7 +42,7 @@ def test_a_stack_trains_each_network_as_if_alone(problem, schedule):
 
 def test_networks_that_have_stopped_are_no_longer_recorded(problem):
     stopping = {"early_stopping": True, "validation_fraction": 0.5, "learning_rate": 0.03}
-    together = trainings(problem, (0, 1.0, 20.0), loss="one_sided", **stopping)
+    together = trainings(problem, (0, 1.0, 20.0), loss="one_sided", batch_size=8, **stopping)
 
     train_together(together, ["a", "b", "c"], 1, Plan(60, "constant", patience=2))
 
