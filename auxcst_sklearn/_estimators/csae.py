@@ -105,8 +105,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
         the same network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, of pretraining too, and on a terminal a bar with the
-        time left.
+        Whether to print a line per epoch, of pretraining too, with the time left if no early stop
+        comes before.
     callbacks : list of skorch callbacks, default=None
         Called during training, not in pretraining, as in skorch: schedules, checkpoints,
         gradient clipping ...

@@ -116,7 +116,7 @@ class CostSensitiveAuxMLP(FeatureNet):
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, and on a terminal a bar with the time left.
+        Whether to print a line per epoch, with the time left if no early stop comes before.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from copy import deepcopy
+from datetime import timedelta
 from pickle import PicklingError
+from statistics import mean
 from typing import Any
 
 from skorch import NeuralNet
@@ -12,6 +14,28 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
 from ..losses import Target
+
+
+class ProgressTable(Callback):
+    """A line per epoch: losses, held-out cost, and the time left if no early stop comes before."""
+
+    SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.durations_: list[float] = []
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        record = net.history[-1]
+        names = [name for name in self.SHOWN if name in record]
+        if not self.durations_:
+            print("epoch" + "".join(f"{name:>18}" for name in names) + f"{'time left':>12}")
+        self.durations_.append(record["dur"])
+        seconds = (self.epochs - len(self.durations_)) * mean(self.durations_)
+        values = "".join(f"{record[name]:18.5g}" for name in names)
+        print(f"{record['epoch']:5d}{values}{timedelta(seconds=round(seconds))!s:>12}", flush=True)
 
 
 class ProgressBar(Callback):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from skorch import NeuralNet
-from skorch.callbacks import Callback, EpochTimer, PrintLog
+from skorch.callbacks import Callback, EpochTimer
 from skorch.helper import predefined_split
 from torch import Tensor, nn
 
@@ -25,7 +25,7 @@ from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .averaging import WeightAverage
 from .batches import AnyBatches, Batches, epoch_means
-from .callbacks import ProgressBar, as_skorch_batch, check_schedule
+from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .early_stopping import EarlyStopping
 from .interrupts import InterruptWatch
 from .rows import AnyRows
@@ -189,7 +189,7 @@ class TrainingLoop(NeuralNet):
 
     def _progress(self, epochs: int) -> list[Callback]:
         """Callbacks that show the progress."""
-        return [PrintLog(), ProgressBar(epochs)] if self.verbose else []
+        return [ProgressTable(epochs)] if self.verbose else []
 
     def notify(self, method_name: str, **kwargs: Any) -> None:
         """Call the callbacks, and set their request to stop apart from the user's interrupt."""

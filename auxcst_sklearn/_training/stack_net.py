@@ -25,6 +25,8 @@ from .loop import Plan
 from .net import CostNet
 from .rows import AnyRows
 
+FEWEST_PREDICT_ROWS = 256
+
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
@@ -68,6 +70,11 @@ class StackNet(CostNet):
     def multiplications_per_row(self) -> float:
         """Multiply-adds of a forward pass of one row by all networks."""
         return float(sum(parameter.numel() for parameter in self.module_.parameters()))
+
+    @property
+    def predict_rows(self) -> int:
+        """Rows of a batch without a gradient, fewer the more networks compute with them."""
+        return max(FEWEST_PREDICT_ROWS, super().predict_rows // self.n_networks)
 
     def seed(self, seed: int) -> None:
         """Seed the generators of every set of rows."""

@@ -6,7 +6,7 @@ from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
-from tests.factories import small_cnn, small_mlp
+from tests.factories import small_cnn, small_mlp, small_stack
 
 
 @pytest.fixture
@@ -72,9 +72,22 @@ def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
 def test_verbose_prints_a_line_per_epoch(data, capsys):
     small_mlp(verbose=1).fit(*data)
 
-    lines = capsys.readouterr().out.splitlines()
-    assert "train_loss_hidden1" in lines[0]
-    assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
+    out = capsys.readouterr().out
+    head, *lines = out.splitlines()
+    assert head.split() == ["epoch", "train_loss", "time", "left"]
+    assert [line.split()[0] for line in lines] == ["1", "2", "3"]
+    assert lines[-1].endswith("0:00:00")
+    assert "\x1b" not in out  # colours are not for logs
+
+
+def test_verbose_shows_the_cost_of_held_out_rows(data, capsys):
+    model = small_stack(verbose=1, max_epochs=2).fit(*data)
+
+    head, _, last = capsys.readouterr().out.splitlines()[:3]
+    shown = dict(zip(head.split(), last.split()))
+    record = model.history_[1]
+    for name in ("train_loss", "valid_loss", "valid_cost", "valid_refinement"):
+        assert float(shown[name]) == pytest.approx(record[name], rel=1e-4)
 
 
 def test_verbose_names_the_calibration_network(data, capsys):
