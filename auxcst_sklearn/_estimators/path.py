@@ -35,8 +35,7 @@ def alpha_path(
     The networks of a `CostSensitiveAuxMLP` are trained together, as one network on batched
     matrices. Each is what a separate fit would have given, up to the rounding of sums: networks of
     one random state have the same start, batches, dropout and held-out rows, so that differences
-    between them are due to alpha. On small networks eleven alphas take two to three times as long
-    as one fit.
+    between them are due to alpha. Eleven alphas take three to eight times as long as one fit.
 
     Networks are fitted one after another, with the same result, where a batched training cannot
     stand for a separate one: other estimators, and `CostSensitiveAuxMLP` with ``callbacks``,
