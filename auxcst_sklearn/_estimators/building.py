@@ -94,8 +94,6 @@ class BuildMixin:
         one_epoch: bool = False,
     ) -> Training:
         """Everything that precedes the training of the whole network."""
-        from .._training.training import Training
-
         data = data.with_positive_weights()
         if resume:
             net, data = self.net_, self._continue(data, one_epoch)
@@ -105,30 +103,37 @@ class BuildMixin:
             data = data.in_units(scale)
             net = self._make_net(data, scale, len(data.label), stream=one_epoch)
         data = replace(data, X=self._to_inputs(data.X))
-        rows, held_out = Rows(data, net.device), None
-        if validation is not None:
-            validation = replace(validation, X=self._to_inputs(validation.X))
-            held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
-            self._check_use(net)
-        if held_out is None and self.early_stopping and not one_epoch:
-            training = Training(net, *self._share_out(net.n_networks, rows, data))
-        else:
-            training = Training(
-                net, rows.shared(net.n_networks), held_out and held_out.shared(net.n_networks)
-            )
+        rows = Rows(data, net.device)
+        training = self._give_rows(net, rows, data, validation, one_epoch)
         if not resume:
             with net.thread_limit():
                 self._pretrain(net, training.rows.sets[0])
         net.seed(self._draw_seed())
         goes_on = resume or one_epoch or training.held_out is not None
-        if (
-            not goes_on
-            and self.calibration_fraction > 0
-            and self._calibrates(net)
-            and len(rows) >= MIN_HOLD_OUT_ROWS
-        ):
+        if not goes_on and self._takes_calibration(net, len(rows)):
             training.calibration = self._build_calibration(data, net.scale, rows)
         return training
+
+    def _give_rows(
+        self,
+        net: CostNet,
+        rows: Rows,
+        data: TrainingSet,
+        validation: TrainingSet | None,
+        one_epoch: bool,
+    ) -> Training:
+        """The net with the rows that its networks see, and those held out from them."""
+        from .._training.training import Training
+
+        n = net.n_networks
+        if validation is not None:
+            self._check_use(net)
+            validation = replace(validation, X=self._to_inputs(validation.X))
+            held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
+            return Training(net, rows.shared(n), held_out.shared(n))
+        if self.early_stopping and not one_epoch:
+            return Training(net, *self._share_out(n, rows, data))
+        return Training(net, rows.shared(n))
 
     def _share_out(
         self, n_networks: int, rows: Rows, data: TrainingSet
@@ -191,6 +196,11 @@ class BuildMixin:
         net.seed(self._draw_seed())
         return Training(net, seen, held_out)
 
+    def _takes_calibration(self, net: CostNet, n_rows: int) -> bool:
+        """Whether another network, which does not see some rows, serves the temperature."""
+        wanted = self.calibration_fraction > 0 and self._calibrates(net)
+        return wanted and n_rows >= MIN_HOLD_OUT_ROWS
+
     def _calibrates(self, net: CostNet) -> bool:
         """Whether a temperature is to be learnt, if there are rows for it."""
         learnt = (
@@ -233,6 +243,7 @@ class BuildMixin:
             net: CostNet = StackNet.of(modules, loss, aux_loss, alpha, **known)
         else:
             net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+        net.module.set_precision(self.precision == "bf16")
         if isinstance(self.temperature, Real):
             net.temperature = float(self.temperature)
         return net.initialize()
@@ -255,7 +266,6 @@ class BuildMixin:
                 costs, _ = self._make_module(n_features, n_cost_outputs)
             costs.heads.clear()
             module = ClassAndCostNetwork(module, costs)
-        module.set_precision(self.precision == "bf16")
         return module, alpha
 
     def _hold_out(self, rows: Rows, data: TrainingSet, name: str) -> tuple[Rows, Rows]:

@@ -53,6 +53,15 @@ class StackedLinear(nn.Module):
             other.copy_(own.data[part])
 
 
+class StackedHead(StackedLinear):
+    """Cost neurons of M networks, computed in the precision of their weights."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (M, n_samples, n_classes)."""
+        with torch.autocast(x.device.type, enabled=False):
+            return super().forward(x.to(self.weight.dtype))
+
+
 def weights_of(layer: Layer) -> tuple[Tensor, Tensor]:
     """Weights (n_networks, out, in) and biases (n_networks, out, 1) of a layer."""
     weight, bias = layer.weight.data, layer.bias.data
@@ -149,12 +158,12 @@ class StackedMLP(LayeredNetwork):
                 ),
             )
         outputs: list[Any] = [network.output for network in networks]
-        self.output = StackedLinear(outputs, counts)
+        self.output = StackedHead(outputs, counts)
         self.heads = nn.ModuleDict()
         for name in self.hidden:
             heads: list[Any] = [dict(network.heads.items()).get(name) for network in networks]
             if any(head is not None for head in heads):
-                self.heads[name] = StackedLinear(heads, counts)
+                self.heads[name] = StackedHead(heads, counts)
 
 
 def own_inputs(network: AuxMLP | StackedMLP) -> nn.Module:

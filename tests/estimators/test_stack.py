@@ -136,3 +136,16 @@ def test_without_held_out_rows_alpha_cannot_be_chosen(problem):
         model = CostSensitiveAuxMLPCV([1, 0], **CV).fit(X[:9], y[:9])
     assert model.alpha_ == 0
     assert np.isnan(model.mean_cost_path_).all()
+
+
+def test_bfloat16_reaches_every_network(problem):
+    X, y, _ = problem
+    parameters = {"max_epochs": 5, "early_stopping": False, "temperature": 1.0}
+    rough, exact = (
+        small_stack(precision=precision, **parameters).fit(X, y).predict_proba(X)
+        for precision in ("bf16", "float32")
+    )
+
+    difference = np.abs(rough - exact)
+    assert (difference.max(axis=1) > 0).all()
+    assert difference.mean() < 0.02
