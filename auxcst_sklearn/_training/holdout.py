@@ -63,9 +63,10 @@ def folds(
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
     if n_units < n_folds:
+        found = "rows" if groups is None else "different values of groups"
         raise ValueError(
-            f"groups has {n_units} different values, but n_networks and validation_fraction ask "
-            f"for {n_folds} folds of groups. Lower n_networks, raise validation_fraction, or set "
+            f"There are {n_units} {found}, but n_networks and validation_fraction ask for "
+            f"{n_folds} folds of them. Lower n_networks, raise validation_fraction, or set "
             "early_stopping=False."
         )
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
