@@ -27,6 +27,10 @@ class CostSensitiveAuxMLP(FeatureNet):
     class with the smallest estimated cost. With the losses of the paper outputs and heads learn
     the costs; with the default they learn the classes, and costs enter at the decision.
 
+    Several such networks are trained side by side. Each stops by rows of its own that it does not
+    see, and all of these rows together tell how certain the class probabilities may be. Columns
+    of strings and missing values need no preparation.
+
     Parameters
     ----------
     depth : int, default=3
