@@ -63,9 +63,9 @@ def folds(
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
     if n_units < n_folds:
-        found = "rows" if groups is None else "different values of groups"
+        units = "rows" if groups is None else "different values of groups"
         raise ValueError(
-            f"There are {n_units} {found}, but n_networks and validation_fraction ask for "
+            f"There are {n_units} {units}, but n_networks and validation_fraction ask for "
             f"{n_folds} folds of them. Lower n_networks, raise validation_fraction, or set "
             "early_stopping=False."
         )
