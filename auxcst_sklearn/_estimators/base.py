@@ -23,9 +23,7 @@ from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
-from .parameters import (
-    CONSTRAINTS,
-)
+from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 
 if TYPE_CHECKING:  # skorch takes its time: on first use

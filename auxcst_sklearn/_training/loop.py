@@ -116,7 +116,7 @@ class TrainingLoop(NeuralNet):
     @property
     def n_networks(self) -> int:
         """Number of networks: 1, or more in a stack."""
-        return getattr(self.module_, "n_networks", 1)
+        return self.module_.n_networks
 
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""

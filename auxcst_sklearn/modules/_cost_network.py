@@ -18,11 +18,7 @@ class ClassAndCostNetwork(AuxNetwork):
         super().__init__()
         self.classes = classes
         self.costs = costs
-
-    @property
-    def n_networks(self) -> int:
-        """Number of such pairs, of which a stack has several."""
-        return getattr(self.classes, "n_networks", 1)
+        self.n_networks = classes.n_networks
 
     @property
     def layers(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ class AuxNetwork(nn.Module):
     output: nn.Module
     heads: nn.ModuleDict
     bf16: bool = False
+    n_networks: int = 1  # more in a stack
 
     @property
     def layers(self) -> tuple[str, ...]:

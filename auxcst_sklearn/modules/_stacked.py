@@ -141,7 +141,7 @@ class StackedMLP(LayeredNetwork):
 
     def __init__(self, networks: Sequence[AuxMLP | StackedMLP]) -> None:
         super().__init__()
-        counts = [n_networks(network) for network in networks]
+        counts = [network.n_networks for network in networks]
         self.n_networks = sum(counts)
         first = networks[0]
         self.inputs = stack_inputs([own_inputs(network) for network in networks], self.n_networks)
@@ -173,11 +173,6 @@ def own_inputs(network: AuxMLP | StackedMLP) -> nn.Module:
     return network.inputs
 
 
-def n_networks(network: nn.Module) -> int:
-    """Number of networks, of which a stack has several."""
-    return getattr(network, "n_networks", 1)
-
-
 def stack(networks: Sequence[Any]) -> AuxNetwork:
     """A `StackedMLP` of copies of networks or stacks; of pairs of networks, a pair of stacks."""
     if isinstance(networks[0], ClassAndCostNetwork):
@@ -189,7 +184,7 @@ def stack(networks: Sequence[Any]) -> AuxNetwork:
 @torch.no_grad()
 def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
     """Copy the weights of a stack back into the networks that it was made of, in their order."""
-    for network, part in zip(networks, slices([n_networks(network) for network in networks])):
+    for network, part in zip(networks, slices([network.n_networks for network in networks])):
         layers: Any = dict(network.named_modules())
         for name, layer in stacked.named_modules():
             if isinstance(layer, StackedLinear | StackedFeatureInput) and name in layers:
