@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
+from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
@@ -58,12 +60,21 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     _parameter_constraints: dict = CONSTRAINTS
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # it may be the attributes themselves
+        """Arrays and plain values; a net makes such a state of itself."""
+        state = to_state(dict(super().__getstate__()))  # it may be the attributes themselves
         if self.callbacks:
             from .._training.callbacks import without_training_state
 
             state["callbacks"] = without_training_state(self.callbacks)
-        return state
+        return {**state, "_format": FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        check_format(state.pop("_format", 0))
+        for name, parameter in signature(type(self).__init__).parameters.items():
+            if name != "self":  # an earlier version may have lacked it
+                state.setdefault(name, parameter.default)
+        super().__setstate__(from_state(state))
 
     # -------------------------------------------------------------- training
 
