@@ -15,6 +15,8 @@ NORMAL = 0.98
 # Bins of all features; more features have fewer each.
 MOST_BINS = 1024
 FEWEST_BINS = 3
+# A common unit of so many columns is that of pixels; fewer may be grades or months, worth bins.
+PIXELS = 17
 # A bin of fewer rows says little.
 ROWS_OF_BIN = 100
 # Narrower bins, after scaling, are below the resolution of float32.
@@ -24,7 +26,7 @@ NARROWEST = 1e-6
 class Bins:
     """Bins between quantiles of the features that are far from normal.
 
-    Features of a common unit, such as pixels, have none, nor do flags and sparse rows.
+    Pixels have none, nor do flags and sparse rows.
     """
 
     def __init__(self, statistics: FeatureStatistics, scaling: Scaling, n_bins: int) -> None:
@@ -34,7 +36,10 @@ class Bins:
         if not n_bins or statistics.sparse:
             return
         quantiles = scaling.scaled(statistics.quantiles)
-        encoded = _far_from_normal(quantiles) & ~statistics.have_common_unit()
+        encoded = _far_from_normal(quantiles)
+        alike = statistics.have_common_unit()
+        if alike.sum() >= PIXELS:
+            encoded &= ~alike
         n_rows = int(statistics.count.max(initial=0))
         n_each = min(n_bins, MOST_BINS // max(1, encoded.sum()), n_rows // ROWS_OF_BIN)
         if n_each < FEWEST_BINS:

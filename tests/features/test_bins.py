@@ -60,6 +60,8 @@ def test_few_rows_and_many_columns_have_fewer_bins(columns):
 def test_pixels_and_sparse_rows_have_none(columns):
     pixels = np.random.RandomState(0).randint(0, 17, size=(N, 64)) ** 2.0
     assert not bins_of(pixels)[0].kept.any()
+    grades = bins_of(np.minimum(pixels[:, :6], 100))[0]
+    assert grades.kept.any(axis=1).all()
     assert not bins_of(sparse.csr_array(columns), standardize=False)[0].kept.any()
 
 
