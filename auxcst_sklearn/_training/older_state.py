@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import Loss
+from ..modules._feature_input import FeatureInput, StackedFeatureInput
 from .state import FORMAT, saved_arguments
 
 # All that a module, its tensors and a loss are made of.
@@ -52,6 +53,7 @@ def _load_storage(data: bytes) -> Any:
 def read_older(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a net as `CostNet` saves it, but for its module and objective."""
     parts = OlderUnpickler(io.BytesIO(state["__cuda_dependent_attributes__"])).load()
+    _add_bins(parts["module_"])
     return {
         "format": FORMAT,
         "module": parts["module_"],
@@ -61,3 +63,13 @@ def read_older(state: dict[str, Any]) -> dict[str, Any]:
         "temperature": state.get("temperature", 1.0),
         **{name: state[name] for name in ("callbacks", "scale", "statistics")},
     }
+
+
+def _add_bins(module: nn.Module) -> None:
+    """Give modules the attributes of bins, of which there are none."""
+    for part in module.modules():
+        if isinstance(part, FeatureInput) and not hasattr(part, "bins"):
+            part.bins = None
+            part.register_buffer("sees_bins", torch.ones(()))
+        elif isinstance(part, StackedFeatureInput) and not hasattr(part, "sees_bins"):
+            part.register_buffer("sees_bins", torch.ones(len(part.get_parameter("table")), 1, 1))

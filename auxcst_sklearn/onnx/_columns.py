@@ -93,12 +93,12 @@ class _Columns:
 
     def _encoder(self, j: int, name: str) -> onnx.NodeProto:
         """Codes of the levels; NaN for a missing one, if one was missing in the training."""
-        known = [level for level in self.levels[j] if level == level]
+        known: list[Any] = [level for level in self.levels[j] if level == level]
         codes = [float(code) for code in range(len(known))]
-        if self._of_strings(j):
-            kind, keys, missing = TensorProto.STRING, known, ""
-        else:
-            kind, keys, missing = TensorProto.DOUBLE, [float(k) for k in known], float("nan")
+        missing: Any
+        kind, missing, keys = TensorProto.STRING, "", known
+        if not self._of_strings(j):
+            kind, missing, keys = TensorProto.DOUBLE, np.nan, [float(level) for level in known]
         if len(known) < len(self.levels[j]) and missing not in keys:
             keys, codes = [*keys, missing], [*codes, float("nan")]
         tensor = helper.make_tensor
