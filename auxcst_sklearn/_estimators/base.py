@@ -25,6 +25,7 @@ from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
+from .few_rows import predict_few
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 
@@ -322,11 +323,15 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     # --------------------------------------------------------------- predict
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
+        if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
+            return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
         X = self._to_inputs(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
+        if (few := predict_few(self, X, "probabilities")) is not None:
+            return few / few.sum(axis=1, keepdims=True)
         check_is_fitted(self)
         return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
 

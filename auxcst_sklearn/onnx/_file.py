@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.pipeline import Pipeline
@@ -98,6 +99,7 @@ def to_onnx(
             "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
     with _extra():
+        _check_torch()
         from ._assembly import assemble
 
         file = assemble(model, _rows(X), takes_costs)
@@ -115,6 +117,14 @@ def _rows(X: Any) -> Any:
     if sparse.issparse(X):
         return X[:1].toarray()
     return np.asarray(X)
+
+
+def _check_torch() -> None:
+    if not hasattr(torch.export.Dim, "DYNAMIC"):
+        raise ImportError(
+            f"torch {torch.__version__} cannot write files for any number of rows",
+            name="torch>=2.7",
+        )
 
 
 @contextmanager

@@ -13,14 +13,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
 from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx
+from auxcst_sklearn.onnx._decision import Decision
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 
-pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+pytest.importorskip("onnxscript", reason="the extra onnx is not installed")  # with torch 2.7
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 N = 10_000
+SMALL = {"depth": 2, "width": 8, "max_epochs": 2, "n_networks": 2, **QUICK}
 
 
 def run(file, X, **more):
@@ -71,12 +73,30 @@ def weights_bytes(model):
     return 4 * sum(parameter.numel() for parameter in model.net_.module_.parameters())
 
 
-@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("make", [small_mlp, small_stack])
-def test_losses(problem, make, loss):
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_decision_of_every_loss(problem, make, loss, precision):
+    """As a torch module: to export each takes seconds."""
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
-    model = make(loss=loss).fit(problem.X, problem.y, cost=problem.cost)
-    assert_agrees(model, X, to_onnx(model, X))
+    model = make(loss=loss, precision=precision).fit(problem.X, problem.y, cost=problem.cost)
+    with torch.no_grad():
+        cost, index, *p = Decision(model, takes_costs=False)(torch.as_tensor(X))
+    model.net_.module_.set_precision(False)
+    expected = model.predict_cost(X)
+    np.testing.assert_allclose(cost, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(index, expected.argmin(axis=1))
+    assert bool(p) == model._has_probabilities()
+
+
+@pytest.mark.parametrize("loss", ["one_sided", "softmin", "cross_entropy"])
+def test_losses(problem, loss):
+    X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
+    model = small_mlp(loss=loss, precision="bf16").fit(problem.X, problem.y, cost=problem.cost)
+    file = to_onnx(model, X)
+    assert model.net_.module_.bf16
+    model.net_.module_.set_precision(False)
+    assert_agrees(model, X, file)
 
 
 def table(n, rng):
@@ -111,15 +131,13 @@ def test_categories_in_an_array(problem):
     rng = np.random.default_rng(0)
     X = np.column_stack([problem.X, rng.integers(3, size=60) * 10])
     Z = np.column_stack([rng.normal(size=(N, 4)), rng.integers(4, size=N) * 10])
-    model = small_stack(categorical_features=[4]).fit(X, problem.y)
+    model = CostSensitiveAuxMLPCV([0, 0.2], categorical_features=[4], **SMALL).fit(X, problem.y)
     file = to_onnx(model, X)
     assert [value.name for value in file.graph.input] == ["X"]
     assert_agrees(model, Z, file)
 
 
 def test_the_default_is_one_small_file(tmp_path):
-    from auxcst_sklearn import CostSensitiveAuxMLP
-
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 20)) * 100, rng.integers(3, size=200)
     model = CostSensitiveAuxMLP(max_epochs=1, **QUICK).fit(X, y)
@@ -130,12 +148,11 @@ def test_the_default_is_one_small_file(tmp_path):
     assert_agrees(model, rng.normal(size=(N, 20)) * 100, file)
 
 
-@pytest.mark.parametrize("auto", [True, False])
-def test_costs_known_when_deciding(problem, auto):
+def test_costs_known_when_deciding(problem):
     rng = np.random.default_rng(0)
     matrices = rng.uniform(0.1, 1, size=(60, 3, 3)) * (1 - np.eye(3))
-    model = small_stack().fit(problem.X, problem.y, cost=matrices if auto else None)
-    file = to_onnx(model, problem.X, cost_input="auto" if auto else True)
+    model = small_stack().fit(problem.X, problem.y, cost=matrices)
+    file = to_onnx(model, problem.X)
     X = rng.normal(size=(N, 4)).astype(np.float32)
     known = rng.uniform(1, 9, size=(N, 3, 3))
     assert_agrees(model, X, file, known, cost_matrices=known)
@@ -149,13 +166,11 @@ def test_images_of_bytes_and_a_cost_network():
     assert_agrees(model, Z, to_onnx(model, X))
 
 
-def test_auto_encoders_and_the_choice_of_alpha(problem):
+def test_auto_encoders(problem):
     X = np.random.default_rng(1).normal(size=(N, 4))
-    csae = CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK)
-    chosen = CostSensitiveAuxMLPCV([0, 0.2], depth=2, width=8, max_epochs=2, **QUICK)
-    for model in (csae, chosen):
-        model.fit(problem.X, problem.y, cost=problem.cost)
-        assert_agrees(model, X, to_onnx(model, X))
+    model = CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK)
+    model.fit(problem.X, problem.y, cost=problem.cost)
+    assert_agrees(model, X, to_onnx(model, X))
 
 
 def test_modules_of_the_user(problem):
@@ -164,6 +179,8 @@ def test_modules_of_the_user(problem):
     model = small_net(body).fit(problem.X, problem.y)
     assert_agrees(model, X, to_onnx(model, X))
 
+
+def test_modules_that_take_integers(problem):
     words = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 6), nn.ReLU())
     words.append(nn.Linear(6, 3))
     tokens = np.random.default_rng(1).integers(9, size=(60, 3))
@@ -181,20 +198,10 @@ class Moody(nn.Module):
 
 
 def test_a_module_that_cannot_be_exported_is_named(problem):
-    torch.manual_seed(0)
-    model = small_net(Moody, alpha=0).__class__(nn.Sequential(nn.Linear(4, 3)), **QUICK)
-    model.fit(problem.X, problem.y)
+    model = small_net(nn.Linear(4, 3), alpha=0).fit(problem.X, problem.y)
     model.net_.module_.body = Moody()
     with pytest.raises(ValueError, match=r"^The module Moody cannot be exported to ONNX: \w+, .*"):
         to_onnx(model, problem.X)
-
-
-def test_bf16_computes_in_float32(problem):
-    model = small_stack(precision="bf16").fit(problem.X, problem.y)
-    file = to_onnx(model, problem.X)
-    assert model.net_.module_.bf16
-    model.net_.module_.set_precision(False)
-    assert_agrees(model, problem.X, file)
 
 
 def test_many_classes_with_costs_per_sample():
@@ -224,8 +231,6 @@ def test_a_pipeline_of_an_array(problem):
     X = np.random.default_rng(1).normal(size=(N, 4))
     model = make_pipeline(StandardScaler(), small_mlp()).fit(problem.X.astype(float), problem.y)
     assert_agrees(model, X, to_onnx(model, X))
-    model = make_pipeline(small_mlp()).fit(problem.X, problem.y)
-    assert_agrees(model, problem.X, to_onnx(model, problem.X))
 
 
 def test_mistakes(problem):
