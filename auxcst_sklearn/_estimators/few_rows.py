@@ -9,6 +9,8 @@ None, and takes the usual way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -43,12 +45,16 @@ def predict_few(
     n = len(X)
     rows = np.zeros((max(n, FEWEST_ROWS), X.shape[1]), np.float32)
     scaling = vars(model).get("_scaling")
-    scales = scaling is not None and (scaling.changes or scaling.has_heavy)
-    with np.errstate(over="ignore"):
-        rows[:n] = scaling.scaled(X) if scales and not scaling.in_network else X
-    if not np.isfinite(rows.sum()):
-        return None
-    with torch.inference_mode(), thread_limit(0):
+    scales = scaling is not None and not scaling.in_network and scaling.moves
+    if scales or X.dtype != np.float32:
+        with np.errstate(over="ignore"):  # found below
+            rows[:n] = scaling.scaled(X) if scales else X
+        if not np.isfinite(rows.sum()):
+            return None
+    else:
+        rows[:n] = X
+    alone = nullcontext() if torch.get_num_threads() == 1 else thread_limit(0)
+    with torch.inference_mode(), alone:
         output = chain(net.to_sets(torch.from_numpy(rows)))
         return net.mean_of_networks(getattr(net, kind)(output))[:n].numpy().astype(np.float64)
 
@@ -128,6 +134,8 @@ def _steps(part: Any) -> list[Step]:
         return []
     if isinstance(part, StackedLinear):
         return [_StackedStep(part._parameters)]
+    if isinstance(part, nn.SiLU | nn.ReLU):  # the default, and the next most common one
+        return [partial(F.silu if isinstance(part, nn.SiLU) else F.relu, inplace=True)]
     if isinstance(part, nn.Linear):
         return [_linear(part._parameters)]
     return [part.forward]
@@ -156,7 +164,7 @@ def _beside(parts: list[Any]) -> list[Step]:
 
 
 def _linear(parameters: Any) -> Step:
-    return lambda x: F.linear(x, parameters["weight"], parameters["bias"])
+    return lambda x: torch.addmm(parameters["bias"], x, parameters["weight"].t())
 
 
 class _StackedStep:
@@ -168,9 +176,12 @@ class _StackedStep:
 
     def __call__(self, x: Tensor) -> Tensor:
         weight, bias = self.parameters["weight"], self.parameters["bias"]
-        key, views = self.views
-        now = (weight.data_ptr(), bias.data_ptr(), weight.shape)
-        if key != now:
-            views = list(zip(weight.detach(), bias.detach().squeeze(-1)))
+        made_of, views = self.views
+        now = weight.data_ptr(), bias.data_ptr()
+        if made_of != now:
+            views = list(zip(bias.detach().squeeze(-1), weight.detach().mT))
             self.views = now, views  # at once, as another thread may read it
-        return torch.stack([F.linear(r, *view) for r, view in zip(x.unbind(), views)])
+        outputs = x.new_empty((len(views), x.shape[1], weight.shape[1]))
+        for r, view, output in zip(x.unbind(), views, outputs.unbind()):
+            torch.addmm(view[0], r, view[1], out=output)
+        return outputs

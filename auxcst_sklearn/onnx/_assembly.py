@@ -14,7 +14,9 @@ from .._estimators.features import FeatureNet
 from .._estimators.images import BaseImageEstimator
 from ._columns import MATRICES, OUTPUTS, ROWS, array_type, columns_model, skl2onnx_types
 from ._decision import Decision
-from ._file import IR_VERSION, OPSET
+
+# Of the operators in the file, and the version of the format that has them.
+OPSET, IR_VERSION = 20, 10
 
 
 def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:

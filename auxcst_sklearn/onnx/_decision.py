@@ -27,15 +27,14 @@ class ScaledRows(nn.Module):
 
     def __init__(self, scaling: Scaling, keep: NDArray) -> None:
         super().__init__()
-        self.changes, self.has_heavy = scaling.changes, scaling.has_heavy
-        self.fills = not keep.all()
+        self.moves, self.has_heavy, self.fills = scaling.moves, scaling.has_heavy, not keep.all()
         for name in ("center", "scale", "fill", "heavy"):
             self.register_buffer(name, torch.as_tensor(getattr(scaling, name)))
         self.register_buffer("filled", torch.as_tensor(~keep))
 
     def forward(self, x: Tensor) -> Tensor:
         """Float32 rows for the network."""
-        if self.changes or self.has_heavy:
+        if self.moves:
             x = (x.double() - self.center) / self.scale
         if self.has_heavy:
             t = (x / OUTLYING).clamp(-_LARGEST, _LARGEST)

@@ -18,9 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimators.base import BaseCostSensitiveNet
 from .._features.frames import is_frame
 
-# Of the operators in the file, and the version of the format that has them.
-OPSET, IR_VERSION = 20, 10
-
 
 def to_onnx(
     model: Any,
