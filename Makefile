@@ -52,6 +52,9 @@ bench-speed: $(VENV)/installed-bench
 bench-path: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_path
 
+bench-serving: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks.speed.bench_serving
+
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -22,7 +22,7 @@ from torch.nn import functional as F  # noqa: N812
 from .._training.threads import FEWEST_MULTIPLICATIONS, thread_limit
 from ..modules import AuxMLP, SeededDropout
 from ..modules._cost_network import ClassAndCostNetwork
-from ..modules._stacked import SharedDropout, StackedLinear, StackedMLP
+from ..modules._stacked import SharedDropout, StackedLinear, StackedMLP, multiply_each
 
 MOST_ROWS = 16
 # Fewer are filled up; see `MIN_PRODUCT_ROWS` of the net, which takes a second to import.
@@ -133,7 +133,7 @@ def _steps(part: Any) -> list[Step]:
     if isinstance(part, nn.Identity | SeededDropout | SharedDropout):
         return []
     if isinstance(part, StackedLinear):
-        return [_StackedStep(part._parameters)]
+        return [_StackedStep(part)]
     if isinstance(part, nn.SiLU | nn.ReLU):  # the default, and the next most common one
         return [partial(F.silu if isinstance(part, nn.SiLU) else F.relu, inplace=True)]
     if isinstance(part, nn.Linear):
@@ -170,18 +170,15 @@ def _linear(parameters: Any) -> Step:
 class _StackedStep:
     """A linear layer of each network, by views of its weights that are made once."""
 
-    def __init__(self, parameters: Any) -> None:
-        self.parameters = parameters
+    def __init__(self, layer: StackedLinear) -> None:
+        self.layer, self.parameters = layer, layer._parameters
         self.views: tuple[Any, list[tuple[Tensor, Tensor]]] = (None, [])
 
     def __call__(self, x: Tensor) -> Tensor:
         weight, bias = self.parameters["weight"], self.parameters["bias"]
         made_of, views = self.views
-        now = weight.data_ptr(), bias.data_ptr()
+        now = weight.data_ptr(), bias.data_ptr()  # type: ignore[union-attr]
         if made_of != now:
-            views = list(zip(bias.detach().squeeze(-1), weight.detach().mT))
+            views = self.layer.views()
             self.views = now, views  # at once, as another thread may read it
-        outputs = x.new_empty((len(views), x.shape[1], weight.shape[1]))
-        for r, view, output in zip(x.unbind(), views, outputs.unbind()):
-            torch.addmm(view[0], r, view[1], out=output)
-        return outputs
+        return multiply_each(x, views)

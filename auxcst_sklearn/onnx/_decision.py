@@ -71,14 +71,18 @@ class Decision(nn.Module):
         output = self.module(net.to_sets(self._prepared(x)))
         results = []
         if self.has_probabilities:
-            p = net.mean_of_networks(net.probabilities(output)).double()
+            p = self._mean(net.probabilities(output)).double()
             results = [p / p.sum(dim=1, keepdim=True)]
         if matrices is None:
-            cost = net.mean_of_networks(net.to_cost(output)).double()
+            cost = self._mean(net.to_cost(output)).double()
             cost = net.scale.to_currency(cost)
         else:
             cost = (results[0].unsqueeze(1) @ matrices).squeeze(1)
         return [cost, cost.argmin(dim=1), *results]
+
+    def _mean(self, estimate: Tensor) -> Tensor:
+        """The mean over the networks, if there are several."""
+        return estimate.mean(dim=0) if estimate.dim() > 2 else estimate
 
     def _prepared(self, x: Tensor) -> Tensor:
         """Rows as the network takes them; bytes of images stay bytes."""

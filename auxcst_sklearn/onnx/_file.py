@@ -95,8 +95,12 @@ def to_onnx(
             f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
             "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
+    if torch.__version__ < "2.7":  # it compares as a version
+        raise ImportError(
+            f"to_onnx needs torch 2.7 or newer, and {torch.__version__} is installed; its exporter "
+            "would fix the number of rows."
+        )
     with _extra():
-        _check_torch()
         from ._assembly import assemble
 
         file = assemble(model, _rows(X), takes_costs)
@@ -114,14 +118,6 @@ def _rows(X: Any) -> Any:
     if sparse.issparse(X):
         return X[:1].toarray()
     return np.asarray(X)
-
-
-def _check_torch() -> None:
-    if not hasattr(torch.export.Dim, "DYNAMIC"):
-        raise ImportError(
-            f"torch {torch.__version__} cannot write files for any number of rows",
-            name="torch>=2.7",
-        )
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from auxcst_sklearn.onnx import to_onnx
 from auxcst_sklearn.onnx._decision import Decision
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 
-pytest.importorskip("onnxscript", reason="the extra onnx is not installed")  # with torch 2.7
+pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+pytest.importorskip("torch", minversion="2.7")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 N = 10_000
 SMALL = {"depth": 2, "width": 8, "max_epochs": 2, "n_networks": 2, **QUICK}

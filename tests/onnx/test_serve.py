@@ -20,6 +20,8 @@ from tests.factories import small_stack
 for package in ("onnxscript", "onnxruntime", "starlette", "uvicorn"):
     pytest.importorskip(package, reason="the extras onnx and serve are not installed")
 
+pytest.importorskip("torch", minversion="2.7")
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "serve.py"
 
 
