@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from .._training.threads import FEWEST_MULTIPLICATIONS, thread_limit
-from ..modules import AuxMLP, SeededDropout
+from ..modules import AuxMLP, CostHead, SeededDropout
 from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._stacked import SharedDropout, StackedLinear, StackedMLP, multiply_each
 
@@ -49,7 +49,7 @@ def predict_few(
     if scales or X.dtype != np.float32:
         with np.errstate(over="ignore"):  # found below
             rows[:n] = scaling.scaled(X) if scales else X
-        if not np.isfinite(rows.sum()):
+        if not np.isfinite(rows).all():
             return None
     else:
         rows[:n] = X
@@ -71,7 +71,7 @@ def _are_plain(model: Any, X: Any) -> bool:
         and X.flags.c_contiguous
         and attributes.get("is_categorical_") is None
         and "feature_names_in_" not in attributes
-        and bool(np.isfinite(X.sum()))
+        and bool(np.isfinite(X).all())
     )
 
 
@@ -79,7 +79,7 @@ def _chain(net: Any) -> Chain | None:
     """The chain of a net, which lies with it, and goes with it: a pickle of the net has none."""
     chain, module = vars(net).get("_chain"), net.module_
     if chain is None or not chain.is_of(module):
-        if not isinstance(module, AuxMLP | StackedMLP | ClassAndCostNetwork):
+        if type(module) not in (AuxMLP, StackedMLP, ClassAndCostNetwork):
             return None
         net._chain = chain = Chain(module)
     small = net.multiplications_per_row * MOST_ROWS < FEWEST_MULTIPLICATIONS
@@ -91,7 +91,7 @@ class Chain:
     """The functions of the layers of a module, for one thread or several at once.
 
     They read parameters where the module has them, so that training changes both. `steps` is empty
-    for a module that is no chain, or has hooks.
+    for a module that is no chain of float32, or has hooks.
     """
 
     def __init__(self, module: Any) -> None:
@@ -106,7 +106,7 @@ class Chain:
 
     def is_of(self, module: Any) -> bool:
         """Whether this is the chain of the module as it is now."""
-        if module is not self.module:
+        if module is not self.module or module._forward_hooks or module._forward_pre_hooks:
             return False
         return all(
             inner is own.get(name) and not (inner._forward_hooks or inner._forward_pre_hooks)
@@ -124,7 +124,7 @@ def _steps(part: Any) -> list[Step]:
     """The functions of a part; none for one that does nothing at prediction."""
     if isinstance(part, ClassAndCostNetwork):
         return _beside([part.classes, part.costs])
-    if isinstance(part, AuxMLP | StackedMLP):
+    if type(part) in (AuxMLP, StackedMLP):
         if part.bf16:
             return []
         return [*_steps(part.inputs), *_all(part.hidden.values()), *_steps(part.output)]
@@ -134,9 +134,9 @@ def _steps(part: Any) -> list[Step]:
         return []
     if isinstance(part, StackedLinear):
         return [_StackedStep(part)]
-    if isinstance(part, nn.SiLU | nn.ReLU):  # the default, and the next most common one
+    if isinstance(part, nn.SiLU | nn.ReLU):  # of what a layer has just put out
         return [partial(F.silu if isinstance(part, nn.SiLU) else F.relu, inplace=True)]
-    if isinstance(part, nn.Linear):
+    if type(part) in (nn.Linear, CostHead):
         return [_linear(part._parameters)]
     return [part.forward]
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from .._estimators.features import FeatureNet
 from .._estimators.images import BaseImageEstimator
+from ..modules import WrappedNetwork
 from ._columns import MATRICES, OUTPUTS, ROWS, array_type, columns_model, skl2onnx_types
 from ._decision import Decision
 
@@ -51,7 +52,8 @@ def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto
         examples.append(torch.zeros(n_rows, n_classes, n_classes, dtype=torch.float64))
         names.append(MATRICES)
     module = Decision(model, takes_costs)
-    name = type(getattr(module.module, "body", module.module)).__name__
+    bodies = [part.body for part in module.modules() if isinstance(part, WrappedNetwork)]
+    name = type((bodies or [module.module])[0]).__name__
     try:
         free = tuple({0: torch.export.Dim.DYNAMIC} for _ in examples)
         with torch.no_grad():

@@ -32,12 +32,13 @@ from benchmarks.speed.startup import fresh
 
 N_ROWS = 20_000
 PEER = "MLPClassifier"
-# Networks and units of a layer, and whether costs are learnt per sample.
+# Networks, units of a layer, activation, and whether costs are learnt per sample.
 MODELS = {
-    "3 x 32": (1, 32, False),
-    "3 x 256": (1, 256, False),
-    "default stack, 5 x 3 x 128": (5, 128, False),
-    "default stack, costs per sample": (5, 128, True),
+    "3 x 32": (1, 32, "silu", False),
+    "3 x 32, ReLU": (1, 32, "relu", False),
+    "3 x 256": (1, 256, "silu", False),
+    "default stack, 5 x 3 x 128": (5, 128, "silu", False),
+    "default stack, costs per sample": (5, 128, "silu", True),
 }
 IMPORTS = (
     "import auxcst_sklearn",
@@ -85,10 +86,11 @@ def session(path: Path) -> Callable[[np.ndarray], Any]:
 
 def measure(name: str, folder: Path, turns: int) -> dict[str, Any]:
     """Times of a model, of its file and of the peer; and the sizes of the files."""
-    n_networks, width, per_sample = MODELS[name]
+    n_networks, width, activation, per_sample = MODELS[name]
     X, y, cost = draw(2000)
     model = CostSensitiveAuxMLP(width=width, n_networks=n_networks, max_epochs=2, random_state=0)
-    model.set_params(device="cpu").fit(X, y, cost=cost if per_sample else None)
+    model.set_params(activation=activation, device="cpu")
+    model.fit(X, y, cost=cost if per_sample else None)
     peer = MLPClassifier((width,) * 3, max_iter=2, random_state=0).fit(X, y)
     to_onnx(model, X, folder / "model.onnx")
     (folder / "model.pickle").write_bytes(pickle.dumps(model))

@@ -167,10 +167,11 @@ def test_rows_of_a_network_that_changes():
     assert_follows()
     model.net_.temperature = 3.0
     assert_follows()
-    handle = module.output.register_forward_hook(lambda part, args, output: 2 * output)
-    assert_follows()
-    handle.remove()
-    assert_follows()
+    for part in (module.output, module):
+        handle = part.register_forward_hook(lambda part, args, output: 2 * output)
+        assert_follows()
+        handle.remove()
+        assert_follows()
     model.fit(X, y[::-1])
     assert_follows()
 

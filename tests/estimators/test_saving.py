@@ -95,7 +95,7 @@ def test_a_pickle_holds_numpy_arrays_and_loads_to_the_same_bits(name, problem):
     assert pickle.loads(pickle.dumps(copy)).history_ == model.history_
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "tied instance"])
+@pytest.mark.parametrize("name", MODELS)
 def test_skops_needs_no_trust_but_in_types_of_the_package(name, problem):
     io_ = pytest.importorskip("skops.io", reason="skops is not installed")
     model, X = fitted(name, problem)
