@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from .._features.scale import OUTLYING, Scaling
 from ..modules import ImageInput
 
-# The square of more is infinite in float64.
-_LARGEST = 1e100
+# Squares of far more are infinite in float64, and bounds of far more in the float32 of constants.
+_LARGEST = 1e30
 
 
 class ScaledRows(nn.Module):

@@ -196,3 +196,13 @@ def test_states_of_values_of_any_kind():
     torch.testing.assert_close(found["a"][0], tensor)
     assert found["b"] == (CrossEntropy(0.1), (2,))
     assert found["c"] is half
+
+
+def test_a_loaded_model_goes_on_with_a_warm_start(problem):
+    model = small_stack(warm_start=True).fit(problem.X, problem.y)
+    copy = pickle.loads(pickle.dumps(model))
+    before = copy.predict_cost(problem.X)
+    copy.fit(problem.X, problem.y)
+    assert len(copy.history_) > len(model.history_)
+    assert not np.array_equal(copy.predict_cost(problem.X), before)
+    assert copy.net_.optimizer_ is not None
