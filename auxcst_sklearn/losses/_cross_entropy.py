@@ -95,7 +95,7 @@ class CrossEntropy(ProbabilisticLoss):
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
-        return self.probabilities(outputs) @ torch.as_tensor(statistics.class_mean).to(outputs)
+        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels taken out again."""
