@@ -21,8 +21,8 @@ PAPER: dict[str, Any] = {
 }
 """What makes `CostSensitiveAuxMLP(**PAPER)` the network of Chung, Yang and Lin, and nothing else.
 
-One network of ReLU layers learns costs by the one-sided loss, with auxiliary heads of weight 0.2, by
-plain stochastic gradient descent at a constant rate, from inputs as they are, for all of
+One network of ReLU layers learns costs by the one-sided loss, with auxiliary heads of weight 0.2,
+by plain stochastic gradient descent at a constant rate, from inputs as they are, for all of
 `max_epochs`. The paper names neither optimizer nor rate: SGD is that of the code its authors
 published for CSDNN, and the rate is one that suits pixels in [0, 1].
 """

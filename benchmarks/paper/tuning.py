@@ -37,7 +37,7 @@ def choose(
 def run_seeds(
     chosen: Mapping[Name, DenseConfiguration], options: argparse.Namespace
 ) -> list[tuple[Name, dict]]:
-    """Run what was chosen with every seed, and give it with its name; diverged runs are left out."""
+    """Run what was chosen with every seed, and give it with its name, unless it diverged."""
     named = [
         (name, replace(configuration, seed=seed))
         for seed in options.seeds
