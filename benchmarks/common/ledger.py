@@ -1,8 +1,9 @@
 """A file of finished runs, one line of JSON for each, to which later runs are added.
 
 A line has what determines the result (`identity`), the result, and the versions it was computed
-with, which are no part of the identity. A line that was cut off by an interruption is left out,
-and so is any but the last of one identity.
+with, which are no part of the identity, and neither is what is None in it, so that parameters can
+be added. A line that was cut off by an interruption is left out, and so is any but the last of one
+identity.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class Ledger:
         for line in path.read_text().splitlines() if path.exists() else ():
             with suppress(json.JSONDecodeError):
                 entry = json.loads(line)
-                self.results[key(entry["identity"])] = entry["result"]
+                self.results[known_by(entry["identity"])] = entry["result"]
 
     def __contains__(self, identity: dict[str, Any]) -> bool:
-        return key(identity) in self.results
+        return known_by(identity) in self.results
 
     def __getitem__(self, identity: dict[str, Any]) -> Result:
-        return self.results[key(identity)]
+        return self.results[known_by(identity)]
 
     def add(self, identity: dict[str, Any], result: Result) -> None:
         """Write a line at the end of the file."""
@@ -42,4 +43,8 @@ class Ledger:
         cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
         with self.path.open("a") as file:
             file.write("\n" * cut_off + line + "\n")
-        self.results[key(identity)] = json.loads(line)["result"]
+        self.results[known_by(identity)] = json.loads(line)["result"]
+
+
+def known_by(identity: dict[str, Any]) -> str:
+    return key({name: value for name, value in identity.items() if value is not None})

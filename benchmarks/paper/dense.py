@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn.losses import Loss, SmoothOneSided
 from auxcst_sklearn.metrics import mean_cost, savings_score
 from benchmarks.common.engine import Result
 from benchmarks.paper.draws import Dataset, Draw, draw
@@ -28,7 +29,8 @@ class DenseConfiguration(Configuration):
 
     `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP) or "blind" (the former
     without costs). `alpha` is None where there are no auxiliary heads, and the pretraining has its
-    rate in CSAEPretrainedMLP alone. `train_size` counts examples before classes are thinned out,
+    rate in CSAEPretrainedMLP alone. `tau` is the smoothing of the smooth one-sided loss, None for
+    its default. `train_size` counts examples before classes are thinned out,
     None for all. A `tuning` run is judged by held-out training rows. With `early_stopping`,
     `epochs` is the largest number.
     """
@@ -45,6 +47,7 @@ class DenseConfiguration(Configuration):
     learning_rate: float
     alpha: float | None = None
     pretrain_learning_rate: float | None = None
+    tau: float | None = None
     early_stopping: bool = False
     tuning: bool = False
 
@@ -60,6 +63,7 @@ class DenseConfiguration(Configuration):
         loss: str | None = None,
         alpha: float | None = None,
         pretrain_learning_rate: float | None = None,
+        tau: float | None = None,
     ) -> DenseConfiguration:
         """Complete a configuration by the options; with one hidden layer alpha means nothing."""
         return cls(
@@ -76,6 +80,7 @@ class DenseConfiguration(Configuration):
             learning_rate=learning_rate,
             alpha=alpha if depth > 1 else None,
             pretrain_learning_rate=pretrain_learning_rate,
+            tau=tau,
             early_stopping=options.early_stopping,
         )
 
@@ -93,10 +98,13 @@ class DenseConfiguration(Configuration):
 def make_estimator(
     configuration: DenseConfiguration, cost_matrix: NDArray, device: str
 ) -> BaseEstimator:
+    loss: str | Loss = configuration.loss
+    if configuration.tau is not None:
+        loss = SmoothOneSided(configuration.tau)
     parameters = {
         "depth": configuration.depth,
         "width": configuration.width,
-        "loss": configuration.loss,
+        "loss": loss,
         "cost_matrix": None if configuration.method == "blind" else cost_matrix,
         "optimizer": configuration.optimizer,
         "learning_rate": configuration.learning_rate,

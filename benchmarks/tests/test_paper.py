@@ -283,6 +283,15 @@ def test_what_was_finished_before_an_error_is_kept(options, tmp_path):
     assert "torch" in json.loads(line)["versions"]
 
 
+def test_a_new_parameter_that_is_none_keeps_earlier_runs(options, tmp_path):
+    first = run_all([TINY], options)
+    text = (tmp_path / "runs.jsonl").read_text()
+    (tmp_path / "runs.jsonl").write_text(text.replace('"tau": null, ', ""))
+    assert text != (tmp_path / "runs.jsonl").read_text()
+    assert run_all([TINY], options) == first
+    assert len(lines(tmp_path)) == 1
+
+
 def test_missing_data_names_the_folder(options, data_home, tmp_path):
     options.data_home = tmp_path / "incomplete"
     options.data_home.mkdir()
@@ -305,7 +314,7 @@ def test_failed_write_leaves_nothing_behind(tmp_path, content):
 
 def test_every_option_that_matters_is_part_of_the_identity():
     other = DenseConfiguration(
-        *("mnist-imb", None, 1, "csae", 3, 8, 5, "one_sided", "tanh", "adam", 1.0, 0.0, 0.1),
+        *("mnist-imb", None, 1, "csae", 3, 8, 5, "one_sided", "tanh", "adam", 1.0, 0.0, 0.1, 2.0),
         early_stopping=True,
         tuning=True,
     )
