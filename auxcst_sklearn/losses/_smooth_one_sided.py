@@ -15,7 +15,7 @@ from ._one_sided import one_sided_sign
 class SmoothOneSided(Loss):
     """The smooth upper bound of the one-sided loss.
 
-    The sum over the classes of ``tau ln(1 + exp(z (r - c) / tau))``, with z as in the one-sided loss.
+    The sum over the classes of ``tau ln(1 + exp(z (r - c) / tau))``, with z as in `OneSided`.
     The outputs are the estimated costs. CSDNN is pretrained with this loss.
 
     Parameters
