@@ -2,10 +2,9 @@
 
 AuxDNN has auxiliary heads, NaiveDNN has none, CSDNN is pretrained by cost-sensitive auto-encoders.
 The network of NaiveDNN is also trained by cross-entropy: "blind" predicts the most probable class,
-"Bayes" the class of least expected cost. Of several ``--learning-rates``, of several
-``--pretrain-learning-rates`` for CSDNN and of several ``--alphas`` for AuxDNN, each method gets
-what costs least on held-out training rows at each depth. Run
-``python -m benchmarks.paper.compare --help`` for options.
+"Bayes" the class of least expected cost. Of several ``--learning-rates``, of several ``--alphas``
+for AuxDNN, and of CSDNN's two rates, each method gets at each depth what costs least on held-out
+training rows. Run ``python -m benchmarks.paper.compare --help`` for options.
 """
 
 from __future__ import annotations
@@ -20,18 +19,23 @@ from benchmarks.paper.options import add_depths, make_dense_parser
 from benchmarks.paper.report import plot_costs, report_costs
 from benchmarks.paper.tuning import choose, run_seeds
 
+NAMES = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
+
 
 def make_methods(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """The candidates of each method, but for the learning rate."""
+    """The candidates of each method."""
+    rates = [{"learning_rate": rate} for rate in options.learning_rates]
+    own_rates = [
+        {"learning_rate": rate, "pretrain_learning_rate": pretrain}
+        for rate in options.csdnn_learning_rates or options.learning_rates
+        for pretrain in options.csdnn_pretrain_rates
+    ]
     methods: dict[str, list[dict[str, Any]]] = {
-        "AuxDNN": [{"alpha": alpha} for alpha in options.alphas],
-        "NaiveDNN": [{"alpha": 0.0}],
-        "CSDNN": [
-            {"method": "csae", "pretrain_learning_rate": rate}
-            for rate in options.pretrain_learning_rates
-        ],
-        "blind": [{"method": "blind", "loss": "cross_entropy"}],
-        "Bayes": [{"loss": "cross_entropy", "alpha": 0.0}],
+        "AuxDNN": [{"alpha": alpha, **rate} for alpha in options.alphas for rate in rates],
+        "NaiveDNN": [{"alpha": 0.0, **rate} for rate in rates],
+        "CSDNN": [{"method": "csae", **rate} for rate in own_rates],
+        "blind": [{"method": "blind", "loss": "cross_entropy", **rate} for rate in rates],
+        "Bayes": [{"loss": "cross_entropy", "alpha": 0.0, **rate} for rate in rates],
     }
     return {name: methods[name] for name in options.methods}
 
@@ -40,10 +44,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser = make_dense_parser(__doc__)
     add_depths(parser)
     add = parser.add_argument
-    names = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
-    add("--methods", nargs="+", choices=names, default=names, metavar="NAME", help="names")
+    add("--methods", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help="names")
     add("--alphas", nargs="+", type=float, default=[PAPER["alpha"]], help="of AuxDNN")
-    add("--pretrain-learning-rates", nargs="+", type=float, default=[0.1], help="of CSDNN")
+    add("--csdnn-learning-rates", nargs="+", type=float, help="None for those of the others")
+    add("--csdnn-pretrain-rates", nargs="+", type=float, default=[0.1], help="its pretraining")
     return parser
 
 
@@ -53,8 +57,8 @@ def main() -> None:
     candidates = {
         (dataset, depth, name): list(
             dict.fromkeys(
-                DenseConfiguration.of(options, dataset, depth, learning_rate=rate, **parameters)
-                for rate, parameters in product(options.learning_rates, methods[name])
+                DenseConfiguration.of(options, dataset, depth, **parameters)
+                for parameters in methods[name]
             )
         )
         for dataset, depth, name in product(options.datasets, options.depths, methods)

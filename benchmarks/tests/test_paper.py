@@ -417,7 +417,7 @@ def test_alpha_depth_in_parallel_then_resumed(data_home, tmp_path, monkeypatch):
 def test_compare(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     arguments += ["--depths", "1", "2", "--alphas", "0", "1", "--learning-rates", "0.1", "0.2"]
-    arguments += ["--pretrain-learning-rates", "0.1", "1"]
+    arguments += ["--csdnn-pretrain-rates", "0.1", "1"]
     saved = results(compare, arguments, monkeypatch, "compare")
     labels = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
     named = {(r["dataset"], r["depth"], r["method"], r["seed"]): r for r in saved["runs"]}
