@@ -31,8 +31,9 @@ class Ledger:
     def __contains__(self, identity: dict[str, Any]) -> bool:
         return known_by(identity) in self.results
 
-    def __getitem__(self, identity: dict[str, Any]) -> Result:
-        return self.results[known_by(identity)]
+    def get(self, identity: dict[str, Any]) -> Result:
+        """The result of a run, empty if it is not finished."""
+        return self.results.get(known_by(identity), {})
 
     def add(self, identity: dict[str, Any], result: Result) -> None:
         """Write a line at the end of the file."""

@@ -156,7 +156,7 @@ def main() -> None:
         ),
         run=partial(alexnet.run, weights=options.weights, verbose=options.verbose),
     )
-    rows = methods(runs)
+    rows = methods([run for run in runs if "results" in run])
     summary = measures(rows)
     text = format_table(summary, row="network", column="measure")
     text = f"Means +- standard errors over the seeds; differences are paired by seed\n\n{text}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,18 @@ from auxcst_sklearn.costs import randomized_proportional_cost_matrix
 from auxcst_sklearn.datasets import fetch_cifar10, fetch_cifar100, fetch_mnist, make_imbalanced
 from benchmarks.paper.runs import IMBALANCED
 
-if TYPE_CHECKING:
-    from benchmarks.paper.dense import DenseConfiguration
-
 FETCH = {"mnist": fetch_mnist, "cifar10": fetch_cifar10, "cifar100": fetch_cifar100}
 DATASETS = [name + variant for name in FETCH for variant in ("", IMBALANCED)]
 HELD_OUT_FRACTION = 1 / 6  # 10,000 rows of MNIST
+
+
+class Drawing(Protocol):
+    """What a configuration says of its data."""
+
+    dataset: str
+    train_size: int | None
+    seed: int
+    tuning: bool
 
 
 class Dataset(NamedTuple):
@@ -45,7 +51,7 @@ def load(dataset: str, data_home: Path | None) -> Dataset:
     return Dataset(bunch.data, bunch.target, bunch.n_train)
 
 
-def draw(configuration: DenseConfiguration, data: Dataset) -> Draw:
+def draw(configuration: Drawing, data: Dataset) -> Draw:
     """Draw training examples and costs by the seed, whatever the method.
 
     Only the training part is thinned out; the test part stays as it is. The costs are drawn from
@@ -72,9 +78,7 @@ def draw(configuration: DenseConfiguration, data: Dataset) -> Draw:
     return Draw(data.X[rows], data.y[rows], data.X[test], data.y[test], cost_matrix)
 
 
-def _take(
-    configuration: DenseConfiguration, rows: NDArray, y: NDArray, seed: int
-) -> tuple[NDArray, NDArray]:
+def _take(configuration: Drawing, rows: NDArray, y: NDArray, seed: int) -> tuple[NDArray, NDArray]:
     """A stratified part of the training rows."""
     if not 0 < configuration.train_size <= len(rows):
         raise ValueError(

@@ -26,6 +26,7 @@ def make_parser(doc: str) -> argparse.ArgumentParser:
         default=PAPER["loss"],
         help="of the cost-sensitive networks",
     )
+    add("--finished", action="store_true", help="report what is finished, and run nothing")
     add("--device", default="auto", help="cpu, cuda ...; auto takes a GPU if there is one")
     return parser
 

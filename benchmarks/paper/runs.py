@@ -56,6 +56,7 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Run what has not been run, and give configurations with their results.
 
+    With ``--finished`` nothing is run, and what is not finished comes without a result.
     `load` takes the name of a data set and the folder, `run` a job, what was loaded and the
     device.
     """
@@ -63,6 +64,8 @@ def run_all(
     unique = list(dict.fromkeys(configurations))
     todo = [c for c in unique if c.identity not in ledger]
     print(f"{len(unique) - len(todo)} runs are done, {len(todo)} are left.")
+    if options.finished:
+        todo = []
     for name, group in groupby(sorted(todo, key=_data_name), key=_data_name):
         jobs = make_jobs(list(group))
         data = load(name, options.data_home)
@@ -70,7 +73,7 @@ def run_all(
         for i, results in as_done(compute, jobs, n_jobs=options.n_jobs, shared=[data]):
             for configuration, result in zip(jobs[i], results):
                 ledger.add(configuration.identity, result)
-    return [{**asdict(c), **ledger[c.identity]} for c in configurations]
+    return [{**asdict(c), **ledger.get(c.identity)} for c in configurations]
 
 
 def make_jobs(configurations: Sequence[Configuration]) -> list[Job]:

@@ -12,7 +12,17 @@ import pytest
 
 from benchmarks.common import json_files
 from benchmarks.common.engine import key
-from benchmarks.paper import alpha_depth, compare, dense, draws, layer_losses, report, tuning
+from benchmarks.paper import (
+    alpha_depth,
+    compare,
+    deep,
+    dense,
+    draws,
+    layer_losses,
+    report,
+    smoothing,
+    tuning,
+)
 from benchmarks.paper import runs as paper_runs
 from benchmarks.paper.dense import DenseConfiguration, run
 from benchmarks.paper.draws import draw
@@ -269,6 +279,16 @@ def test_only_what_is_missing_is_run(options, tmp_path):
     assert run_all(configurations, options) == second
 
 
+def test_what_is_finished_is_reported_without_a_run(options, tmp_path):
+    run_all([TINY], options)
+    before = lines(tmp_path)
+    options.finished, options.seeds, options.data_home = True, [0, 1], tmp_path / "nowhere"
+    candidates = [replace(TINY, learning_rate=rate) for rate in (0.1, 0.2)]
+    rows = tuning.run_seeds(tuning.choose({"a": candidates}, options), options)
+    assert [(name, row["seed"]) for name, row in rows] == [("a", 0)]
+    assert lines(tmp_path) == before
+
+
 def test_equal_configurations_are_run_once(options, tmp_path):
     rows = run_all([TINY, TINY], options)
     assert rows[0] == rows[1]
@@ -440,3 +460,24 @@ def test_layer_losses(data_home, tmp_path, monkeypatch):
     of_mnist = [run["result"] for run in runs if run["identity"]["dataset"] == "mnist"]
     last = [result["layer_losses"]["hidden2"][1] for result in of_mnist]
     assert saved["losses"][3]["mean"] == pytest.approx(np.mean(last))
+
+
+def test_deep(data_home, tmp_path, monkeypatch):
+    arguments = ["--train-size", "100", "--seeds", "0", "--depths", "2", "3", "--alphas", "0", "1"]
+    arguments += ["--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    saved = results(deep, arguments, monkeypatch, "deep")
+    assert [(run["depth"], run["alpha"]) for run in saved["runs"]] == [
+        (depth, alpha) for depth in (2, 3) for alpha in (0, 1)
+    ]
+    assert all(run["epochs"] > 1 for run in saved["runs"])
+
+
+def test_smoothing(data_home, tmp_path, monkeypatch):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    arguments += ["--depths", "2", "--taus", "0", "0.001", "5"]
+    saved = results(smoothing, arguments, monkeypatch, "smoothing")
+    assert [run["loss"] for run in saved["runs"][:3]] == ["one_sided"] + ["smooth_one_sided"] * 2
+    first = [json.loads(line)["result"] for line in lines(tmp_path)[:3]]
+    none, little, much = [result["layer_losses"]["output"] for result in first]
+    assert little == pytest.approx(none, abs=0.02)
+    assert much[0] > none[0] + 5
