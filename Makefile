@@ -8,6 +8,7 @@ help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
+	@echo "make paper-panel  repeat one panel of the paper's experiments in $(OUT)/"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -51,6 +52,12 @@ bench-speed: $(VENV)/installed-bench
 
 bench-path: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_path
+
+# One panel of docs/experiments.rst: MNIST, ReLU under SGD. DATA_HOME names the folder of MNIST.
+paper-panel: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks.paper.alpha_depth $(if $(DATA_HOME),--data-home $(DATA_HOME)) \
+		--datasets mnist --width 128 --epochs 10 --depths 1 3 5 8 --alphas 0 0.2 0.5 1 \
+		--seeds 0 1 --out $(OUT)
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

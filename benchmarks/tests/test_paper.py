@@ -463,12 +463,10 @@ def test_layer_losses(data_home, tmp_path, monkeypatch):
 
 
 def test_deep(data_home, tmp_path, monkeypatch):
-    arguments = ["--train-size", "100", "--seeds", "0", "--depths", "2", "3", "--alphas", "0", "1"]
+    arguments = ["--train-size", "50", "--seeds", "0", "--depths", "2", "--alphas", "0", "1"]
     arguments += ["--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     saved = results(deep, arguments, monkeypatch, "deep")
-    assert [(run["depth"], run["alpha"]) for run in saved["runs"]] == [
-        (depth, alpha) for depth in (2, 3) for alpha in (0, 1)
-    ]
+    assert [(run["depth"], run["alpha"]) for run in saved["runs"]] == [(2, 0), (2, 1)]
     assert all(run["epochs"] > 1 for run in saved["runs"])
 
 
