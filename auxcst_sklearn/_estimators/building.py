@@ -78,6 +78,9 @@ class BuildMixin:
         """Float32 rows for the network, from validated ones; here they are that already."""
         return X
 
+    def _vary(self, module: AuxNetwork, i: int) -> None:
+        """Make network i of a stack differ from others by more than its weights; here not."""
+
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
@@ -220,8 +223,9 @@ class BuildMixin:
         loss, aux_loss = self._losses(data, stream)
         statistics = data.statistics()
         modules = []
-        for _ in range(self.n_networks):
+        for i in range(self.n_networks):
             module, alpha = self._make_network(data, loss)
+            self._vary(module, i)
             module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
             modules.append(module.float())
         module = modules[0]

@@ -11,12 +11,14 @@ from scipy import sparse
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
+from .._features.bins import Bins
 from .._features.columns import CategoryCodes, as_table, find_categories, refuse_strings
 from .._features.float32 import as_float32, check_resolution
 from .._features.levels import Levels
 from .._features.scale import FeatureStatistics, Scaling
 from ..costs._dispatch import numpy_arrays
-from ..modules import Standardize
+from ..modules import AuxNetwork, Standardize
+from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput
 from .base import BaseCostSensitiveNet
 
@@ -37,6 +39,7 @@ class FeatureNet(BaseCostSensitiveNet):
 
     categorical_features: ArrayLike | Literal["from_dtype"] | None
     standardize: bool | Literal["auto"]
+    n_bins: int
 
     is_categorical_: NDArray[np.bool_] | None
     _codes: CategoryCodes | None
@@ -86,6 +89,7 @@ class FeatureNet(BaseCostSensitiveNet):
         self._features = features if stream else None
         self._levels = Levels(X, self.is_categorical_, self._codes.sizes if self._codes else [])
         self._set_scaling(features.scaling(self.standardize), stream)
+        self._bins = Bins(features, self._scaling, self.n_bins)
         if self.input_scale_ is None:
             check_resolution(X)
 
@@ -99,6 +103,8 @@ class FeatureNet(BaseCostSensitiveNet):
                 part.set(self._scaling.center, self._scaling.scale)
             elif isinstance(part, FeatureInput):
                 part.set_fill(self._scaling.fill)
+            elif isinstance(part, PiecewiseLinear):
+                part.set(*self._bins.bounds(self._scaling))
 
     def _set_scaling(self, scaling: Scaling, stream: bool) -> None:
         self._scaling = scaling
@@ -122,7 +128,14 @@ class FeatureNet(BaseCostSensitiveNet):
         """The first module of the network; None for rows as they are prepared."""
         if self._scaling.in_network and self.input_scale_ is not None:
             return Standardize(self._scaling.center, self._scaling.scale)
-        return self._levels.make_input(self._scaling.fill)
+        bins = self._bins.make_encoding(self._scaling, self._levels.numbers)
+        return self._levels.make_input(self._scaling.fill, bins)
+
+    def _vary(self, module: AuxNetwork, i: int) -> None:
+        """Give bins to every other network of a stack, the first one included."""
+        for part in module.modules():
+            if isinstance(part, FeatureInput):
+                part.sees_bins.fill_(i % 2 == 0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

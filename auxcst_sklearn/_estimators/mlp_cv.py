@@ -64,6 +64,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         columns of a DataFrame that are categories or strings, and none of an array. Categories
         unknown to the training set, and rare ones, are one level. A missing value in any column
         is NaN or None: the network reads a median and an indicator in its place.
+    n_bins : int, default=16
+        Bins, between quantiles, of the piecewise linear encoding of numbers; 0 for none. Columns
+        that are far from normal are encoded; every other network, the first one included, sees
+        the encoding beside the numbers. Sparse rows and pixels have none, and a bin holds at
+        least 100 rows.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
@@ -204,6 +209,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         dropout: float = 0.15,
         standardize: bool | Literal["auto"] = "auto",
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
+        n_bins: int = 16,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         n_networks: int = 5,
@@ -236,6 +242,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.dropout = dropout
         self.standardize = standardize
         self.categorical_features = categorical_features
+        self.n_bins = n_bins
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.n_networks = n_networks

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput
 from .scale import row_blocks
 
@@ -37,11 +38,16 @@ class Levels:
             fewest = min(np.clip(n // 100, 1, RARE), count.max(initial=1))
             self.own[int(j)] = count >= fewest
 
-    def make_input(self, fill: NDArray) -> FeatureInput | None:
-        """The first module of a network, or None if all columns are numbers without gaps."""
-        if not (self.gaps.any() or self.categorical.any()):
+    @property
+    def numbers(self) -> NDArray:
+        """Columns of numbers."""
+        return np.flatnonzero(~self.categorical)
+
+    def make_input(self, fill: NDArray, bins: PiecewiseLinear | None) -> FeatureInput | None:
+        """The first module of a network, or None for numbers without gaps and bins."""
+        if not (self.gaps.any() or self.categorical.any() or bins is not None):
             return None
-        numbers = np.flatnonzero(~self.categorical)
+        numbers = self.numbers
         few: list[Any] = []
         many: list[Any] = []
         for j, own in self.own.items():
@@ -52,4 +58,5 @@ class Levels:
             gaps=np.flatnonzero(self.gaps).tolist(),
             few=few,
             many=many,
+            bins=bins,
         )

@@ -19,9 +19,9 @@ from .float32 import as_float32
 SMALLEST, LARGEST, FARTHEST = 0.1, 10.0, 10.0
 # Features with values this many deviations from their mean have outliers, and end softly there.
 OUTLYING = 10.0
-# Quartiles are those of so many rows, evenly spaced.
-QUARTILE_ROWS = 4096
-QUARTILES = (0.25, 0.5, 0.75)
+# Quantiles are those of so many rows, evenly spaced.
+QUANTILE_ROWS = 4096
+QUANTILES = np.linspace(0, 1, 65)
 # Distance between the outer quartiles of a normal distribution, in deviations.
 NORMAL_IQR = 1.349
 
@@ -76,9 +76,9 @@ class Scaling:
 
 
 class FeatureStatistics:
-    """Means, deviations, bounds and quartiles of features, over one or several blocks of rows.
+    """Means, deviations, bounds and quantiles of features, over one or several blocks of rows.
 
-    Values that are missing do not count, nor do codes of categories. Sparse rows have no quartiles.
+    Values that are missing do not count, nor do codes of categories. Sparse rows have no quantiles.
     """
 
     def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
@@ -92,7 +92,7 @@ class FeatureStatistics:
             self.sparse = sparse.issparse(X)
             self.count, self.mean, self.var = np.zeros((3, d))
             self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
-            self.quartiles = np.zeros((3, d))
+            self.quantiles = np.zeros((len(QUANTILES), d))
         before = self.count
         for part in row_blocks(X):  # without a copy of all rows
             rows = X[part]
@@ -102,9 +102,14 @@ class FeatureStatistics:
             else:
                 self._take(self._numbers(rows))
         if not self.sparse:
-            some = self._numbers(X[:: -(-X.shape[0] // QUARTILE_ROWS)])
-            self._take_quartiles(some, self.count - before)
+            some = self._numbers(X[:: -(-X.shape[0] // QUANTILE_ROWS)])
+            self._take_quantiles(some, self.count - before)
         return self
+
+    @property
+    def quartiles(self) -> NDArray:
+        """Quartiles of the features, (3, n_features)."""
+        return self.quantiles[[16, 32, 48]]
 
     def _numbers(self, rows: Any) -> NDArray:
         """Rows in float64, NaN where they hold no number."""
@@ -131,14 +136,14 @@ class FeatureStatistics:
         self.mean = self.mean + share * apart
         self.count = self.count + count
 
-    def _take_quartiles(self, rows: NDArray, count: NDArray) -> None:
-        """Let the quartiles of blocks of rows count by their numbers of values."""
+    def _take_quantiles(self, rows: NDArray, count: NDArray) -> None:
+        """Let the quantiles of blocks of rows count by their numbers of values."""
         if np.isnan(rows.sum()):
-            found = np.array([_quartiles(column[~np.isnan(column)]) for column in rows.T]).T
+            found = np.array([_quantiles(column[~np.isnan(column)]) for column in rows.T]).T
         else:
-            found = _quartiles(rows)
+            found = _quantiles(rows)
         share = np.where(np.isnan(found).any(axis=0), 0, count / np.maximum(self.count, 1))
-        self.quartiles = self.quartiles + share * (np.nan_to_num(found) - self.quartiles)
+        self.quantiles = self.quantiles + share * (np.nan_to_num(found) - self.quantiles)
 
     def scaling(self, standardize: bool | str) -> Scaling:
         """What becomes of every feature.
@@ -152,7 +157,7 @@ class FeatureStatistics:
             deviation = self._deviation()
             alike = np.zeros(d, dtype=bool)
             if standardize == "auto":
-                alike = self._have_common_unit(deviation > 0)
+                alike = self.have_common_unit()
             heavy = self._are_heavy(deviation) & ~alike
             mean, deviation = self._robust(deviation, heavy)
             move = np.ones(d, dtype=bool)
@@ -210,8 +215,9 @@ class FeatureStatistics:
         stay[own] = (wide & near)[own & varying].all()
         return stay
 
-    def _have_common_unit(self, varying: NDArray) -> NDArray:
+    def have_common_unit(self) -> NDArray[np.bool_]:
         """Mask of features between common bounds, the lower of which they all reach."""
+        varying = self._deviation() > 0
         none = np.zeros_like(varying)
         if not varying.any():
             return none
@@ -223,5 +229,7 @@ class FeatureStatistics:
         return (self.low == bottom) & (self.high <= top)
 
 
-def _quartiles(values: NDArray) -> NDArray:
-    return np.quantile(values, QUARTILES, axis=0) if len(values) else np.full(3, np.nan)
+def _quantiles(values: NDArray) -> NDArray:
+    if not len(values):
+        return np.full(len(QUANTILES), np.nan)
+    return np.quantile(values, QUANTILES, axis=0)

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from ._bins import PiecewiseLinear
+
 
 class Standardize(nn.Module):
     """Centre and scale every input.
@@ -77,13 +79,13 @@ class UnitRange(nn.Module):
 
 
 class FeatureInput(nn.Module):
-    """Numbers, gaps and categories as inputs of one kind.
+    """Numbers, gaps, categories and bins as inputs of one kind.
 
     Inputs are float32 with NaN where a value is missing, and codes -1, 0, 1 ... in the columns of
     categories. Outputs are the numbers, an indicator for each column that may have gaps, an
-    indicator for each level of columns with few, and vectors that are learnt for columns with
-    many. A code without a level, as of rare and unknown categories, has no indicator; in columns
-    with many levels such codes share a vector, which starts at zero.
+    indicator for each level of columns with few, places in bins, and vectors that are learnt for
+    columns with many levels. A code without a level, as of rare and unknown categories, has no
+    indicator; in columns with many levels such codes share a vector, which starts at zero.
 
     Parameters
     ----------
@@ -97,6 +99,8 @@ class FeatureInput(nn.Module):
         Columns of few levels, and which of their codes from 0 on have a level of their own.
     many : sequence of (int, sequence of bool), default=()
         Columns of many levels, likewise.
+    bins : PiecewiseLinear, default=None
+        Encoding of the numbers, whose columns count from 0.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class FeatureInput(nn.Module):
     many_columns: Tensor
     starts: Tensor
     row_of_code: Tensor
+    sees_bins: Tensor
 
     def __init__(
         self,
@@ -126,6 +131,7 @@ class FeatureInput(nn.Module):
         gaps: Sequence[int] = (),
         few: Sequence[tuple[int, Sequence[bool]]] = (),
         many: Sequence[tuple[int, Sequence[bool]]] = (),
+        bins: PiecewiseLinear | None = None,
     ) -> None:
         super().__init__()
         own = [(column, code) for column, kept in few for code, keep in enumerate(kept) if keep]
@@ -140,6 +146,8 @@ class FeatureInput(nn.Module):
         codes = torch.tensor([code for _, code in own], dtype=torch.float32)
         self.register_buffer("few_codes", codes)
         self._make_table([torch.tensor([False, *kept]) for _, kept in many])
+        self.bins = bins
+        self.register_buffer("sees_bins", torch.ones(()))  # 0 in networks that do without
 
     def _make_table(self, levels: Sequence[Tensor]) -> None:
         """One table of vectors for all columns, so that a batch takes one look-up."""
@@ -166,13 +174,18 @@ class FeatureInput(nn.Module):
     def n_outputs(self) -> int:
         """Number of outputs."""
         n = len(self.numbers) + len(self.gaps) + len(self.few_columns)
+        if self.bins is not None:
+            n += len(self.bins.columns)
         return n if self.table is None else n + len(self.many_columns) * self.table.shape[-1]
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (..., n_outputs) for inputs (..., n_columns)."""
-        if self.table is None:
-            return self.known(x)
-        return torch.cat([self.known(x), self.vectors(self.rows(x), self.table)], dim=-1)
+        parts = [self.known(x)]
+        if self.bins is not None:
+            parts.append(self.bins(parts[0]) * self.sees_bins)
+        if self.table is not None:
+            parts.append(self.vectors(self.rows(x), self.table))
+        return torch.cat(parts, dim=-1)
 
     def known(self, x: Tensor) -> Tensor:
         """The outputs that are not learnt."""
@@ -196,34 +209,47 @@ class FeatureInput(nn.Module):
 
 
 class StackedFeatureInput(nn.Module):
-    """The inputs of M networks that differ in what they have learnt, for S sets of rows.
+    """The inputs of M networks, for S sets of rows, of which network i sees set i modulo S.
 
-    Network i sees set i modulo S. `inputs` are those of single networks, or of stacks.
+    The networks differ in what they have learnt, and in whether they see bins. `inputs` are those
+    of single networks, or of stacks.
     """
 
     fixed: FeatureInput
+    sees_bins: Tensor
 
     def __init__(self, inputs: Sequence[FeatureInput | StackedFeatureInput]) -> None:
         super().__init__()
         first = inputs[0]
         self.fixed = deepcopy(first.fixed if isinstance(first, StackedFeatureInput) else first)
         self.fixed.table = None
-        tables = [part.get_parameter("table").data for part in inputs]
-        self.table = nn.Parameter(torch.cat([t.reshape(-1, *t.shape[-2:]) for t in tables]))
+        sees_bins = torch.cat([part.sees_bins.reshape(-1, 1, 1) for part in inputs])
+        self.register_buffer("sees_bins", sees_bins)
+        self.table: nn.Parameter | None = None
+        if first.table is not None:
+            tables = [part.get_parameter("table").data for part in inputs]
+            self.table = nn.Parameter(torch.cat([t.reshape(-1, *t.shape[-2:]) for t in tables]))
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, n_outputs) for inputs (S, n_samples, n_columns)."""
-        n, n_rows, _ = self.table.shape
-        known, rows = (
-            part.expand(n // len(x), *part.shape).flatten(0, 1)
-            for part in (self.fixed.known(x), self.fixed.rows(x))
-        )
-        first_row = n_rows * torch.arange(n, device=x.device).view(n, 1, 1)
-        learnt = self.fixed.vectors(rows + first_row, self.table.flatten(0, 1))
-        return torch.cat([known, learnt], dim=-1)
+        known = self.fixed.known(x)
+        parts = [self._of_networks(known)]
+        if self.fixed.bins is not None:
+            parts.append(self._of_networks(self.fixed.bins(known)) * self.sees_bins)
+        if self.table is not None:
+            n, n_rows, _ = self.table.shape
+            first_row = n_rows * torch.arange(n, device=x.device).view(n, 1, 1)
+            rows = self._of_networks(self.fixed.rows(x)) + first_row
+            parts.append(self.fixed.vectors(rows, self.table.flatten(0, 1)))
+        return torch.cat(parts, dim=-1)
+
+    def _of_networks(self, part: Tensor) -> Tensor:
+        """For each network the part of its set of rows."""
+        return part.expand(len(self.sees_bins) // len(part), *part.shape).flatten(0, 1)
 
     @torch.no_grad()
     def copy_to(self, inputs: FeatureInput | StackedFeatureInput, part: int | slice) -> None:
         """Set what one network has learnt, or those of a stack."""
-        table = inputs.get_parameter("table")
-        table.copy_(self.table[part].reshape(table.shape))
+        if self.table is not None:
+            table = inputs.get_parameter("table")
+            table.copy_(self.table[part].reshape(table.shape))

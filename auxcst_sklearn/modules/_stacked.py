@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
-from ._feature_input import StackedFeatureInput
+from ._feature_input import FeatureInput, StackedFeatureInput
 from ._layers import SeededDropout, draw_dropout
 from ._network import AuxNetwork, LayeredNetwork
 
@@ -96,7 +96,9 @@ class SharedInput(nn.Module):
 
 def stack_inputs(inputs: Sequence[Any], n_networks: int) -> nn.Module:
     """First modules of M networks as one, for inputs of S sets of rows."""
-    if getattr(inputs[0], "table", None) is not None:
+    first = inputs[0]
+    one_by_one = isinstance(first, FeatureInput) and (first.table is not None or first.bins)
+    if isinstance(first, StackedFeatureInput) or one_by_one:
         return StackedFeatureInput(inputs)
     return nn.Sequential(inputs[0], SharedInput(n_networks))
 

@@ -233,6 +233,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "fixed length": {"early_stopping": False, "max_epochs": 50},
     "last weights": {"averaging": 0},
     "no temperature": {"temperature": 1},
+    "no bins": {"n_bins": 0},
     "no heads": {"alpha": 0},
     "heads that learn costs": {"aux_loss": "one_sided"},
     "ReLU": {"activation": "relu"},

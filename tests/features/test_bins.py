@@ -1,0 +1,126 @@
+"""Bins of numbers, against quantiles by numpy."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.utils import shuffle
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn._features.bins import MOST_BINS, Bins
+from auxcst_sklearn._features.scale import FeatureStatistics
+from auxcst_sklearn.modules._bins import PiecewiseLinear
+
+N = 2000
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """A normal column, a lognormal one, a flag, and small integers."""
+    rng = np.random.RandomState(0)
+    parts = [rng.randn(N), rng.lognormal(3, 1.5, N), rng.rand(N) < 0.1, rng.poisson(1.0, N)]
+    return np.column_stack(parts).astype(float)
+
+
+def bins_of(X, n_bins=16, standardize="auto"):
+    statistics = FeatureStatistics().update(X)
+    scaling = statistics.scaling(standardize)
+    return Bins(statistics, scaling, n_bins), scaling
+
+
+@pytest.mark.parametrize("standardize", [False, "auto"])
+def test_columns_far_from_normal_have_bins_between_quantiles(columns, standardize):
+    bins, scaling = bins_of(columns, standardize=standardize)
+
+    assert bins.kept.any(axis=1).tolist() == [False, True, False, True]
+    edges = np.quantile(columns[:, 1], np.linspace(0, 1, 17))
+    np.testing.assert_allclose(bins.edges[:, 1], edges)
+    integers = np.unique(np.quantile(columns[:, 3], np.linspace(0, 1, 17)))
+    assert bins.kept[3].sum() == len(integers) - 1
+
+    found = bins.make_encoding(scaling, np.arange(4))
+    low, width = edges[:-1], np.diff(edges)
+    rows = columns[:50]
+    expected = np.clip((rows[:, [1]] - low) / width, 0, 1)
+    scaled = scaling.apply(rows, np.zeros(4, dtype=bool))
+    if standardize is False:  # otherwise the ends are soft, and bins curved
+        np.testing.assert_allclose(found(torch.tensor(scaled))[:, :16], expected, atol=1e-4)
+
+
+def test_few_rows_and_many_columns_have_fewer_bins(columns):
+    heavy = columns[:, [1]]
+    assert not bins_of(heavy[:250])[0].kept.any()
+    assert bins_of(heavy[:600])[0].kept.sum() == 6
+    assert bins_of(heavy, n_bins=5)[0].kept.sum() == 5
+    assert not bins_of(heavy, n_bins=0)[0].kept.any()
+    many = np.exp(np.random.RandomState(0).randn(N, 200))
+    assert bins_of(many)[0].kept.sum() == MOST_BINS // 200 * 200
+
+
+def test_pixels_and_sparse_rows_have_none(columns):
+    pixels = np.random.RandomState(0).randint(0, 17, size=(N, 64)) ** 2.0
+    assert not bins_of(pixels)[0].kept.any()
+    grades = bins_of(np.minimum(pixels[:, :6], 100))[0]
+    assert grades.kept.any(axis=1).all()
+    assert not bins_of(sparse.csr_array(columns), standardize=False)[0].kept.any()
+
+
+def test_narrow_bins_are_dropped(columns):
+    column = np.where(np.random.RandomState(0).rand(N) < 0.5, 0, columns[:, 1])
+    bins, scaling = bins_of(column[:, None])
+
+    low, width = bins.bounds(scaling)
+    assert (width > 1e-6).all()
+    assert len(low) < 16
+    constant, _ = bins_of(np.full((N, 1), 5.0))
+    assert not constant.kept.any()
+
+
+def waves(n, seed):
+    """A skewed column whose waves say the class."""
+    rng = np.random.RandomState(seed)
+    X = np.column_stack([rng.lognormal(0, 1, n), rng.randn(n)])
+    return X, (np.sin(8 * np.log(X[:, 0])) > 0).astype(int)
+
+
+def small_model(**changes):
+    given = {"depth": 2, "width": 16, "max_epochs": 12, "random_state": 0}
+    return CostSensitiveAuxMLP(**{**given, **changes})
+
+
+def test_bins_help_where_a_number_has_steps():
+    X, y = waves(1500, 0)
+    X_test, y_test = waves(1000, 1)
+
+    plain, encoded = (small_model(n_bins=n).fit(X, y).score(X_test, y_test) for n in (0, 16))
+
+    assert encoded > plain + 0.05
+
+
+def test_every_other_network_sees_them():
+    X, y = waves(500, 0)
+    model = small_model(n_networks=3, max_epochs=1).fit(X, y)
+    first = model.net_.module_.inputs
+
+    found = first(torch.as_tensor(model._to_inputs(X)).unsqueeze(0))
+
+    assert first.sees_bins.flatten().tolist() == [1, 0, 1]
+    n_bins = len(first.fixed.bins.columns)
+    assert n_bins == 5
+    assert found[0, :, -n_bins:].any()
+    assert not found[1, :, -n_bins:].any()
+    one = small_model(n_networks=1, max_epochs=1).fit(X, y)
+    assert one.net_.module_.inputs.sees_bins == 1
+
+
+def test_blocks_of_a_stream_keep_their_bins_where_they_were():
+    X, y = shuffle(*waves(2000, 0), random_state=0)
+    X[:, 0] *= 100
+    model = small_model()
+    for part in (slice(0, 1700), slice(1700, 2000)):
+        model.partial_fit(X[part], y[part], classes=[0, 1])
+        encoding = next(m for m in model.net_.module_.modules() if isinstance(m, PiecewiseLinear))
+        edges = np.quantile(X[:1700, 0], np.linspace(0, 1, 17))
+        scaled = model._scaling.scaled(np.column_stack([edges, edges]))[:, 0]
+        np.testing.assert_allclose(encoding.low, scaled[:-1], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(1 / encoding.factor, np.diff(scaled), rtol=1e-3)
