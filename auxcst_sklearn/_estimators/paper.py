@@ -10,6 +10,7 @@ PAPER: dict[str, Any] = {
     "activation": "relu",
     "dropout": 0.0,
     "standardize": False,
+    "n_bins": 0,
     "n_networks": 1,
     "learning_rate": 0.1,
     "schedule": "constant",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from torch import nn
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP
 from auxcst_sklearn.costs import cost_vectors, randomized_proportional_cost_matrix
@@ -94,15 +95,30 @@ def test_the_whole_training_is_that_of_the_paper(problem, alpha):
     np.testing.assert_array_equal(model.predict(X), expected.argmin(axis=1))
 
 
-def test_the_recipe_is_free_of_all_else(problem):
-    X, y, _ = problem
+def test_the_recipe_is_free_of_all_else():
+    random = np.random.RandomState(0)
+    X = random.lognormal(sigma=2, size=(400, 3)) * [1e-2, 1, 1e2]
+    y = np.arange(400) % N_CLASSES
     matrix = randomized_proportional_cost_matrix(y, random_state=0)
-    model = CostSensitiveAuxMLP(**PAPER, cost_matrix=matrix, max_epochs=3, random_state=0)
-    model.fit(X, y)
+    parameters = {"learning_rate": 1e-4, "max_epochs": 3, "random_state": 0}
+    model = CostSensitiveAuxMLP(**{**PAPER, **parameters}, cost_matrix=matrix).fit(X, y)
     assert model.net_.n_networks == 1
-    assert model.input_scale_ is None
-    assert len(model.history_) == 3
+    assert isinstance(model.net_.module_.inputs, nn.Identity)
+    assert [set(record) for record in model.history_] == [set(model.history_[0])] * 3
     assert "valid_loss" not in model.history_[0]
-    by_vectors = CostSensitiveAuxMLP(**PAPER, max_epochs=3, random_state=0)
+    by_vectors = CostSensitiveAuxMLP(**{**PAPER, **parameters})
     by_vectors.fit(X, y, cost=cost_vectors(y, matrix))
-    np.testing.assert_allclose(model.predict_cost(X), by_vectors.predict_cost(X), rtol=1e-5)
+    np.testing.assert_allclose(model.predict_cost(X), by_vectors.predict_cost(X), rtol=1e-4)
+
+
+def test_the_recipe_decides_on_every_parameter():
+    left_open = {"depth", "width", "max_epochs", "batch_size", "cost_matrix", "classes"}
+    left_open |= {
+        "aux_loss",
+        "categorical_features",
+        "validation_fraction",
+        "patience",
+    }  # no effect
+    left_open |= {"warm_start", "device", "precision", "compile", "random_state", "verbose"}
+    left_open |= {"callbacks", "net_params"}
+    assert set(CostSensitiveAuxMLP().get_params()) == left_open | set(PAPER)
