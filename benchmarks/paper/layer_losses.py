@@ -57,6 +57,7 @@ def main() -> None:
         )
         epochs = np.arange(1, options.epochs + 1)
         LayerLossDisplay(epochs, means, total).plot(ax=ax)
+        ax.set_yscale("log")
     figure.savefig(options.out / "layer_losses.png", dpi=150)
 
 
