@@ -303,15 +303,18 @@ def test_random_weights_keep_the_scale_of_a_signal():
     assert 0.1 < outputs.std() < 10
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.2])
-def test_run_tests_what_it_trained(data, alpha):
-    configuration = replace(TINY, alpha=alpha)
+@pytest.mark.parametrize(
+    ("alpha", "head_input"), [(0.0, "flatten"), (0.2, "flatten"), (0.2, "pool")]
+)
+def test_run_tests_what_it_trained(data, alpha, head_input):
+    configuration = replace(TINY, alpha=alpha, head_input=head_input)
     (record,) = run([configuration], data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
     estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None)
     y_pred = estimator.fit(data.images[train], data.target[train]).predict(data.images[test])
     assert len(estimator.hidden_layers_) == (6 if alpha else 0)
+    assert estimator.head_input == head_input
     (result,) = record["results"]
     assert result["method"] == "AuxAlexNet"
     assert result["test_cost"] == pytest.approx(cost_matrix[data.target[test], y_pred].mean())
