@@ -28,7 +28,11 @@ def main() -> None:
         for run in map(json.loads, lines)
         if (identity := run["identity"])["tuning"]
     ]
-    text = format_table(entries, row="rate", column="alpha")
+    networks = dict.fromkeys(entry["dataset"] for entry in entries)
+    text = "\n\n".join(
+        format_table([e for e in entries if e["dataset"] == n], row="rate", column="alpha")
+        for n in networks
+    )
     (options.out / "rates.txt").write_text(text + "\n")
     print(text)
 
