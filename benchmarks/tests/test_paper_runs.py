@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from argparse import Namespace
 from dataclasses import asdict, fields, replace
 from functools import partial
 
@@ -159,3 +160,26 @@ def test_table_has_a_block_per_data_set():
         ["2", "1.2500", "+-", "0.1000"],
     ]
     assert lines[-1] == ["2", "3.0000", "+-", "0.2000"]
+
+
+@pytest.mark.parametrize(("depths", "n_legends"), [((1, 2), 0), ((2, 3), 2)])
+def test_panels_with_other_curves_have_their_own_legends(depths, n_legends, tmp_path, monkeypatch):
+    of_dataset = {"mnist": (1, 2), "cifar10": depths}
+    rows = [
+        {"dataset": name, "depth": depth, "alpha": alpha, "test_cost": alpha + depth}
+        for name, found in of_dataset.items()
+        for depth in found
+        for alpha in (0.0, 1.0)
+    ]
+    drawn = []
+
+    def subplots(datasets):
+        drawn.append(report_subplots(datasets))
+        return drawn[0]
+
+    report_subplots = report.subplots
+    monkeypatch.setattr(report, "subplots", subplots)
+    report.plot_costs("name", rows, Namespace(out=tmp_path), x="alpha", hue="depth")
+    figure, axes = drawn[0]
+    assert sum(ax.get_legend() is not None for ax in axes.values()) == n_legends
+    assert len(figure.legends) == (n_legends == 0)
