@@ -23,10 +23,12 @@ from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
+from .checkpoint_key import open_checkpoints
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 
 if TYPE_CHECKING:  # skorch takes its time: on first use
+    from .._training.checkpoints import Checkpoints
     from .._training.loop import Plan
     from .._training.training import Training
 
@@ -123,8 +125,9 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             )
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
+            checkpoints = self._open_checkpoints(data, validation)
             training = self._build(data, resume, validation=validation)
-            training.run(self._plan())
+            training.run(self._plan(checkpoints))
             return self._set_attributes(training)
 
     def partial_fit(
@@ -164,13 +167,15 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         ValueError
             As `fit`, or if the classes are unknown at the first call or differ at a later one.
         """
+        from .._training.loop import Plan
+
         resume = hasattr(self, "net_")
         with self._fitting(resume):
             named = self._check_named_classes(classes, cost)
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             training = self._build(data, resume, one_epoch=True)
-            training.run(self._plan(one_epoch=True))
+            training.run(Plan(1, "constant"))
             return self._set_attributes(training)
 
     @contextmanager
@@ -191,13 +196,23 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
 
-    def _plan(self, one_epoch: bool = False) -> Plan:
+    def _open_checkpoints(
+        self, data: TrainingSet, validation: TrainingSet | None, **more: Any
+    ) -> Checkpoints | None:
+        """The checkpoints of this fit, and its random numbers if earlier ones have drawn them."""
+        if self.checkpoint_dir is None:
+            return None
+        seed = self._draw_seed() if self.random_state is None else 0
+        checkpoints = open_checkpoints(self, data, validation, seed, **more)
+        if self.random_state is None:
+            self._random_state = np.random.RandomState(checkpoints.seed)
+        return checkpoints
+
+    def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
         from .._training.loop import Plan
 
-        if one_epoch:
-            return Plan(1, "constant")
         patience = self.patience if self.early_stopping else None
-        return Plan(self.max_epochs, self.schedule, patience, self.averaging)
+        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints)
 
     # -------------------------------------------------------------- validate
 
