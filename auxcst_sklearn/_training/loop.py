@@ -146,24 +146,19 @@ class TrainingLoop(NeuralNet):
         The weights are then those of the epoch whose `stop_values` were smallest.
         """
         check_schedule(plan.schedule, self.callbacks_)
-        if self.optimizer_ is None:  # a pickled net comes without it
-            self.initialize_callbacks()
-            self.initialize_optimizer()
-        for group in self.optimizer_.param_groups:  # schedules look for it
-            group.setdefault("initial_lr", group["lr"])
+        self._prepare_optimizer()
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             stop = EarlyStopping(plan.patience, self.model_sizes)
         saved = Checkpointing(plan.checkpoints.next_training()) if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
+        n_steps = len(self.get_iterator(rows, training=True))
         if plan.schedule == "one_cycle":
-            n_steps = len(self.get_iterator(rows, training=True))
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
         self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         if plan.averaging:
-            n_steps = len(self.get_iterator(rows, training=True))
             self._average = WeightAverage(list(self.module_.parameters()), plan.averaging * n_steps)
         users, own = self.callbacks_, [EpochTimer(), *self._progress(epochs), stop, saved]
         self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
@@ -180,6 +175,13 @@ class TrainingLoop(NeuralNet):
         if stop is not None:
             stop.restore(self)
         self.finish(rows)
+
+    def _prepare_optimizer(self) -> None:
+        if self.optimizer_ is None:  # a pickled net comes without it
+            self.initialize_callbacks()
+            self.initialize_optimizer()
+        for group in self.optimizer_.param_groups:  # schedules look for it
+            group.setdefault("initial_lr", group["lr"])
 
     @torch.enable_grad()
     def _run_loop(self, rows: AnyRows, epochs: int) -> None:
