@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
+from .._features.frames import check_frame
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
@@ -292,6 +293,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         numeric = parameters["dtype"] is np.float32
         if numeric:
             parameters["dtype"] = "numeric"
+        check_frame(X)
         with numpy_arrays():
             validated = validate_data(self, X, y, reset=reset, **parameters)
         if not numeric:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from .._features.bins import Bins
 from .._features.columns import CategoryCodes, as_table, find_categories, refuse_strings
 from .._features.float32 import as_float32, check_resolution
+from .._features.frames import check_frame
 from .._features.levels import Levels
 from .._features.scale import FeatureStatistics, Scaling
 from ..costs._dispatch import numpy_arrays
@@ -49,6 +50,7 @@ class FeatureNet(BaseCostSensitiveNet):
     # -------------------------------------------------------------- validate
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        check_frame(X)
         with numpy_arrays():
             if reset:
                 self.is_categorical_ = find_categories(X, self.categorical_features)
