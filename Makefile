@@ -7,6 +7,7 @@ OUT ?= out
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"
+	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
@@ -25,6 +26,10 @@ demo: $(VENV)/installed-plot
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2
+
+# Hours of it: FUZZ times as many inputs, calls, kills and fits as in the tests.
+fuzz: $(VENV)/installed-test
+	FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --numprocesses 2 tests/fuzz
 
 # Only on request: the oldest torch comes in one build, with several GB of GPU libraries.
 test-oldest:
