@@ -295,7 +295,15 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             parameters["dtype"] = "numeric"
         check_frame(X)
         with numpy_arrays():
-            validated = validate_data(self, X, y, reset=reset, **parameters)
+            try:
+                validated = validate_data(self, X, y, reset=reset, **parameters)
+            except ValueError as error:
+                if "could not convert string" not in str(error):
+                    raise
+                raise ValueError(
+                    f"X holds strings ({error}); expected numbers. Encode them first, such as by "
+                    "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
+                ) from error
         if not numeric:
             return validated
         alone = not isinstance(validated, tuple)

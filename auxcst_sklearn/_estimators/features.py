@@ -71,7 +71,11 @@ class FeatureNet(BaseCostSensitiveNet):
     def _validate_columns(self, X: Any, y: Any, reset: bool) -> Any:
         if self.is_categorical_ is None:
             self._codes = None
-            return validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
+            validated = validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
+            rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+            if rows.dtype.kind == "O":  # as of a frame with categories
+                rows = rows.astype(np.float64)
+            return (rows, *labels) if labels else rows
         X = as_table(X)
         if sparse.issparse(X):
             raise ValueError(
