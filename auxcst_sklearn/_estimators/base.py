@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -44,6 +45,10 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+# Rows by which a training is found to have failed, and the share of cost that they must lose.
+COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
 class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
@@ -129,7 +134,9 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             checkpoints = self._open_checkpoints(data, validation)
             training = self._build(data, resume, validation=validation)
             training.run(self._plan(checkpoints))
-            return self._set_attributes(training)
+            self._set_attributes(training)
+            self._warn_if_collapsed(data)
+            return self
 
     def partial_fit(
         self,
@@ -297,6 +304,11 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         with numpy_arrays():
             try:
                 validated = validate_data(self, X, y, reset=reset, **parameters)
+                if not numeric:
+                    return validated
+                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+                if rows.dtype.kind == "O":  # as of a frame with categories
+                    rows = rows.astype(np.float64)
             except ValueError as error:
                 if "could not convert string" not in str(error):
                     raise
@@ -304,14 +316,10 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
                     f"X holds strings ({error}); expected numbers. Encode them first, such as by "
                     "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
                 ) from error
-        if not numeric:
-            return validated
-        alone = not isinstance(validated, tuple)
-        X = validated if alone else validated[0]
         if reset:
-            check_resolution(X)
-        X = as_float32(X)
-        return X if alone else (X, *validated[1:])
+            check_resolution(rows)
+        rows = as_float32(rows)
+        return (rows, *labels) if labels else rows
 
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
@@ -332,6 +340,26 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         # Earlier epochs are not copied anew at every call to partial_fit.
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
         return self
+
+    def _warn_if_collapsed(self, data: TrainingSet) -> None:
+        """Warn where all predictions are one class, and another one would cost less."""
+        if data.matrices is not None:  # decisions are those of each row's costs
+            return
+        some = data.part(slice(None, None, -(-len(data.label) // COLLAPSE_ROWS)))
+        if some.weight is not None and not some.weight.any():
+            return
+        (cost,) = self.net_.predict_heads(self._to_inputs(some.X))
+        chosen = np.unique(cost.argmin(axis=1))
+        paid = np.average(some.target().cost, axis=0, weights=some.weight)
+        if len(chosen) == 1 and paid[chosen[0]] > (1 + COLLAPSE_MARGIN) * paid.min():
+            classes, best = self.classes_.tolist(), int(paid.argmin())
+            warnings.warn(
+                f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
+                f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
+                f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     # --------------------------------------------------------------- predict
 

@@ -139,7 +139,8 @@ def test_frames_without_columns_and_with_times_are_refused():
             small_mlp().fit(frame, [0, 1] * 6)
 
 
-def test_networks_without_categories_name_x_where_it_holds_strings():
-    frame = pd.DataFrame({"a": ["u", "v"] * 6, "b": range(12)})
+@pytest.mark.parametrize("dtype", ["category", object])
+def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
+    frame = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype=dtype), "b": range(12)})
     with pytest.raises(ValueError, match=r"X holds strings .*'u'.* OneHotEncoder"):
         CSAEPretrainedMLP().fit(frame, [0, 1] * 6)
