@@ -95,7 +95,8 @@ class FeatureNet(BaseCostSensitiveNet):
         self._features = features if stream else None
         self._levels = Levels(X, self.is_categorical_, self._codes.sizes if self._codes else [])
         self._set_scaling(features.scaling(self.standardize), stream)
-        self._bins = Bins(features, self._scaling, self.n_bins)
+        n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network sees none
+        self._bins = Bins(features, self._scaling, n_bins)
         if self.input_scale_ is None:
             check_resolution(X)
 
@@ -138,10 +139,10 @@ class FeatureNet(BaseCostSensitiveNet):
         return self._levels.make_input(self._scaling.fill, bins)
 
     def _vary(self, module: AuxNetwork, i: int) -> None:
-        """Give bins to every other network of a stack, the first one included."""
+        """Give bins to every other network of a stack, from the second on."""
         for part in module.modules():
             if isinstance(part, FeatureInput):
-                part.sees_bins.fill_(i % 2 == 0)
+                part.sees_bins.fill_(i % 2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

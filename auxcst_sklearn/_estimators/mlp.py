@@ -66,9 +66,9 @@ class CostSensitiveAuxMLP(FeatureNet):
         is NaN or None: the network reads a median and an indicator in its place.
     n_bins : int, default=16
         Bins, between quantiles, of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded; every other network, the first one included, sees
-        the encoding beside the numbers. Sparse rows and pixels have none, and a bin holds at
-        least 100 rows.
+        that are far from normal are encoded; every other network, from the second on, sees the
+        encoding beside the numbers. Sparse rows and pixels have none, and a bin holds at least
+        100 rows.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
         columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go

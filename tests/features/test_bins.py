@@ -104,13 +104,13 @@ def test_every_other_network_sees_them():
 
     found = first(torch.as_tensor(model._to_inputs(X)).unsqueeze(0))
 
-    assert first.sees_bins.flatten().tolist() == [1, 0, 1]
+    assert first.sees_bins.flatten().tolist() == [0, 1, 0]
     n_bins = len(first.fixed.bins.columns)
     assert n_bins == 5
-    assert found[0, :, -n_bins:].any()
-    assert not found[1, :, -n_bins:].any()
+    assert found[1, :, -n_bins:].any()
+    assert not found[0, :, -n_bins:].any()
     one = small_model(n_networks=1, max_epochs=1).fit(X, y)
-    assert one.net_.module_.inputs.sees_bins == 1
+    assert not any(isinstance(m, PiecewiseLinear) for m in one.net_.module_.modules())
 
 
 def test_blocks_of_a_stream_keep_their_bins_where_they_were():
