@@ -32,7 +32,7 @@ def test_killed_at_random(series, tmp_path):
     for _ in range(12):
         process = get_context("fork").Process(target=make(tmp_path).fit, args=(X, Y))
         process.start()
-        process.join(rng.uniform(0.02, 0.3) * seconds)
+        process.join(rng.uniform(0.01, 0.15) * seconds)
         if process.is_alive():
             os.kill(process.pid, signal.SIGKILL)
             n_kills += 1
