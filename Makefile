@@ -9,6 +9,7 @@ help:
 	@echo "make test    lint, then run all tests"
 	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
+	@echo "make test-next  run the tests with pre-releases of scikit-learn, skorch and torch"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -36,6 +37,13 @@ test-oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt ".[test]"
 	$(VENV)-oldest/bin/python -m pytest --numprocesses 2
+
+# Releases to come, beyond the bounds of pyproject.toml; may fail, but tells early.
+test-next:
+	$(PYTHON) -m venv $(VENV)-next
+	$(VENV)-next/bin/python -m pip install --quiet --constraint constraints.txt ".[test]"
+	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade --no-deps scikit-learn skorch torch
+	$(VENV)-next/bin/python -m pytest --numprocesses 2
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
