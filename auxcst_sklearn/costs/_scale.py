@@ -36,7 +36,7 @@ class CostScale:
         share = np.average(above, axis=0, weights=weight).sum()
         count = np.average(above > 0, axis=0, weights=weight).sum()
         unit = largest * (share / count) if count > 0 else 0.0
-        if unit > 0 and largest > LARGEST * unit:
+        if unit > 0 and float(largest) / float(unit) > LARGEST:
             raise ValueError(
                 f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest "
                 f"by {unit:.3g} on average, which is lost in rounding beside them. Take off what "
