@@ -72,6 +72,9 @@ paper-panel: $(VENV)/installed-bench
 		--datasets mnist --width 128 --epochs 10 --depths 1 3 5 8 --alphas 0 0.2 0.5 1 \
 		--seeds 0 --out $(OUT)
 
+bench-serving: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks.speed.bench_serving
+
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

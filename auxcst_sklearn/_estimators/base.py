@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
 from .._features.frames import check_frame
+from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
@@ -26,6 +28,7 @@ from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .checkpoint_key import open_checkpoints
+from .few_rows import predict_few
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 
@@ -66,12 +69,21 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     _parameter_constraints: dict = CONSTRAINTS
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # it may be the attributes themselves
+        """Arrays and plain values; a net makes such a state of itself."""
+        state = to_state(dict(super().__getstate__()))  # it may be the attributes themselves
         if self.callbacks:
             from .._training.callbacks import without_training_state
 
             state["callbacks"] = without_training_state(self.callbacks)
-        return state
+        return {**state, "_format": FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        check_format(state.pop("_format", 0))
+        for name, parameter in signature(type(self).__init__).parameters.items():
+            if name != "self":  # an earlier version may have lacked it
+                state.setdefault(name, parameter.default)
+        super().__setstate__(from_state(state))
 
     # -------------------------------------------------------------- training
 
@@ -364,11 +376,15 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
     # --------------------------------------------------------------- predict
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
+        if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
+            return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
         X = self._to_inputs(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
+        if (few := predict_few(self, X, "probabilities")) is not None:
+            return few / few.sum(axis=1, keepdims=True)
         check_is_fitted(self)
         return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
 

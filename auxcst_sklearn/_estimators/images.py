@@ -42,7 +42,7 @@ class BaseImageEstimator(BaseCostSensitiveNet):
         X = validated[0] if isinstance(validated, tuple) else validated
         if reset:
             self._input_shape = resolve_image_shape(X.shape[1:], self.image_shape)
-            self._fitted_shape, self._fitted_dtype = X.shape[1:], X.dtype
+            self._fitted_shape, self._fitted_dtype = X.shape[1:], X.dtype.name
         self._check_same_shape(X)  # again: a list has a shape only now
         self._check_same_dtype(X.dtype)
         return validated

@@ -50,10 +50,15 @@ class Scaling:
         self.has_heavy = bool(self.heavy.any())
         self.changes = bool((self.center != 0).any() or (self.scale != 1).any())
 
+    @property
+    def moves(self) -> bool:
+        """Whether rows without a gap change at all."""
+        return self.changes or self.has_heavy
+
     def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
         """Float32 rows; NaN stays in the columns `keep`, and becomes the median in others."""
         has_nan = bool(np.isnan(X.sum(dtype=np.float64)))
-        if not (self.changes or self.has_heavy or has_nan):
+        if not (self.moves or has_nan):
             return as_float32(X)
         scaled = np.empty(X.shape, np.float32)
         with np.errstate(over="ignore"):  # found below
@@ -83,6 +88,13 @@ class FeatureStatistics:
 
     def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
         self.categorical = categorical
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "quartiles" in state:  # of a file before there were more quantiles
+            known = np.stack([state["low"], *state.pop("quartiles"), state["high"]])
+            levels = np.linspace(0, 1, len(known))
+            state["quantiles"] = np.array([np.interp(QUANTILES, levels, q) for q in known.T]).T
+        vars(self).update(state)
 
     @np.errstate(over="ignore", invalid="ignore")  # found where a deviation is asked for
     def update(self, X: Any) -> FeatureStatistics:

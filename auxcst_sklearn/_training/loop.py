@@ -136,6 +136,14 @@ class TrainingLoop(NeuralNet):
             if isinstance(module, SeededModule):
                 module.generator = on_device
 
+    def initialize_for_prediction(self) -> None:
+        """Do what `initialize` does, but for the optimizer, which takes a second of imports."""
+        self._initialize_virtual_params()
+        self._initialize_module()
+        self._initialize_criterion()
+        self._initialize_history()
+        self.callbacks_, self.optimizer_, self.initialized_ = [], None, True
+
     def weights(self) -> list[Tensor]:
         """The tensors of the network, with the networks of a stack as first dimension."""
         return [tensor.unsqueeze(0) for tensor in self.module_.state_dict().values()]
@@ -177,9 +185,9 @@ class TrainingLoop(NeuralNet):
         self.finish(rows)
 
     def _prepare_optimizer(self) -> None:
-        if self.optimizer_ is None:  # a pickled net comes without it
+        if self.optimizer_ is None:  # of a net that was loaded
             self.initialize_callbacks()
-            self.initialize_optimizer()
+            self._initialize_optimizer()
         for group in self.optimizer_.param_groups:  # schedules look for it
             group.setdefault("initial_lr", group["lr"])
 

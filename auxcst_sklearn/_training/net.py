@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
+from skorch.utils import get_map_location
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import ProbabilisticLoss, Target
 from .batches import epoch_means
 from .callbacks import without_training_state
-from .interrupts import InterruptWatch
 from .loop import TrainingLoop
+from .older_state import read_older
 from .rows import AnyRows, densify
+from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
 from .threads import thread_limit
 from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
@@ -201,21 +203,36 @@ class CostNet(TrainingLoop):
             raise
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only training needs: a pickle is hardly larger than the weights."""
-        slim = object.__new__(type(self))
-        slim.__dict__ = {
-            **self.__dict__,
-            "module": None,
-            "callbacks": without_training_state(self.callbacks[len(self.user_callbacks) :]),
-            "user_callbacks": [],
-            "callbacks_": [],
-            "optimizer_": None,
-            "generators": [],
-            "dropout_generators": [],
-            "_average": None,
-            "_rates": None,
-            "_objective": None,
-            "_interrupts": InterruptWatch(),
-            "_trained": (),
+        """Arrays and plain values, without what only training needs."""
+        own = self.callbacks[len(self.user_callbacks) :]
+        return {
+            "format": FORMAT,
+            "module": to_state(self.module_),
+            "objective": to_state(self.criterion_),
+            "arguments": saved_arguments(vars(self)),
+            "callbacks": without_training_state(own),
+            "scale": self.scale,
+            "statistics": self.statistics,
+            "temperature": self.temperature,
+            "history": list(self.history),
         }
-        return super(CostNet, slim).__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "format" not in state:
+            state = read_older(state)
+        check_format(state["format"])
+        arguments = dict(state["arguments"])
+        arguments["optimizer"] = named_class(arguments["optimizer"])
+        device = get_map_location(arguments["device"])  # the CPU where there is no such device
+        arguments["device"] = self._check_device(arguments["device"], device)
+        self.__init__(  # type: ignore[misc]
+            from_state(state["module"]),
+            from_state(state["objective"]),
+            scale=state["scale"],
+            statistics=state["statistics"],
+            callbacks=state["callbacks"],
+            **arguments,
+        )
+        self.initialize_for_prediction()
+        self.history.extend(state["history"])
+        self.temperature = state["temperature"]

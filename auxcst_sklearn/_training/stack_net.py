@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
 from typing import Any
 
@@ -118,7 +118,7 @@ class StackNet(CostNet):
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Means over the networks, of estimates (n_networks, ...)."""
         # One network after the other: torch's mean rounds a row by its place among others.
-        return sum(estimate.unbind(), torch.zeros_like(estimate[0])) / len(estimate)
+        return reduce(torch.add, estimate.unbind()) / len(estimate)
 
 
 class JointNet(StackNet):

@@ -95,17 +95,17 @@ class CrossEntropy(ProbabilisticLoss):
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""
-        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
+        return self.probabilities(outputs) @ torch.as_tensor(statistics.class_mean).to(outputs)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels taken out again."""
         if outputs.shape[-1] < FEW_CLASSES:  # not over columns, which rounds by their position
-            p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp()
+            p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp_()
             p = p / p.sum(dim=-1, keepdim=True)
         else:
             p = F.softmax(outputs, dim=-1)
         if self.smoothing > 0:
-            p = F.relu(p - self.smoothing / p.shape[-1])
+            p = (p - self.smoothing / p.shape[-1]).relu_()
             p = p / p.sum(dim=-1, keepdim=True)
         return p
 

@@ -59,7 +59,7 @@ class ImageInput(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Numbers of shape ``(n_samples, *out_shape)``; bytes of images become 0 ... 1."""
-        x = x.reshape(len(x), *self.shape)
+        x = x.reshape(-1, *self.shape)  # not len(x), which an export would fix
         if self.channels_last:
             x = x.movedim(-1, 1)
         if self.integers:

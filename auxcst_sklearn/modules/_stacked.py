@@ -40,17 +40,32 @@ class StackedLinear(nn.Module):
         """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features).
 
         In memory samples come last, because batched products with few columns are slow. They
-        round a row by the number of its neighbours, so that estimates come from single products.
+        round a row by the number of its neighbours, so that estimates come from single products,
+        but for those of an exported file.
         """
-        if not self.training:
+        if self.training or torch.compiler.is_compiling():
+            return torch.baddbmm(self.bias, self.weight, x.mT).mT
+        if torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type):
             parts = zip(x, self.weight, self.bias.squeeze(-1))
             return torch.stack([F.linear(*part) for part in parts])
-        return torch.baddbmm(self.bias, self.weight, x.mT).mT
+        return multiply_each(x, self.views())
+
+    def views(self) -> list[tuple[Tensor, Tensor]]:
+        """Bias (out,) and weights (in, out) of each network."""
+        return list(zip(self.bias.squeeze(-1), self.weight.mT))
 
     def copy_to(self, layer: Layer, part: slice) -> None:
         """Set the weights of the layer of some networks."""
         for own, other in zip((self.weight, self.bias), weights_of(layer)):
             other.copy_(own.data[part])
+
+
+def multiply_each(x: Tensor, views: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Outputs (M, n_samples, out) of linear layers, in single products and without a gradient."""
+    outputs = x.new_empty(len(views), x.shape[1], len(views[0][0]))
+    for inputs, (bias, weight), output in zip(x.unbind(), views, outputs.unbind()):
+        torch.addmm(bias, inputs, weight, out=output)
+    return outputs
 
 
 class StackedHead(StackedLinear):
@@ -79,6 +94,8 @@ def slices(counts: Sequence[int]) -> list[slice]:
 def share_sets(x: Tensor, n_networks: int) -> Tensor:
     """For each network the part of its set of rows; for one set without a copy."""
     n_sets = len(x)
+    if n_sets == 1:
+        return x.expand(n_networks, *[-1] * (x.dim() - 1))
     return x.expand(n_networks // n_sets, *x.shape).flatten(0, 1)
 
 

@@ -20,10 +20,19 @@ ORDER = [
     "plotting",
     "_training",
     "_estimators",
+    "onnx",
 ]
 
 # What an estimator's file may import of its own folder.
-SHARED_BY_ESTIMATORS = {"base", "building", "features", "images", "parameters", "prediction"}
+SHARED_BY_ESTIMATORS = {
+    "base",
+    "building",
+    "features",
+    "few_rows",
+    "images",
+    "parameters",
+    "prediction",
+}
 BUILT_ON_OTHERS = {"path": {"mlp"}, "mlp_cv": {"mlp", "path"}}
 
 

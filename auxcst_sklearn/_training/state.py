@@ -1,0 +1,171 @@
+"""Networks and losses as numpy arrays and plain values: what a file of an estimator holds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..losses import Loss
+
+# Of the files that this version writes. A change that earlier versions cannot read raises it.
+FORMAT = 1
+
+# Classes of torch that a file names. Those of others are in it as classes, by reference: skops then
+# asks whether they are trusted.
+_NAMED = {"torch.nn.": nn.Module, "torch.optim.": torch.optim.Optimizer}
+
+
+@dataclass
+class TensorState:
+    """A tensor: its values, its layout in memory, and if it is a parameter, whether it is trained.
+
+    The layout matters, because convolutions take other routines, which round otherwise.
+    """
+
+    values: np.ndarray
+    strides: tuple[int, ...]
+    trained: bool | None
+
+
+@dataclass
+class ObjectState:
+    """A module, or a loss that holds tensors: its class and its attributes."""
+
+    kind: type | str
+    attributes: Any
+
+
+def check_format(number: int) -> None:
+    """Refuse what a newer version has saved."""
+    if number > FORMAT:
+        raise ValueError(
+            f"The model was saved in format {number} by a newer auxcst_sklearn; this installation "
+            f"reads formats up to {FORMAT}. Install the newest release (pip install --upgrade "
+            "auxcst_sklearn), or fit the model anew with this one."
+        )
+
+
+def to_state(value: Any, found: dict[int, Any] | None = None) -> Any:
+    """Modules, losses and tensors in a value as states; one that occurs twice has one state."""
+    found = {} if found is None else found
+    if id(value) in found:
+        return found[id(value)]
+    if isinstance(value, Tensor):
+        found[id(value)] = _tensor_state(value)
+    elif _is_taken_apart(value):
+        state = found[id(value)] = ObjectState(class_name(type(value)), None)
+        state.attributes = to_state(_attributes(value), found)
+    elif type(value) in (dict, OrderedDict):
+        return type(value)((key, to_state(item, found)) for key, item in value.items())
+    elif type(value) in (list, tuple, torch.Size):
+        kind = list if isinstance(value, list) else tuple
+        return kind(to_state(item, found) for item in value)
+    return found.get(id(value), value)
+
+
+def from_state(value: Any, made: dict[int, Any] | None = None) -> Any:
+    """The value of which `to_state` made a state; tensors have memory of their own."""
+    made = {} if made is None else made
+    if id(value) in made:
+        return made[id(value)]
+    if isinstance(value, TensorState):
+        made[id(value)] = _tensor(value)
+    elif isinstance(value, ObjectState):
+        kind = named_class(value.kind)
+        part = made[id(value)] = kind.__new__(kind)
+        if isinstance(part, nn.Module):
+            nn.Module.__init__(part)
+            part.__setstate__(from_state(value.attributes, made))
+        else:  # a frozen dataclass
+            vars(part).update(from_state(value.attributes, made))
+    elif type(value) in (dict, OrderedDict):
+        return type(value)((key, from_state(item, made)) for key, item in value.items())
+    elif type(value) in (list, tuple):
+        return type(value)(from_state(item, made) for item in value)
+    return made.get(id(value), value)
+
+
+def class_name(kind: type) -> type | str:
+    """The name of a class of torch; another class as it is."""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return name if name.startswith(tuple(_NAMED)) else kind
+
+
+def named_class(name: Any) -> Any:
+    """The class of which `class_name` gave the name; nothing but modules and optimizers."""
+    if not isinstance(name, str):
+        return name
+    home, _, attribute = name.rpartition(".")
+    for prefix, base in _NAMED.items():
+        if name.startswith(prefix):
+            kind = getattr(import_module(home), attribute)
+            if isinstance(kind, type) and issubclass(kind, base):
+                return kind
+    raise ValueError(
+        f"The file names {name!r} as a class of a network; expected a module of torch.nn or an "
+        "optimizer of torch.optim. Do not use a file from a source that you do not trust."
+    )
+
+
+def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a net, by its attributes: those that are not skorch's defaults."""
+    from skorch import NeuralNet  # it takes its time: on first use
+
+    usual = signature(NeuralNet.__init__).parameters
+    saved = {
+        name: value
+        for name, value in attributes.items()
+        if (name in usual and value is not usual[name].default)
+        or ("__" in name and name[0] != "_")  # such as optimizer__betas
+    }
+    for name in ("module", "criterion", "callbacks"):
+        saved.pop(name, None)
+    always = {name: attributes[name] for name in ("device", "compile_step")}
+    return {**saved, **always, "optimizer": class_name(attributes["optimizer"])}
+
+
+def _is_taken_apart(value: Any) -> bool:
+    if isinstance(value, nn.Module):  # some of the user's have a way of their own
+        return type(value).__reduce_ex__ is object.__reduce_ex__ and (
+            type(value).__reduce__ is object.__reduce__
+        )
+    return isinstance(value, Loss) and any(isinstance(v, Tensor) for v in vars(value).values())
+
+
+@cache
+def _of_every_module() -> dict[str, Any]:
+    return vars(nn.Module())
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Attributes of a loss, or of a module without those that every new module has."""
+    if not isinstance(value, nn.Module):
+        return vars(value)
+    # Python 3.10 has no object.__getstate__.
+    attributes = value.__getstate__() if hasattr(value, "__getstate__") else vars(value)
+    usual = _of_every_module()
+    return {k: v for k, v in attributes.items() if k not in usual or v != usual[k]}
+
+
+def _tensor_state(tensor: Tensor) -> TensorState | Tensor:
+    try:
+        values = tensor.detach().cpu().numpy()
+    except (TypeError, RuntimeError):  # bfloat16, sparse ...: torch's own way
+        return tensor
+    trained = tensor.requires_grad if isinstance(tensor, nn.Parameter) else None
+    return TensorState(values, torch.empty_like(tensor, device="meta").stride(), trained)
+
+
+def _tensor(state: TensorState) -> Tensor:
+    values = torch.from_numpy(np.require(state.values, requirements="W"))
+    tensor = torch.empty_strided(values.shape, state.strides, dtype=values.dtype).copy_(values)
+    return tensor if state.trained is None else nn.Parameter(tensor, state.trained)

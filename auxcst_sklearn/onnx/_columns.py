@@ -1,0 +1,131 @@
+"""The inputs of a file: one for an array, one for each column of a DataFrame; and categories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from .._features.columns import UNKNOWN
+from .._features.frames import holds_categories, is_frame, select
+
+OUTPUTS = ("cost", "index", "probability")
+ROWS, MATRICES = "X", "cost_matrices"
+
+
+def array_type(dtype: np.dtype) -> np.dtype:
+    """The type of a file's input for an array: bytes and float32 as they are, else float64."""
+    return dtype if dtype in (np.uint8, np.float32) else np.dtype(np.float64)
+
+
+def input_names(X: Any) -> list[str]:
+    """Names of the inputs for the columns of X."""
+    return (
+        [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
+    )
+
+
+def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
+    """From columns to an array with codes of categories; None for an array without categories."""
+    apart = is_frame(X) or X.dtype.kind in "OUS"
+    if not apart and model.is_categorical_ is None:
+        return None
+    builder = _Columns(model, X.shape[1])
+    if apart:
+        for j, name in enumerate(input_names(X)):
+            builder.add_column(j, name)
+    else:
+        builder.add_array(array_type(X.dtype))
+    graph = helper.make_graph(
+        [*builder.nodes, helper.make_node("Concat", builder.parts, ["rows"], axis=1)],
+        "columns",
+        builder.inputs,
+        [helper.make_tensor_value_info("rows", TensorProto.DOUBLE, ["n", X.shape[1]])],
+        builder.constants,
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 4)]
+    return helper.make_model(graph, opset_imports=opsets)
+
+
+class _Columns:
+    """Nodes that put out the columns one by one, in `parts`."""
+
+    def __init__(self, model: Any, n_columns: int) -> None:
+        self.levels: dict[int, NDArray] = {}
+        if model.is_categorical_ is not None:
+            positions = np.flatnonzero(model.is_categorical_).tolist()
+            self.levels = dict(zip(positions, model._codes.encoder.categories_))
+        self.n_columns = n_columns
+        self.nodes: list[onnx.NodeProto] = []
+        self.inputs: list[onnx.ValueInfoProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.parts: list[str] = []
+
+    def add_column(self, j: int, name: str) -> None:
+        """Read a column from an input of its own."""
+        kind = TensorProto.STRING if self._of_strings(j) else TensorProto.DOUBLE
+        self.inputs.append(helper.make_tensor_value_info(name, kind, ["n", 1]))
+        self._add_part(j, name)
+
+    def add_array(self, dtype: np.dtype) -> None:
+        """Read all columns from one input."""
+        kind = helper.np_dtype_to_tensor_dtype(dtype)
+        self.inputs.append(helper.make_tensor_value_info(ROWS, kind, ["n", self.n_columns]))
+        self.nodes.append(helper.make_node("Cast", [ROWS], ["numbers"], to=TensorProto.DOUBLE))
+        for j in range(self.n_columns):
+            self.constants.append(helper.make_tensor(f"at{j}", TensorProto.INT64, [1], [j]))
+            self.nodes.append(
+                helper.make_node("Gather", ["numbers", f"at{j}"], [f"column{j}"], axis=1)
+            )
+            self._add_part(j, f"column{j}")
+
+    def _of_strings(self, j: int) -> bool:
+        return any(isinstance(level, str) for level in self.levels.get(j, ()))
+
+    def _add_part(self, j: int, name: str) -> None:
+        if j in self.levels:
+            self.nodes.append(self._encoder(j, name))
+            name = f"codes{j}"
+        self.parts.append(name)
+
+    def _encoder(self, j: int, name: str) -> onnx.NodeProto:
+        """Codes of the levels; NaN for a missing one, if one was missing in the training."""
+        known: list[Any] = [level for level in self.levels[j] if level == level]
+        codes = [float(code) for code in range(len(known))]
+        missing: Any
+        kind, missing, keys = TensorProto.STRING, "", known
+        if not self._of_strings(j):
+            kind, missing, keys = TensorProto.DOUBLE, np.nan, [float(level) for level in known]
+        if len(known) < len(self.levels[j]) and missing not in keys:
+            keys, codes = [*keys, missing], [*codes, float("nan")]
+        tensor = helper.make_tensor
+        return helper.make_node(
+            "LabelEncoder",
+            [name],
+            [f"codes{j}"],
+            domain="ai.onnx.ml",
+            keys_tensor=tensor("keys", kind, [len(keys)], keys),
+            values_tensor=tensor("codes", TensorProto.DOUBLE, [len(codes)], codes),
+            default_tensor=tensor("unknown", TensorProto.DOUBLE, [1], [float(UNKNOWN)]),
+        )
+
+
+def skl2onnx_types(X: Any) -> list[tuple[str, Any]]:
+    """Inputs of a pipeline, as skl2onnx takes them."""
+    from skl2onnx.common import data_types as kinds
+
+    if not is_frame(X):
+        single = array_type(X.dtype) == np.float32
+        kind = kinds.FloatTensorType if single else kinds.DoubleTensorType
+        return [(ROWS, kind([None, *X.shape[1:]]))]
+    found = []
+    for j, name in enumerate(input_names(X)):
+        column = select(X, j)
+        kind = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
+        if str(column.dtype).lower().startswith(("int", "uint")):
+            kind = kinds.Int64TensorType
+        found.append((name, kind([None, 1])))
+    return found

@@ -1,0 +1,92 @@
+"""All that follows validation, as one torch module: inputs, network, temperature, costs, choice."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .._features.scale import OUTLYING, Scaling
+from ..modules import ImageInput
+
+# Squares of far more are infinite in float64, and bounds of far more in the float32 of constants.
+_LARGEST = 1e30
+
+
+class ScaledRows(nn.Module):
+    """What `Scaling.apply` does, in float64 as there."""
+
+    center: Tensor
+    scale: Tensor
+    fill: Tensor
+    heavy: Tensor
+    filled: Tensor
+
+    def __init__(self, scaling: Scaling, keep: NDArray) -> None:
+        super().__init__()
+        self.moves, self.has_heavy, self.fills = scaling.moves, scaling.has_heavy, not keep.all()
+        for name in ("center", "scale", "fill", "heavy"):
+            self.register_buffer(name, torch.as_tensor(getattr(scaling, name)))
+        self.register_buffer("filled", torch.as_tensor(~keep))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Float32 rows for the network."""
+        if self.moves:
+            x = (x.double() - self.center) / self.scale
+        if self.has_heavy:
+            t = (x / OUTLYING).clamp(-_LARGEST, _LARGEST)
+            x = torch.where(self.heavy, OUTLYING * t / (1 + t * t).sqrt(), x)
+        if self.fills:
+            x = torch.where(torch.isnan(x) & self.filled, self.fill.to(x.dtype), x)
+        return x.float()
+
+
+class Decision(nn.Module):
+    """From validated rows to costs in currency, the position of the cheapest, and probabilities.
+
+    With `takes_costs` the costs are those of a second input, a matrix for each row.
+    """
+
+    def __init__(self, model: Any, takes_costs: bool) -> None:
+        super().__init__()
+        self.module = deepcopy(model.net_.module_).cpu()
+        self.module.set_precision(False)
+        self.module.eval()
+        self.net = [model.net_]  # in a list, so that its parts are none of this module
+        self.takes_costs = takes_costs
+        self.has_probabilities = model._has_probabilities()
+        scaling = getattr(model, "_scaling", None)
+        self.rows: nn.Module = nn.Identity()
+        if scaling is not None and not scaling.in_network:
+            self.rows = ScaledRows(scaling, model._levels.kept)
+        inputs = [part for part in self.module.modules() if isinstance(part, ImageInput)]
+        self.integers = any(part.integers for part in inputs)
+
+    def forward(self, x: Tensor, matrices: Tensor | None = None) -> list[Tensor]:
+        """Costs (n, K) in float64, positions (n,), and if there are some probabilities (n, K)."""
+        (net,) = self.net
+        output = self.module(net.to_sets(self._prepared(x)))
+        results = []
+        if self.has_probabilities:
+            p = self._mean(net.probabilities(output)).double()
+            results = [p / p.sum(dim=1, keepdim=True)]
+        if matrices is None:
+            cost = self._mean(net.to_cost(output)).double()
+            cost = net.scale.to_currency(cost)
+        else:
+            cost = (results[0].unsqueeze(1) @ matrices).squeeze(1)
+        return [cost, cost.argmin(dim=1), *results]
+
+    def _mean(self, estimate: Tensor) -> Tensor:
+        """The mean over the networks, if there are several."""
+        return estimate.mean(dim=0) if estimate.dim() > 2 else estimate
+
+    def _prepared(self, x: Tensor) -> Tensor:
+        """Rows as the network takes them; bytes of images stay bytes."""
+        x = self.rows(x)
+        if self.integers:
+            return x.long()
+        return x.float() if x.is_floating_point() else x

@@ -1,0 +1,145 @@
+"""A decision service: one ONNX file behind HTTP, by onnxruntime alone.
+
+    pip install "auxcst_sklearn[serve]"
+    python examples/serve.py model.onnx --port 8000
+    curl localhost:8000/decide -d '{"amount": 99.5, "country": "NL"}'
+
+`auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
+if the file was written of a DataFrame, and else {"X": [...]}; null stands for a missing value, and
+"cost_matrices" holds the costs of this row where they are known when deciding. The answer has the
+class of least cost, the estimated cost of each class, and probabilities if there are some. GET
+/schema lists the inputs. The process needs neither torch nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+DTYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(uint8)": np.uint8,
+    "tensor(string)": object,
+}
+LARGEST_BODY = 2**20
+
+
+class Decider:
+    """A file, and the shapes and types that it asks for; threads may share it."""
+
+    def __init__(self, path: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # a row is too little work for two
+        self.session = onnxruntime.InferenceSession(path, options)
+        self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
+        self.outputs = [output.name for output in self.session.get_outputs()]
+        self.classes = json.loads(self.session.get_modelmeta().custom_metadata_map["classes"])
+
+    def schema(self) -> dict[str, Any]:
+        """Types and shapes of a row, and the classes."""
+        inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
+        return {"inputs": inputs, "classes": self.classes}
+
+    def arrays(self, row: Any) -> dict[str, np.ndarray]:
+        """A row as arrays; ValueError with a reason if it is none."""
+        if not isinstance(row, dict):
+            raise ValueError("the body is no JSON object; expected a value for each input")
+        if wrong := set(row) ^ set(self.inputs):
+            raise ValueError(f"inputs {sorted(wrong)} are missing or unknown; see /schema")
+        return {name: self._array(name, row[name]) for name in self.inputs}
+
+    def _array(self, name: str, value: Any) -> np.ndarray:
+        kind, shape = self.inputs[name]
+        try:
+            found = np.asarray(value, dtype=object)
+            if shape == (1,) and found.ndim == 0:
+                found = found[np.newaxis]
+            if found.shape != shape:
+                raise ValueError(f"has shape {found.shape}; expected {shape}")
+            values = np.array([check_value(item, kind) for item in found.flat], DTYPES[kind])
+            if values.dtype.kind == "f" and np.isinf(values).any():
+                raise ValueError("holds a number that is too large or infinite")
+            return values.reshape(1, *shape)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{name} {error}") from error
+
+    def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Class, costs and probabilities of a row."""
+        found = dict(zip(self.outputs, self.session.run(None, arrays)))
+        labels = [str(label) for label in self.classes]
+        answer: dict[str, Any] = {"class": self.classes[int(found.pop("index")[0])]}
+        return {**answer, **{name: dict(zip(labels, v[0].tolist())) for name, v in found.items()}}
+
+
+def check_value(value: Any, kind: str) -> Any:
+    """A value of the type of an input; null for a missing one."""
+    if kind == "tensor(string)":
+        if value is None or isinstance(value, str):
+            return value or ""
+        raise ValueError(f"holds {value!r}; expected a string or null")
+    if value is None and kind in ("tensor(float)", "tensor(double)"):
+        return math.nan
+    whole = kind in ("tensor(int64)", "tensor(uint8)")
+    if not isinstance(value, int if whole else (int, float)):
+        raise ValueError(f"holds {value!r}; expected {'a whole number' if whole else 'a number'}")
+    if math.isnan(value):
+        raise ValueError("holds NaN; expected a number, or null where one is missing")
+    if kind == "tensor(uint8)" and not 0 <= value <= 255:
+        raise ValueError(f"holds {value!r}; expected a byte, 0 to 255")
+    return value
+
+
+def make_app(decider: Decider) -> Starlette:
+    """The service."""
+
+    async def decide(request: Request) -> JSONResponse:
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST_BODY:
+                raise HTTPException(413, f"the body is larger than {LARGEST_BODY} bytes")
+        try:
+            arrays = decider.arrays(json.loads(body))
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(422, f"not a row: {error}") from error
+        return JSONResponse(await run_in_threadpool(decider.decide, arrays))
+
+    async def schema(request: Request) -> JSONResponse:
+        return JSONResponse(decider.schema())
+
+    async def refuse(request: Request, error: Exception) -> JSONResponse:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return JSONResponse({"error": getattr(error, "detail", str(error))}, status)
+
+    routes = [Route("/decide", decide, methods=["POST"]), Route("/schema", schema)]
+    return Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+
+
+def main() -> None:
+    """Serve a file."""
+    parser = argparse.ArgumentParser(description="Serve the decisions of an ONNX file.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    arguments = parser.parse_args()
+    app = make_app(Decider(arguments.file))
+    uvicorn.run(app, host=arguments.host, port=arguments.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

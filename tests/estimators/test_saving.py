@@ -1,0 +1,208 @@
+"""What a file of an estimator holds, and which files load."""
+
+import io
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn._training.older_state import OlderUnpickler
+from auxcst_sklearn._training.state import FORMAT, from_state, named_class, to_state
+from auxcst_sklearn.losses import CrossEntropy
+from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
+
+OLDER = Path(__file__).parent / "data" / "older_models.pkl"
+
+
+class Tied(nn.Module):
+    """A module of the user's: two layers share their weights, and a tensor is an attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+        self.second.weight = self.first.weight
+        self.scales = [torch.full((4,), 2.0)]
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.second(torch.relu(self.first(x))) * self.scales[0]))
+
+
+class LastOfSequence(nn.Module):
+    """An LSTM has attributes that are no tensors of its own, and leaves some behind."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.output = nn.LSTM(2, 5, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.output(self.lstm(x.unflatten(1, (2, 2)))[0][:, -1])
+
+
+def images(problem):
+    return np.random.default_rng(0).integers(0, 255, size=(60, 8, 8), dtype=np.uint8)
+
+
+def frame(problem):
+    words = np.array(["u", "v", None], dtype=object)[problem.y]
+    number = np.where(problem.X[:, 1] > 1, np.nan, problem.X[:, 1])
+    return pd.DataFrame({"number": number, "word": words})
+
+
+def rows(problem):
+    return problem.X
+
+
+# Estimator, rows, and whether costs per sample are passed.
+MODELS = {
+    "network": (lambda: small_mlp(loss="one_sided"), rows, True),
+    "stack": (small_stack, rows, False),
+    "cost network": (small_stack, rows, True),
+    "columns": (small_stack, frame, True),
+    "alphas": (
+        lambda: CostSensitiveAuxMLPCV([0, 0.2], depth=2, width=8, max_epochs=2, **QUICK),
+        rows,
+        True,
+    ),
+    "images": (lambda: small_cnn(augmentation="flip"), images, False),
+    "auto-encoders": (lambda: CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK), rows, True),
+    "tied": (lambda: small_net(Tied), rows, False),
+    "tied instance": (lambda: small_net(Tied()), rows, True),
+    "recurrent": (lambda: small_net(LastOfSequence, alpha=0), rows, False),
+}
+
+
+def fitted(name, problem):
+    make, make_rows, per_sample = MODELS[name]
+    X = make_rows(problem)
+    return make().fit(X, problem.y, cost=problem.cost if per_sample else None), X
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_pickle_holds_numpy_arrays_and_loads_to_the_same_bits(name, problem):
+    model, X = fitted(name, problem)
+    data = pickle.dumps(model)
+    copy = pickle.loads(data)
+    assert not any(name in data for name in (b"_rebuild_", b"_load_from_bytes"))
+    np.testing.assert_array_equal(copy.predict_cost(X), model.predict_cost(X))
+    for own, other in zip(model.net_.module_.parameters(), copy.net_.module_.parameters()):
+        assert own.stride() == other.stride()
+        assert own.requires_grad == other.requires_grad
+    assert pickle.loads(pickle.dumps(copy)).history_ == model.history_
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_skops_needs_no_trust_but_in_types_of_the_package(name, problem):
+    io_ = pytest.importorskip("skops.io", reason="skops is not installed")
+    model, X = fitted(name, problem)
+    data = io_.dumps(model)
+
+    types = io_.get_untrusted_types(data=data)
+    own = [t for t in types if t.startswith(("auxcst_sklearn.", f"{Tied.__module__}."))]
+    assert types == own
+    copy = io_.loads(data, trusted=own)
+    np.testing.assert_array_equal(copy.predict_cost(X), model.predict_cost(X))
+
+
+def test_shared_weights_stay_shared(problem):
+    copy = pickle.loads(pickle.dumps(fitted("tied", problem)[0]))
+    body = copy.net_.module_.body
+    assert body.first.weight is body.second.weight
+
+
+def test_a_file_of_the_default_is_hardly_larger_than_its_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(64, 20)), np.arange(64) % 3
+    model = CostSensitiveAuxMLP(max_epochs=1, **QUICK).fit(X, y)
+    n_bytes = 4 * sum(parameter.numel() for parameter in model.net_.module_.parameters())
+    assert len(pickle.dumps(model)) <= 1.1 * n_bytes
+
+
+# ------------------------------------------------------------------------------------- versions
+
+
+def test_files_of_a_newer_version_say_what_to_do(problem):
+    model = small_mlp().fit(problem.X, problem.y)
+    for part in (model, model.net_):
+        state = part.__getstate__()
+        name = "_format" if part is model else "format"
+        with pytest.raises(ValueError, match="format 99 by a newer auxcst_sklearn; .* --upgrade"):
+            type(part).__new__(type(part)).__setstate__({**state, name: 99})
+        assert state[name] == FORMAT
+
+
+def test_a_file_without_a_later_parameter_has_its_default(problem):
+    model = small_mlp().fit(problem.X, problem.y)
+    state = model.__getstate__()
+    del state["averaging"]
+    copy = CostSensitiveAuxMLP.__new__(CostSensitiveAuxMLP)
+    copy.__setstate__(state)
+    assert copy.averaging == CostSensitiveAuxMLP().averaging
+
+
+def test_files_of_the_last_version_load(problem):
+    """The file holds pickles by the commit before formats had a number, rows and predictions."""
+    for data, X, expected in pickle.loads(OLDER.read_bytes()).values():
+        model = pickle.loads(data)
+        np.testing.assert_allclose(model.predict_cost(X), expected, rtol=1e-5)
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(model)).predict_cost(X), model.predict_cost(X)
+        )
+        model.partial_fit(X, problem.y, cost=problem.cost if model._sample_costs else None)
+
+
+# ------------------------------------------------------------------------------------- no code
+
+
+class Attack:
+    def __reduce__(self):
+        return print, ("a file ran code",)
+
+
+def test_an_older_file_runs_no_code(capsys):
+    data = pickle.dumps({"module_": Attack()})
+    with pytest.raises(pickle.UnpicklingError, match="asks for .*print, which is not read"):
+        OlderUnpickler(io.BytesIO(data)).load()
+    assert capsys.readouterr().out == ""
+
+
+def test_tensors_of_an_older_file_run_no_code(capsys):
+    file = io.BytesIO()
+    torch.save(Attack(), file)
+    load = OlderUnpickler(io.BytesIO(b"")).find_class("torch.storage", "_load_from_bytes")
+    with pytest.raises(pickle.UnpicklingError):
+        load(file.getvalue())
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["os.system", "torch.nn.functional.relu", "torch.hub.load"])
+def test_names_of_other_things_than_modules_are_refused(name):
+    with pytest.raises(ValueError, match="expected a module of torch.nn"):
+        named_class(name)
+
+
+def test_states_of_values_of_any_kind():
+    tensor = torch.arange(6.0).view(2, 3).t()
+    half = torch.ones(2, dtype=torch.bfloat16)
+    value = {"a": [tensor, tensor], "b": (CrossEntropy(0.1), torch.Size([2])), "c": half}
+    found = from_state(to_state(value))
+    assert found["a"][0] is found["a"][1]
+    assert found["a"][0] is not tensor
+    assert found["a"][0].stride() == tensor.stride()
+    torch.testing.assert_close(found["a"][0], tensor)
+    assert found["b"] == (CrossEntropy(0.1), (2,))
+    assert found["c"] is half
+
+
+def test_a_loaded_model_goes_on_with_a_warm_start(problem):
+    model = small_stack(warm_start=True).fit(problem.X, problem.y)
+    copy = pickle.loads(pickle.dumps(model))
+    before = copy.predict_cost(problem.X)
+    copy.fit(problem.X, problem.y)
+    assert len(copy.history_) > len(model.history_)
+    assert not np.array_equal(copy.predict_cost(problem.X), before)
+    assert copy.net_.optimizer_ is not None

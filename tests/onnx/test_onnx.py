@@ -1,0 +1,231 @@
+"""Files agree with the models that they were written of; read by onnxruntime."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn.losses import LOSSES
+from auxcst_sklearn.onnx import to_onnx
+from auxcst_sklearn.onnx._decision import Decision
+from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
+
+pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+pytest.importorskip("torch", minversion="2.7")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+N = 10_000
+SMALL = {"depth": 2, "width": 8, "max_epochs": 2, "n_networks": 2, **QUICK}
+
+
+def run(file, X, **more):
+    """Outputs of a file by their names."""
+    session = onnxruntime.InferenceSession(file.SerializeToString())
+    inputs = session.get_inputs()
+    if hasattr(X, "columns"):
+        given = {i.name: as_input(X[c], i.type) for i, c in zip(inputs, X.columns)}
+    else:
+        given = {"X": X}
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {**given, **more})))
+
+
+def as_input(column, kind):
+    if kind == "tensor(string)":
+        return column.astype(object).where(column.notna(), "").to_numpy(object)[:, None]
+    dtype = {"tensor(double)": np.float64, "tensor(int64)": np.int64}[kind]
+    return column.to_numpy(dtype)[:, None]
+
+
+def assert_agrees(model, X, file, cost=None, **more):
+    last, rows = model, X
+    if hasattr(model, "steps"):
+        last, rows = model[-1], model[:-1].transform(X) if len(model) > 1 else X
+    found = run(file, X, **more)
+    expected = last.predict_cost(rows) if cost is None else last.predict_cost(rows, cost)
+    near = np.abs(found["cost"] - expected) <= 1e-5 * np.abs(expected).max(axis=1, keepdims=True)
+    assert near.all()
+    decided = np.sort(expected, axis=1)
+    sure = decided[:, 1] - decided[:, 0] > 1e-6 * decided[:, 1]
+    assert sure.mean() > 0.99
+    classes = np.array(json.loads(file.metadata_props[0].value))
+    np.testing.assert_array_equal(classes, last.classes_)
+    np.testing.assert_array_equal(
+        classes[found["index"]][sure], last.classes_[expected.argmin(axis=1)][sure]
+    )
+    assert ("probability" in found) == hasattr(last, "predict_proba")
+    if "probability" in found:
+        np.testing.assert_allclose(found["probability"], model.predict_proba(X), atol=1e-6)
+    for value in (*file.graph.input, *file.graph.output):
+        assert value.type.tensor_type.shape.dim[0].dim_param
+    one = run(file, X[:1], **{name: value[:1] for name, value in more.items()})
+    np.testing.assert_allclose(one["cost"], found["cost"][:1], rtol=1e-5)
+
+
+def weights_bytes(model):
+    return 4 * sum(parameter.numel() for parameter in model.net_.module_.parameters())
+
+
+@pytest.mark.parametrize("make", [small_mlp, small_stack])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_decision_of_every_loss(problem, make, loss, precision):
+    """As a torch module: to export each takes seconds."""
+    X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
+    model = make(loss=loss, precision=precision).fit(problem.X, problem.y, cost=problem.cost)
+    with torch.no_grad():
+        cost, index, *p = Decision(model, takes_costs=False)(torch.as_tensor(X))
+    model.net_.module_.set_precision(False)
+    expected = model.predict_cost(X)
+    np.testing.assert_allclose(cost, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(index, expected.argmin(axis=1))
+    assert bool(p) == model._has_probabilities()
+
+
+def test_bf16_computes_in_float32(problem):
+    X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
+    model = small_mlp(loss="softmin", precision="bf16").fit(problem.X, problem.y, problem.cost)
+    file = to_onnx(model, X)
+    assert model.net_.module_.bf16
+    model.net_.module_.set_precision(False)
+    assert_agrees(model, X, file)
+
+
+def table(n, rng):
+    """Numbers of several sizes, one with outliers, gaps, few levels, many levels, and integers."""
+    frame = pd.DataFrame(
+        {
+            "time": 1.7e9 + rng.uniform(0, 1e5, size=n),
+            "heavy": np.exp(4 * rng.normal(size=n)),
+            "cost": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n)),
+            "colour": rng.choice(np.array(["red", "green", "blue", None], dtype=object), size=n),
+            "shop": np.array([f"s{i}" for i in rng.integers(60, size=n)], dtype=object),
+            "rank": rng.integers(5, size=n),
+        }
+    )
+    return frame.astype({"rank": "category"})
+
+
+def test_a_table_of_every_kind_of_column():
+    rng = np.random.default_rng(0)
+    X, Z = table(400, rng), table(N, rng)
+    Z.loc[:20, "shop"] = "never seen"
+    y = np.where(X["heavy"] > 1, "late", np.where(X["cost"].isna(), "lost", "ok"))
+    model = small_stack(max_epochs=5).fit(X, y, cost=rng.uniform(1, 2, size=(400, 3)))
+    assert model._levels.gaps.any()
+    assert model._bins.kept.any()
+    file = to_onnx(model, X)
+    assert [value.name for value in file.graph.input][:3] == ["time", "heavy", "cost_"]
+    assert_agrees(model, Z, file)
+
+
+def test_the_default_is_one_small_file(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 20)) * 100, rng.integers(3, size=200)
+    model = CostSensitiveAuxMLP(max_epochs=1, **QUICK).fit(X, y)
+    file = to_onnx(model, X, tmp_path / "model.onnx")
+    data = (tmp_path / "model.onnx").read_bytes()
+    assert data == file.SerializeToString()
+    assert len(data) <= 1.1 * weights_bytes(model)
+    assert_agrees(model, rng.normal(size=(N, 20)) * 100, file)
+
+
+def test_costs_known_when_deciding_and_categories_in_an_array(problem):
+    rng = np.random.default_rng(0)
+    matrices = rng.uniform(0.1, 1, size=(60, 3, 3)) * (1 - np.eye(3))
+    X = np.column_stack([problem.X, rng.integers(3, size=60) * 10])
+    model = CostSensitiveAuxMLPCV([0, 0.2], categorical_features=[4], **SMALL)
+    model.fit(X, problem.y, cost=matrices)
+    file = to_onnx(model, X)
+    assert [value.name for value in file.graph.input] == ["X", "cost_matrices"]
+    Z = np.column_stack([rng.normal(size=(N, 4)), rng.integers(4, size=N) * 10])
+    known = rng.uniform(1, 9, size=(N, 3, 3))
+    assert_agrees(model, Z, file, known, cost_matrices=known)
+
+
+def test_images_of_bytes_and_a_cost_network():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 255, size=(40, 3, 8, 8), dtype=np.uint8), np.arange(40) % 3
+    Z = rng.integers(0, 255, size=(N, 3, 8, 8), dtype=np.uint8)
+    model = small_cnn(augmentation="flip").fit(X, y, cost=rng.uniform(size=(40, 3)))
+    assert_agrees(model, Z, to_onnx(model, X))
+
+
+def test_auto_encoders(problem):
+    X = np.random.default_rng(1).normal(size=(N, 4))
+    model = CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK)
+    model.fit(problem.X, problem.y, cost=problem.cost)
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+def test_modules_of_the_user(problem):
+    X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
+    body = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    model = small_net(body).fit(problem.X, problem.y)
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+def test_modules_that_take_integers(problem):
+    words = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 6), nn.ReLU())
+    words.append(nn.Linear(6, 3))
+    tokens = np.random.default_rng(1).integers(9, size=(60, 3))
+    model = small_net(words).fit(tokens, problem.y)
+    assert_agrees(model, tokens.astype(np.float32), to_onnx(model, tokens))
+
+
+class Moody(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.output = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.output(x.sin() if x.sum() > 0 else x.cos())
+
+
+def test_a_module_that_cannot_be_exported_is_named(problem):
+    model = small_net(nn.Linear(4, 3), alpha=0).fit(problem.X, problem.y)
+    model.net_.module_.body = Moody()
+    with pytest.raises(ValueError, match=r"^The module Moody cannot be exported to ONNX: \w+, .*"):
+        to_onnx(model, problem.X)
+
+
+def test_many_classes_with_costs_per_sample():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)).astype(np.float32), np.arange(300) % 70
+    model = small_mlp().fit(X, y, cost=rng.uniform(1, 2, size=(300, 70)))
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+def test_a_pipeline_of_columns():
+    rng = np.random.default_rng(0)
+    X, Z = table(300, rng), table(N, rng)
+    for part in (X, Z):
+        part["rank"] = part["rank"].astype(np.int64)
+        part["colour"] = part["colour"].fillna("")
+    y = (X["heavy"] > 1).to_numpy()
+    steps = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["time", "cost"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["colour", "shop"]),
+        ("passthrough", ["rank"]),
+    )
+    model = make_pipeline(steps, small_stack()).fit(X, y)
+    assert_agrees(model, Z, to_onnx(model, X))
+
+
+def test_mistakes(problem):
+    X, y = problem.X, problem.y
+    with pytest.raises(TypeError, match="model is RandomForestClassifier; expected a network"):
+        to_onnx(RandomForestClassifier().fit(X, y), X)
+    with pytest.raises(ValueError, match="cost_input=True needs class probabilities"):
+        to_onnx(small_mlp(loss="squared").fit(X, y), X, cost_input=True)
+    pipe = make_pipeline(FunctionTransformer(np.log1p), small_mlp()).fit(np.abs(X), y)
+    with pytest.raises(ValueError, match="^The steps before the network cannot be converted by"):
+        to_onnx(pipe, X)
