@@ -7,7 +7,10 @@ OUT ?= out
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"
+	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
+	@echo "make paper-panel  repeat one panel of the paper's experiments in $(OUT)/"
+	@echo "make test-next  run the tests with pre-releases of scikit-learn, skorch and torch"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make clean   remove the virtual environment and what was built"
@@ -26,11 +29,22 @@ demo: $(VENV)/installed-plot
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2
 
+# Hours of it: FUZZ times as many inputs, calls, kills and fits as in the tests.
+fuzz: $(VENV)/installed-test
+	FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --numprocesses 2 tests/fuzz
+
 # Only on request: the oldest torch comes in one build, with several GB of GPU libraries.
 test-oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt ".[test]"
 	$(VENV)-oldest/bin/python -m pytest --numprocesses 2
+
+# Releases to come, beyond the bounds of pyproject.toml; may fail, but tells early.
+test-next:
+	$(PYTHON) -m venv $(VENV)-next
+	$(VENV)-next/bin/python -m pip install --quiet --constraint constraints.txt ".[test]"
+	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade --no-deps scikit-learn skorch torch
+	$(VENV)-next/bin/python -m pytest --numprocesses 2
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -51,6 +65,12 @@ bench-speed: $(VENV)/installed-bench
 
 bench-path: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_path
+
+# One panel of docs/experiments.rst: MNIST, ReLU under SGD. DATA_HOME names the folder of MNIST.
+paper-panel: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks.paper.alpha_depth $(if $(DATA_HOME),--data-home $(DATA_HOME)) \
+		--datasets mnist --width 128 --epochs 10 --depths 1 3 5 8 --alphas 0 0.2 0.5 1 \
+		--seeds 0 --out $(OUT)
 
 bench-serving: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_serving

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ._estimators.csae import CSAEPretrainedMLP
     from ._estimators.mlp import CostSensitiveAuxMLP
     from ._estimators.mlp_cv import CostSensitiveAuxMLPCV
+    from ._estimators.paper import PAPER
     from ._estimators.path import alpha_path
 
 try:
@@ -29,10 +30,12 @@ _HOME = {
     "CostSensitiveAuxMLP": "mlp",
     "CostSensitiveAuxMLPCV": "mlp_cv",
     "CostSensitiveAuxNet": "auxnet",
+    "PAPER": "paper",
     "alpha_path": "path",
 }
 
 __all__ = [
+    "PAPER",
     "BayesMinimumRiskClassifier",
     "CSAEPretrainedMLP",
     "CostSensitiveAuxCNN",

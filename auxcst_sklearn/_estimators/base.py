@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -16,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
+from .._features.frames import check_frame
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
@@ -25,11 +27,13 @@ from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
+from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 
 if TYPE_CHECKING:  # skorch takes its time: on first use
+    from .._training.checkpoints import Checkpoints
     from .._training.loop import Plan
     from .._training.training import Training
 
@@ -44,6 +48,10 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+# Rows by which a training is found to have failed, and the share of cost that they must lose.
+COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
 class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
@@ -135,9 +143,12 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             )
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
+            checkpoints = self._open_checkpoints(data, validation)
             training = self._build(data, resume, validation=validation)
-            training.run(self._plan())
-            return self._set_attributes(training)
+            training.run(self._plan(checkpoints))
+            self._set_attributes(training)
+            self._warn_if_collapsed(data)
+            return self
 
     def partial_fit(
         self,
@@ -176,13 +187,15 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         ValueError
             As `fit`, or if the classes are unknown at the first call or differ at a later one.
         """
+        from .._training.loop import Plan
+
         resume = hasattr(self, "net_")
         with self._fitting(resume):
             named = self._check_named_classes(classes, cost)
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             training = self._build(data, resume, one_epoch=True)
-            training.run(self._plan(one_epoch=True))
+            training.run(Plan(1, "constant"))
             return self._set_attributes(training)
 
     @contextmanager
@@ -203,13 +216,23 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
 
-    def _plan(self, one_epoch: bool = False) -> Plan:
+    def _open_checkpoints(
+        self, data: TrainingSet, validation: TrainingSet | None, **more: Any
+    ) -> Checkpoints | None:
+        """The checkpoints of this fit, and its random numbers if earlier ones have drawn them."""
+        if self.checkpoint_dir is None:
+            return None
+        seed = self._draw_seed() if self.random_state is None else 0
+        checkpoints = open_checkpoints(self, data, validation, seed, **more)
+        if self.random_state is None:
+            self._random_state = np.random.RandomState(checkpoints.seed)
+        return checkpoints
+
+    def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
         from .._training.loop import Plan
 
-        if one_epoch:
-            return Plan(1, "constant")
         patience = self.patience if self.early_stopping else None
-        return Plan(self.max_epochs, self.schedule, patience, self.averaging)
+        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints)
 
     # -------------------------------------------------------------- validate
 
@@ -289,16 +312,26 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         numeric = parameters["dtype"] is np.float32
         if numeric:
             parameters["dtype"] = "numeric"
+        check_frame(X)
         with numpy_arrays():
-            validated = validate_data(self, X, y, reset=reset, **parameters)
-        if not numeric:
-            return validated
-        alone = not isinstance(validated, tuple)
-        X = validated if alone else validated[0]
+            try:
+                validated = validate_data(self, X, y, reset=reset, **parameters)
+                if not numeric:
+                    return validated
+                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+                if rows.dtype.kind == "O":  # as of a frame with categories
+                    rows = rows.astype(np.float64)
+            except ValueError as error:
+                if "could not convert string" not in str(error):
+                    raise
+                raise ValueError(
+                    f"X holds strings ({error}); expected numbers. Encode them first, such as by "
+                    "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
+                ) from error
         if reset:
-            check_resolution(X)
-        X = as_float32(X)
-        return X if alone else (X, *validated[1:])
+            check_resolution(rows)
+        rows = as_float32(rows)
+        return (rows, *labels) if labels else rows
 
     def _array_params(self) -> dict[str, Any]:
         return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
@@ -319,6 +352,26 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         # Earlier epochs are not copied anew at every call to partial_fit.
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
         return self
+
+    def _warn_if_collapsed(self, data: TrainingSet) -> None:
+        """Warn where all predictions are one class, and another one would cost less."""
+        if data.matrices is not None:  # decisions are those of each row's costs
+            return
+        some = data.part(slice(None, None, -(-len(data.label) // COLLAPSE_ROWS)))
+        if some.weight is not None and not some.weight.any():
+            return
+        (cost,) = self.net_.predict_heads(self._to_inputs(some.X))
+        chosen = np.unique(cost.argmin(axis=1))
+        paid = np.average(some.target().cost, axis=0, weights=some.weight)
+        if len(chosen) == 1 and paid[chosen[0]] > (1 + COLLAPSE_MARGIN) * paid.min():
+            classes, best = self.classes_.tolist(), int(paid.argmin())
+            warnings.warn(
+                f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
+                f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
+                f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     # --------------------------------------------------------------- predict
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
@@ -60,6 +61,8 @@ class BuildMixin:
     warm_start = False
     precision = "float32"
     compile = False
+    checkpoint_dir: str | os.PathLike | None = None
+    checkpoint_every = 1
 
     # Whether the loss may add a cost network, which learns costs that differ within a class.
     _may_add_cost_network = True

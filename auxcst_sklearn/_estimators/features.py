@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from .._features.bins import Bins
 from .._features.columns import CategoryCodes, as_table, find_categories, refuse_strings
 from .._features.float32 import as_float32, check_resolution
+from .._features.frames import check_frame
 from .._features.levels import Levels
 from .._features.scale import FeatureStatistics, Scaling
 from ..costs._dispatch import numpy_arrays
@@ -49,6 +50,7 @@ class FeatureNet(BaseCostSensitiveNet):
     # -------------------------------------------------------------- validate
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        check_frame(X)
         with numpy_arrays():
             if reset:
                 self.is_categorical_ = find_categories(X, self.categorical_features)
@@ -69,7 +71,11 @@ class FeatureNet(BaseCostSensitiveNet):
     def _validate_columns(self, X: Any, y: Any, reset: bool) -> Any:
         if self.is_categorical_ is None:
             self._codes = None
-            return validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
+            validated = validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
+            rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+            if rows.dtype.kind == "O":  # as of a frame with categories
+                rows = rows.astype(np.float64)
+            return (rows, *labels) if labels else rows
         X = as_table(X)
         if sparse.issparse(X):
             raise ValueError(

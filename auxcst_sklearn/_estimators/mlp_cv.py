@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -119,6 +120,12 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     compile : bool, default=False
         Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
         a minute at the start of each fit, which long trainings win back.
+    checkpoint_dir : str or path-like, default=None
+        Folder for the state of the training, from which another call to `fit` with the same data
+        and parameters goes on after a crash; the result is the same. "{fit}" in its name stands
+        for each fit: write it where a search, or ``cv``, fits several models. None for no file.
+    checkpoint_every : int, default=1
+        Epochs from one checkpoint to the next.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
@@ -227,6 +234,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         compile: bool = False,
+        checkpoint_dir: str | PathLike | None = None,
+        checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
         callbacks: list | None = None,
@@ -260,6 +269,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.device = device
         self.precision = precision
         self.compile = compile
+        self.checkpoint_dir = checkpoint_dir
+        self.checkpoint_every = checkpoint_every
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from inspect import signature
 from numbers import Integral, Real
@@ -55,6 +56,8 @@ AUX_CONSTRAINTS: dict[str, list[Any]] = {
     "calibration_fraction": [Interval(Real, 0, 1, closed="left")],
     "precision": [StrOptions({"float32", "bf16"})],
     "compile": ["boolean"],
+    "checkpoint_dir": [str, os.PathLike, None],
+    "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
 }
 
 RESERVED_NET_PARAMS = {

@@ -149,7 +149,8 @@ def fit_together(
             validation = model._validate_validation_set(*held_out)
             trainings.append(model._build(data, resume=False, validation=validation))
         trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
-    plan = models[0]._plan()
+    of_all = {name: [getattr(m, name) for m in models] for name in ("alpha", "random_state")}
+    plan = models[0]._plan(models[0]._open_checkpoints(data, validation, **of_all))
     if is_stackable(models[0]):
         train_together(trainings, names, n_seeds, plan)
     else:

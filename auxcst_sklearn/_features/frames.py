@@ -14,6 +14,24 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
+def check_frame(X: Any) -> None:
+    """Refuse frames of which numpy and scikit-learn say nothing that helps."""
+    if not is_frame(X):
+        return
+    if not X.shape[1]:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
+            "DataFrame without columns."
+        )
+    for j, dtype in enumerate(X.dtypes):
+        if str(dtype).lower().startswith(("date", "time", "duration", "period")):
+            raise ValueError(
+                f"Column {X.columns[j]!r} of X holds times ({dtype}); expected numbers or "
+                "categories. Make features of it first, such as the days since a date, the month, "
+                "or the hour."
+            )
+
+
 def select(X: Any, columns: int | Sequence[int]) -> Any:
     """A column by its position, or a frame of several."""
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]

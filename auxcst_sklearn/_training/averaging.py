@@ -40,6 +40,10 @@ class WeightAverage:
             )
             get_ema_multi_avg_fn(decay)(self.average, [p.data for p in self.parameters], None)
 
+    def take_up(self, weights: Sequence[Tensor], step: int) -> None:
+        """Go on from the weights that are trained; the parameters are the average."""
+        self.average, self.step, self.in_place = list(weights), step, True
+
     def put_in_place(self) -> None:
         """Let the parameters be the average."""
         if not self.in_place:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from ..modules import AuxNetwork, SeededModule
 from .averaging import WeightAverage
 from .batches import AnyBatches, Batches, epoch_means
 from .callbacks import ProgressTable, as_skorch_batch, check_schedule
+from .checkpointing import Checkpointing
+from .checkpoints import Checkpoints
 from .early_stopping import EarlyStopping
 from .interrupts import InterruptWatch
 from .rows import AnyRows
@@ -42,13 +45,14 @@ class Plan(NamedTuple):
     """Length and schedule of a training.
 
     `patience` None trains to the end. `averaging` is the horizon of the mean of the weights in
-    epochs; 0 for the weights themselves.
+    epochs; 0 for the weights themselves. With `checkpoints` it goes on from the last one.
     """
 
     epochs: int
     schedule: str
     patience: int | None = None
     averaging: float = 0.0
+    checkpoints: Checkpoints | None = None
 
 
 class _CallbackStop(Exception):  # noqa: N818
@@ -114,6 +118,11 @@ class TrainingLoop(NeuralNet):
         return [self.n_networks]
 
     @property
+    def recorded_nets(self) -> list[TrainingLoop]:
+        """The nets whose histories the training writes."""
+        return [self]
+
+    @property
     def n_networks(self) -> int:
         """Number of networks: 1, or more in a stack."""
         return self.module_.n_networks
@@ -145,26 +154,25 @@ class TrainingLoop(NeuralNet):
         The weights are then those of the epoch whose `stop_values` were smallest.
         """
         check_schedule(plan.schedule, self.callbacks_)
-        if self.optimizer_ is None:  # of a net that was loaded
-            self.initialize_callbacks()
-            self._initialize_optimizer()
-        for group in self.optimizer_.param_groups:  # schedules look for it
-            group.setdefault("initial_lr", group["lr"])
+        self._prepare_optimizer()
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             stop = EarlyStopping(plan.patience, self.model_sizes)
+        saved = Checkpointing(plan.checkpoints.next_training()) if plan.checkpoints else None
+        epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
+        n_steps = len(self.get_iterator(rows, training=True))
         if plan.schedule == "one_cycle":
-            self._rates = one_cycle(plan.epochs * len(self.get_iterator(rows, training=True)))
+            rates = one_cycle(plan.epochs * n_steps)
+            self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
         self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         if plan.averaging:
-            n_steps = len(self.get_iterator(rows, training=True))
             self._average = WeightAverage(list(self.module_.parameters()), plan.averaging * n_steps)
-        users, own = self.callbacks_, [EpochTimer(), *self._progress(plan.epochs), stop]
+        users, own = self.callbacks_, [EpochTimer(), *self._progress(epochs), stop, saved]
         self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
         try:
             with InterruptWatch() as self._interrupts:
-                self._run_loop(rows, plan.epochs)
+                self._run_loop(rows, epochs)
         finally:
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
@@ -175,6 +183,13 @@ class TrainingLoop(NeuralNet):
         if stop is not None:
             stop.restore(self)
         self.finish(rows)
+
+    def _prepare_optimizer(self) -> None:
+        if self.optimizer_ is None:  # of a net that was loaded
+            self.initialize_callbacks()
+            self._initialize_optimizer()
+        for group in self.optimizer_.param_groups:  # schedules look for it
+            group.setdefault("initial_lr", group["lr"])
 
     @torch.enable_grad()
     def _run_loop(self, rows: AnyRows, epochs: int) -> None:

@@ -21,7 +21,7 @@ from ..modules._stacked import SharedDropout, slices, stack, unstack
 from .batches import Batches, StackedBatches, split_target
 from .callbacks import ProgressBar
 from .early_stopping import EarlyStopping
-from .loop import Plan
+from .loop import Plan, TrainingLoop
 from .net import CostNet
 from .rows import AnyRows
 
@@ -165,6 +165,11 @@ class JointNet(StackNet):
     def model_sizes(self) -> list[int]:
         """Numbers of networks of each net, which stop together."""
         return self._sizes
+
+    @property
+    def recorded_nets(self) -> list[TrainingLoop]:
+        """The stack and the nets of its models."""
+        return [self, *self.nets]
 
     def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
         """Train all networks; see `CostNet.fit_rows`."""

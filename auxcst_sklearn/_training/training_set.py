@@ -57,15 +57,17 @@ class TrainingSet:
         weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
         if keep.all():
             return replace(self, weight=weight)
-        return TrainingSet(
-            self.X[keep],
-            self.label[keep],
-            self.cost if self.per_class else self.cost[keep],
-            self.per_class,
-            weight,
-            None if self.matrices is None else self.matrices[keep],
-            None if self.groups is None else self.groups[keep],
+        return replace(self.part(keep), weight=weight)
+
+    def part(self, index: Any) -> TrainingSet:
+        """Some of the examples."""
+        weight, matrices, groups = (
+            None if field is None else field[index]
+            for field in (self.weight, self.matrices, self.groups)
         )
+        cost = self.cost if self.per_class else self.cost[index]
+        label = self.label[index]
+        return TrainingSet(self.X[index], label, cost, self.per_class, weight, matrices, groups)
 
     @property
     def class_weight(self) -> np.ndarray:

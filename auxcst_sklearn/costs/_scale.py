@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# Largest cost in units of the mean one above the smallest, of which float64 holds 16 digits.
+LARGEST = 1e15
+
 
 @dataclass(frozen=True)
 class CostScale:
@@ -33,6 +36,12 @@ class CostScale:
         share = np.average(above, axis=0, weights=weight).sum()
         count = np.average(above > 0, axis=0, weights=weight).sum()
         unit = largest * (share / count) if count > 0 else 0.0
+        if unit > 0 and float(largest) / float(unit) > LARGEST:
+            raise ValueError(
+                f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest "
+                f"by {unit:.3g} on average, which is lost in rounding beside them. Take off what "
+                "all predictions of a row cost, which changes no decision, or mend the values."
+            )
         return cls(float(offset), float(unit) if unit > 0 else 1.0)
 
     def towards(self, other: CostScale, share: float) -> CostScale:

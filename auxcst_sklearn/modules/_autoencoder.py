@@ -17,6 +17,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from ..losses import SmoothOneSided, Target
 
+COST_LOSS = SmoothOneSided(tau=1.0)  # the defaults of CSAEPretrainedMLP were chosen with it
+
 
 class CostSensitiveAutoencoder(nn.Module):
     """Auto-encoder whose code also estimates costs.
@@ -24,8 +26,8 @@ class CostSensitiveAutoencoder(nn.Module):
     The code of a corrupted input x is ``h = sigmoid(W x + b)``. From it follow a reconstruction of
     the uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear
     cost estimates. The loss is ``(1 - beta)`` times the cross-entropy of the reconstruction,
-    summed over the inputs, plus ``beta`` times the smooth one-sided loss of the costs, summed
-    over the classes; both are averaged over the batch.
+    summed over the inputs, plus ``beta`` times the smooth one-sided loss of the costs (tau =
+    1), summed over the classes; both are averaged over the batch.
 
     Parameters
     ----------
@@ -89,7 +91,7 @@ class CostSensitiveAutoencoder(nn.Module):
         """
         logits, cost = self(self.corrupt(x, generator))
         entropy = F.binary_cross_entropy_with_logits(logits, x, reduction="none").sum(dim=-1)
-        losses = torch.stack([entropy, SmoothOneSided()(cost, target)])
+        losses = torch.stack([entropy, COST_LOSS(cost, target)])
         if target.weight is not None:
             losses = losses * target.weight
         return losses.mean(dim=-1)

@@ -12,8 +12,9 @@ Where a change of code changes results, raise the revision that stands in the id
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -78,14 +79,29 @@ def run_all(
     and large arrays are mapped to memory.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    unordered = Parallel(n_jobs, return_as="generator_unordered")(
-        delayed(_run_job)(i, job, folder, shared) for i, job in enumerate(jobs)
-    )
-    results = dict(tqdm(unordered, total=len(jobs), unit="job", disable=not jobs))
+    results = dict(as_done(partial(_run_job, folder), jobs, n_jobs=n_jobs, shared=shared))
     return [results[i] for i in range(len(jobs))]
 
 
-def _run_job(
-    i: int, job: Iterable[Run], folder: Path, shared: Sequence[Any]
-) -> tuple[int, list[Result]]:
-    return i, [run.result(folder, *shared) for run in job]
+def as_done(
+    compute: Callable[..., Any], jobs: Sequence[Any], *, n_jobs: int = 1, shared: Sequence[Any] = ()
+) -> Iterator[tuple[int, Any]]:
+    """Yield number and result of each job as it ends, under a bar with the time that is left.
+
+    `compute` gets the job and what is `shared`, in a process of one thread.
+    """
+    done = Parallel(n_jobs, return_as="generator_unordered")(
+        delayed(_numbered)(compute, i, job, shared) for i, job in enumerate(jobs)
+    )
+    yield from tqdm(done, total=len(jobs), unit="job", disable=not jobs)
+
+
+def _numbered(
+    compute: Callable[..., Any], i: int, job: Any, shared: Sequence[Any]
+) -> tuple[int, Any]:
+    with threadpool_limits(1):
+        return i, compute(job, *shared)
+
+
+def _run_job(folder: Path, job: Iterable[Run], *shared: Any) -> list[Result]:
+    return [run.result(folder, *shared) for run in job]

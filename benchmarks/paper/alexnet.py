@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ class AlexNetConfiguration(Configuration):
     seed: int
     alpha: float | None
     loss: str
+    head_input: str
     width: int
     dropout: float
     epochs: int
@@ -51,9 +52,9 @@ class AlexNetConfiguration(Configuration):
     pretrained_lr_factor: float
 
     @property
-    def name(self) -> str:
-        network = "blind" if self.alpha is None else f"alpha{self.alpha:g}"
-        return f"{self.dataset}_alexnet_{network}_seed{self.seed}"
+    def joint(self) -> AlexNetConfiguration:
+        """Each network is trained alone."""
+        return self
 
 
 def make_network(
@@ -93,6 +94,7 @@ def make_estimator(
             "loss": configuration.loss,
             "alpha": configuration.alpha,
             "cost_matrix": cost_matrix,
+            "head_input": configuration.head_input,
         }
     return CostSensitiveAuxNet(
         make_network(configuration, weights),
@@ -112,14 +114,15 @@ def make_estimator(
 
 
 def run(
-    configuration: AlexNetConfiguration,
+    job: Sequence[AlexNetConfiguration],
     data: Images,
     device: str,
     *,
     weights: Path | None = None,
     verbose: bool = False,
-) -> Result:
-    """Train one network, and test its decisions."""
+) -> list[Result]:
+    """Train the one network of a job, and test its decisions."""
+    (configuration,) = job
     sizes = configuration.train_size, configuration.test_size
     train, test = draw_rows(data, *sizes, configuration.seed)
     cost_matrix = tree_distance_cost_matrix(data.paths)
@@ -132,7 +135,7 @@ def run(
     seconds = time.perf_counter() - start
     batches = [test[rows] for rows in gen_batches(len(test), 1000)]
     estimates = np.concatenate([estimator.predict_cost(pixels(rows)) for rows in batches])
-    return {
+    result = {
         "n_classes": len(data.paths),
         "n_train": len(train),
         "n_test": len(test),
@@ -143,6 +146,7 @@ def run(
             for method, y_pred in decide(configuration, estimates, cost_matrix).items()
         ],
     }
+    return [result]
 
 
 def decide(

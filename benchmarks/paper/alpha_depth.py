@@ -1,7 +1,8 @@
 """Mean test cost against alpha, the weight of the auxiliary heads, for networks of several depths.
 
 With one hidden layer there are no auxiliary heads: that network is trained once and drawn as a
-horizontal line. Run ``python -m benchmarks.paper.alpha_depth --help`` for options.
+horizontal line. Of several ``--learning-rates`` each depth and alpha gets its own. Run
+``python -m benchmarks.paper.alpha_depth --help`` for options.
 """
 
 from __future__ import annotations
@@ -10,29 +11,34 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.paper import dense
 from benchmarks.paper.dense import DenseConfiguration
-from benchmarks.paper.options import add_grid_options, make_dense_parser
+from benchmarks.paper.options import add_depths, make_dense_parser
 from benchmarks.paper.report import plot_costs, report_costs
-from benchmarks.paper.runs import run_all
+from benchmarks.paper.tuning import choose, run_seeds
 
 ALPHAS = np.linspace(0, 1, 11).round(1).tolist()
 
 
 def main() -> None:
     parser = make_dense_parser(__doc__)
-    add_grid_options(parser)
+    add_depths(parser)
     parser.add_argument(
         "--alphas", nargs="+", type=float, default=ALPHAS, help="weights of the auxiliary heads"
     )
     options = parser.parse_args()
 
-    grid = product(options.datasets, options.seeds, options.depths, options.alphas)
-    configurations = dict.fromkeys(
-        DenseConfiguration.of(options, dataset, seed, depth, alpha=alpha)
-        for dataset, seed, depth, alpha in grid
+    def candidates(dataset: str, depth: int, alpha: float | None) -> list[DenseConfiguration]:
+        return [
+            DenseConfiguration.of(options, dataset, depth, alpha=alpha, learning_rate=rate)
+            for rate in options.learning_rates
+        ]
+
+    grid = dict.fromkeys(
+        (dataset, depth, alpha if depth > 1 else None)
+        for dataset, depth, alpha in product(options.datasets, options.depths, options.alphas)
     )
-    runs = run_all(list(configurations), options, load=dense.load, run=dense.run)
+    chosen = choose({name: candidates(*name) for name in grid}, options)
+    runs = [run for _, run in run_seeds(chosen, options)]
     report_costs("alpha_depth", runs, options, column="alpha", reference=0.0)
     plot_costs("alpha_depth", runs, options, x="alpha", hue="depth")
 

@@ -70,6 +70,12 @@ def make_parser() -> argparse.ArgumentParser:
     add("--train-size", type=int, default=20_000, help="images to train on, drawn by the seed")
     add("--test-size", type=int, help="images to test on, drawn by the seed; None for the rest")
     add("--alphas", nargs="+", type=float, default=ALPHAS, help="weights of the auxiliary heads")
+    add(
+        "--head-input",
+        choices=["flatten", "pool"],
+        default="flatten",
+        help="whether heads see every value of a map, as in the paper, or its mean",
+    )
     add("--width", type=int, default=4096, help="neurons of the dense layers; weights bring 4096")
     add("--dropout", type=float, default=0.5, help="share of inputs of dense layers to drop")
     add("--batch-size", type=int, default=64, help="images per step")
@@ -124,6 +130,7 @@ def make_configurations(options: argparse.Namespace) -> list[AlexNetConfiguratio
             seed=seed,
             alpha=alpha,
             loss=options.loss if alpha is not None else "cross_entropy",
+            head_input=options.head_input,
             width=options.width,
             dropout=options.dropout,
             epochs=options.epochs,
@@ -149,7 +156,7 @@ def main() -> None:
         ),
         run=partial(alexnet.run, weights=options.weights, verbose=options.verbose),
     )
-    rows = methods(runs)
+    rows = methods([run for run in runs if "results" in run])
     summary = measures(rows)
     text = format_table(summary, row="network", column="measure")
     text = f"Means +- standard errors over the seeds; differences are paired by seed\n\n{text}"

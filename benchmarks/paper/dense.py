@@ -8,39 +8,19 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
-from sklearn.utils import resample
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
-from auxcst_sklearn.costs import randomized_proportional_cost_matrix
-from auxcst_sklearn.datasets import fetch_cifar10, fetch_cifar100, fetch_mnist, make_imbalanced
-from auxcst_sklearn.metrics import make_cost_scorer, mean_cost, savings_score
+from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn.losses import Loss, SmoothOneSided
+from auxcst_sklearn.metrics import mean_cost, savings_score
 from benchmarks.common.engine import Result
-from benchmarks.paper.runs import IMBALANCED, Configuration
-
-FETCH = {"mnist": fetch_mnist, "cifar10": fetch_cifar10, "cifar100": fetch_cifar100}
-DATASETS = [name + variant for name in FETCH for variant in ("", IMBALANCED)]
-VALIDATION_FRACTION = 0.2
-
-# The networks of the paper have neither dropout nor a schedule; CSAEPretrainedMLP has not either.
-PLAIN = {
-    "dropout": 0.0,
-    "activation": "relu",
-    "schedule": "constant",
-    "learning_rate": 1e-3,
-    "standardize": False,
-    "n_networks": 1,
-    "averaging": 0,
-    "temperature": 1.0,
-}
+from benchmarks.paper.draws import Dataset, Draw, draw
+from benchmarks.paper.runs import Configuration
 
 
 @dataclass(frozen=True)
@@ -48,10 +28,11 @@ class DenseConfiguration(Configuration):
     """All that determines the result of one run.
 
     `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP) or "blind" (the former
-    without costs). `alpha` is None where there are no auxiliary heads; a tuple stands for the
-    best of its values on a validation part of the training set. `train_size` counts examples
-    before classes are thinned out, None for all. With `early_stopping`, `epochs` is the largest
-    number, and a validation part of the training set chooses.
+    without costs). `alpha` is None where there are no auxiliary heads, and the pretraining has its
+    rate in CSAEPretrainedMLP alone. `tau` is the smoothing of the smooth one-sided loss, None for
+    its default. `train_size` counts examples before classes are thinned out,
+    None for all. A `tuning` run is judged by held-out training rows. With `early_stopping`,
+    `epochs` is the largest number.
     """
 
     train_size: int | None
@@ -61,146 +42,123 @@ class DenseConfiguration(Configuration):
     width: int
     epochs: int
     loss: str
-    alpha: float | tuple[float, ...] | None = None
+    activation: str
+    optimizer: str
+    learning_rate: float
+    alpha: float | None = None
+    pretrain_learning_rate: float | None = None
+    tau: float | None = None
     early_stopping: bool = False
+    tuning: bool = False
 
     @classmethod
     def of(
         cls,
         options: argparse.Namespace,
         dataset: str,
-        seed: int,
         depth: int,
         *,
+        learning_rate: float,
         method: str = "aux",
         loss: str | None = None,
-        alpha: float | tuple[float, ...] | None = None,
+        alpha: float | None = None,
+        pretrain_learning_rate: float | None = None,
+        tau: float | None = None,
     ) -> DenseConfiguration:
         """Complete a configuration by the options; with one hidden layer alpha means nothing."""
         return cls(
             dataset=dataset,
             train_size=options.train_size,
-            seed=seed,
+            seed=options.seeds[0],
             method=method,
             depth=depth,
             width=options.width,
             epochs=options.epochs,
             loss=loss or options.loss,
+            activation="sigmoid" if method == "csae" else options.activation,
+            optimizer=options.optimizer,
+            learning_rate=learning_rate,
             alpha=alpha if depth > 1 else None,
+            pretrain_learning_rate=pretrain_learning_rate,
+            tau=tau,
             early_stopping=options.early_stopping,
         )
 
     @property
-    def name(self) -> str:
-        return f"{self.dataset}_{self.method}_depth{self.depth}_seed{self.seed}"
+    def joint(self) -> DenseConfiguration:
+        """Networks that differ in alpha alone are trained together."""
+        return replace(self, alpha=None)
 
-
-class Dataset(NamedTuple):
-    """Flattened images, scaled to [0, 1] by the training part, which comes first."""
-
-    X: NDArray[np.float32]
-    y: NDArray[np.int64]
-    n_train: int
-
-
-class Draw(NamedTuple):
-    """What a seed draws: what a method learns from, and what it is judged by."""
-
-    X_train: NDArray[np.float32]
-    y_train: NDArray[np.int64]
-    X_test: NDArray[np.float32]
-    y_test: NDArray[np.int64]
-    cost_matrix: NDArray[np.float64]
-
-
-def load(dataset: str, data_home: Path | None) -> Dataset:
-    bunch = FETCH[dataset.removesuffix(IMBALANCED)](data_home, scaled=True)
-    return Dataset(bunch.data, bunch.target, bunch.n_train)
-
-
-def draw(configuration: DenseConfiguration, data: Dataset) -> Draw:
-    """Draw training examples and costs by the seed, whatever the method.
-
-    Only the training part is thinned out; the test part stays as it is. The costs are drawn from
-    the class counts of what is left for training.
-    """
-    seeds = np.random.SeedSequence(configuration.seed).generate_state(3)
-    train, test = slice(data.n_train), slice(data.n_train, None)
-    rows, y = np.arange(data.n_train), data.y[train]
-    if configuration.train_size is not None:
-        if not 0 < configuration.train_size <= data.n_train:
-            raise ValueError(
-                f"--train-size is {configuration.train_size}; expected 1 to {data.n_train}, the "
-                f"number of training examples of {configuration.dataset}."
-            )
-        rows, y = resample(
-            rows,
-            y,
-            replace=False,
-            n_samples=configuration.train_size,
-            stratify=y,
-            random_state=seeds[0],
-        )
-    if configuration.dataset.endswith(IMBALANCED):
-        rows, y = make_imbalanced(rows, y, random_state=seeds[1])
-    if len(np.unique(y)) < len(np.unique(data.y)):
-        raise ValueError(
-            f"--train-size {configuration.train_size} leaves some of the {len(np.unique(data.y))} "
-            f"classes of {configuration.dataset} without an example; use a larger one."
-        )
-    cost_matrix = randomized_proportional_cost_matrix(y, random_state=seeds[2])
-    return Draw(data.X[rows], y, data.X[test], data.y[test], cost_matrix)
+    @property
+    def score(self) -> str:
+        """Name of the mean cost by which the run is judged."""
+        return "held_out_cost" if self.tuning else "test_cost"
 
 
 def make_estimator(
     configuration: DenseConfiguration, cost_matrix: NDArray, device: str
 ) -> BaseEstimator:
+    loss: str | Loss = configuration.loss
+    if configuration.tau is not None:
+        loss = SmoothOneSided(configuration.tau)
     parameters = {
         "depth": configuration.depth,
         "width": configuration.width,
-        "loss": configuration.loss,
+        "loss": loss,
         "cost_matrix": None if configuration.method == "blind" else cost_matrix,
+        "optimizer": configuration.optimizer,
+        "learning_rate": configuration.learning_rate,
+        "weight_decay": PAPER["weight_decay"],
         "max_epochs": configuration.epochs,
         "early_stopping": configuration.early_stopping,
-        "validation_fraction": VALIDATION_FRACTION,
         "device": device,
         "random_state": configuration.seed,
     }
     if configuration.method == "csae":
-        return CSAEPretrainedMLP(**parameters)
-    parameters |= PLAIN
-    if isinstance(configuration.alpha, tuple):
-        return GridSearchCV(
-            CostSensitiveAuxMLP(**parameters),
-            {"alpha": configuration.alpha},
-            scoring=make_cost_scorer(cost_matrix),
-            cv=StratifiedShuffleSplit(
-                1, test_size=VALIDATION_FRACTION, random_state=configuration.seed
-            ),
-            error_score="raise",
-        )
-    return CostSensitiveAuxMLP(alpha=configuration.alpha or 0.0, **parameters)
+        rate = configuration.pretrain_learning_rate or configuration.learning_rate
+        return CSAEPretrainedMLP(**parameters, pretrain_learning_rate=rate)
+    parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
+    return CostSensitiveAuxMLP(**{**PAPER, **parameters})
 
 
-def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result:
-    """Train one network and test it."""
-    drawn = draw(configuration, data)
-    estimator = make_estimator(configuration, drawn.cost_matrix, device)
+def run(job: Sequence[DenseConfiguration], data: Dataset, device: str) -> list[Result]:
+    """Train the networks of a job and test each."""
+    drawn = draw(job[0], data)
     start = time.perf_counter()
-    estimator.fit(drawn.X_train, drawn.y_train)
-    seconds = time.perf_counter() - start
-    y_pred = estimator.predict(drawn.X_test)
-    costs = {"cost_matrix": drawn.cost_matrix, "classes": estimator.classes_}
-    network = getattr(estimator, "best_estimator_", estimator)
-    layers = [*network.hidden_layers_, "output"]
+    try:
+        networks = fit(job, drawn, device)
+    except ValueError as error:
+        if "became infinite or NaN" not in str(error):
+            raise
+        if len(job) > 1:  # one of them diverged: each by itself
+            return [result for one in job for result in run([one], data, device)]
+        return [{"diverged": True}]
+    seconds = (time.perf_counter() - start) / len(job)
+    return [
+        {**judge(c, network, drawn), "seconds": round(seconds, 2)}
+        for c, network in zip(job, networks)
+    ]
+
+
+def fit(job: Sequence[DenseConfiguration], drawn: Draw, device: str) -> list[BaseEstimator]:
+    """The networks of a job, all of the same rows and with the same start."""
+    estimator = make_estimator(job[0], drawn.cost_matrix, device)
+    if len(job) == 1:
+        return [estimator.fit(drawn.X_train, drawn.y_train)]
+    alphas = [configuration.alpha for configuration in job]
+    return alpha_path(estimator, alphas, drawn.X_train, drawn.y_train)
+
+
+def judge(configuration: DenseConfiguration, network: BaseEstimator, drawn: Draw) -> Result:
+    """Mean cost, savings and accuracy, and the training losses of the layers."""
+    y_pred = network.predict(drawn.X_test)
+    costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
     return {
-        **getattr(estimator, "best_params_", {}),
-        "test_cost": mean_cost(drawn.y_test, y_pred, **costs),
+        configuration.score: mean_cost(drawn.y_test, y_pred, **costs),
         "savings": savings_score(drawn.y_test, y_pred, **costs),
         "accuracy": accuracy_score(drawn.y_test, y_pred),
-        "seconds": round(seconds, 2),
         "layer_losses": {
-            layer: [round(epoch[f"train_loss_{layer}"], 6) for epoch in network.history_]
-            for layer in layers
+            layer: [round(epoch[f"train_loss_{layer}"], 4) for epoch in network.history_]
+            for layer in [*network.hidden_layers_, "output"]
         },
     }

@@ -6,30 +6,38 @@ Losses are in units of the mean cost above the smallest, averaged over the seeds
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
+from auxcst_sklearn import PAPER
 from auxcst_sklearn.plotting import LayerLossDisplay
-from benchmarks.paper import dense
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import make_dense_parser
 from benchmarks.paper.report import format_table, save, subplots, summarize
-from benchmarks.paper.runs import run_all
+from benchmarks.paper.tuning import choose, run_seeds
 
 
 def main() -> None:
     parser = make_dense_parser(__doc__)
-    parser.add_argument("--depth", type=int, default=3, help="number of hidden layers")
-    parser.add_argument("--alpha", type=float, default=0.2, help="weight of the auxiliary heads")
-    parser.set_defaults(early_stopping=False)  # curves of equal length
+    add = parser.add_argument
+    add("--depth", type=int, default=3, help="number of hidden layers")
+    add("--alpha", type=float, default=PAPER["alpha"], help="weight of the auxiliary heads")
     options = parser.parse_args()
+    if options.early_stopping:
+        parser.error("curves are of equal length: leave --early-stopping out")
 
-    configurations = [
-        DenseConfiguration.of(options, dataset, seed, options.depth, alpha=options.alpha)
-        for dataset, seed in product(options.datasets, options.seeds)
-    ]
-    runs = run_all(configurations, options, load=dense.load, run=dense.run)
+    chosen = choose(
+        {
+            dataset: [
+                DenseConfiguration.of(
+                    options, dataset, options.depth, alpha=options.alpha, learning_rate=rate
+                )
+                for rate in options.learning_rates
+            ]
+            for dataset in options.datasets
+        },
+        options,
+    )
+    runs = [run for _, run in run_seeds(chosen, options)]
     rows = [
         {"dataset": run["dataset"], "layer": layer, "epoch": epoch, "loss": loss}
         for run in runs
@@ -49,6 +57,7 @@ def main() -> None:
         )
         epochs = np.arange(1, options.epochs + 1)
         LayerLossDisplay(epochs, means, total).plot(ax=ax)
+        ax.set_yscale("log")
     figure.savefig(options.out / "layer_losses.png", dpi=150)
 
 

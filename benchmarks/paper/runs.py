@@ -1,6 +1,7 @@
 """The runs of the experiments, one data set at a time.
 
-Experiments with the same `--out` share their runs.
+Each finished run is a line of ``OUT/runs.jsonl`` and is not run again. Experiments with the same
+`--out` share their runs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from auxcst_sklearn import __version__
-from benchmarks.common import engine
-from benchmarks.common.engine import Result, Run
+from benchmarks.common.engine import Result, as_done
+from benchmarks.common.ledger import Ledger
 
 IMBALANCED = "-imb"
-REVISION = 1  # to be raised where a change of code changes results
+REVISION = 2  # to be raised where a change of code changes results
+RUNS = "runs.jsonl"
+
+Job = list["Configuration"]
 
 
 @dataclass(frozen=True)
@@ -30,17 +33,18 @@ class Configuration(ABC):
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """How the file of the run starts."""
+    def joint(self) -> Configuration:
+        """What configurations have in common that are trained together, in one job."""
 
     @property
     def data_name(self) -> str:
         """The data set to load, which the imbalanced variant shares."""
         return self.dataset.removesuffix(IMBALANCED)
 
-    def as_run(self, compute: Callable[[Any], Result]) -> Run:
-        identity = {"auxcst_sklearn": __version__, "revision": REVISION, **asdict(self)}
-        return Run(self.name, identity, compute)
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the run is known by, as plain data."""
+        return {"revision": REVISION, **asdict(self)}
 
 
 def run_all(
@@ -48,23 +52,36 @@ def run_all(
     options: argparse.Namespace,
     *,
     load: Callable[[str, Path | None], Any],
-    run: Callable[..., Result],
+    run: Callable[..., list[Result]],
 ) -> list[dict[str, Any]]:
     """Run what has not been run, and give configurations with their results.
 
-    `load` takes the name of a data set and the folder, `run` a configuration, what was loaded and
-    the device.
+    With ``--finished`` nothing is run, and what is not finished comes without a result.
+    `load` takes the name of a data set and the folder, `run` a job, what was loaded and the
+    device.
     """
-    folder = options.out / "runs"
-    folder.mkdir(parents=True, exist_ok=True)
-    runs = {c: c.as_run(partial(run, c, device=options.device)) for c in configurations}
-    todo = [c for c in runs if not runs[c].is_finished(folder)]
-    print(f"{len(runs) - len(todo)} runs are done, {len(todo)} are left.")
+    ledger = Ledger(options.out / RUNS)
+    unique = list(dict.fromkeys(configurations))
+    todo = [c for c in unique if c.identity not in ledger]
+    print(f"{len(unique) - len(todo)} runs are done, {len(todo)} are left.")
+    if options.finished:
+        todo = []
     for name, group in groupby(sorted(todo, key=_data_name), key=_data_name):
-        jobs = [[runs[configuration]] for configuration in group]
+        jobs = make_jobs(list(group))
         data = load(name, options.data_home)
-        engine.run_all(jobs, folder=folder, n_jobs=options.n_jobs, shared=[data])
-    return [{**asdict(c), **runs[c].result(folder)} for c in configurations]
+        compute = partial(run, device=options.device)
+        for i, results in as_done(compute, jobs, n_jobs=options.n_jobs, shared=[data]):
+            for configuration, result in zip(jobs[i], results):
+                ledger.add(configuration.identity, result)
+    return [{**asdict(c), **ledger.get(c.identity)} for c in configurations]
+
+
+def make_jobs(configurations: Sequence[Configuration]) -> list[Job]:
+    """Put together what is trained together, in the order given."""
+    jobs: dict[Configuration, Job] = {}
+    for configuration in configurations:
+        jobs.setdefault(configuration.joint, []).append(configuration)
+    return list(jobs.values())
 
 
 def _data_name(configuration: Configuration) -> str:

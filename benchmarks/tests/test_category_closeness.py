@@ -13,6 +13,7 @@ import torch
 
 from auxcst_sklearn.costs import tree_distance_cost_matrix
 from auxcst_sklearn.modules import AlexNet
+from benchmarks.common.engine import key
 from benchmarks.paper import category_closeness as experiment
 from benchmarks.paper.alexnet import (
     AlexNetConfiguration,
@@ -34,6 +35,7 @@ TINY = AlexNetConfiguration(
     seed=0,
     alpha=0.2,
     loss="squared",
+    head_input="flatten",
     width=4,
     dropout=0.0,
     epochs=2,
@@ -229,7 +231,7 @@ def test_errors_come_before_any_training(tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS.split(), "--caltech256", tmp_path / "nowhere", "--out", tmp_path]
     with pytest.raises(FileNotFoundError, match="nowhere is no folder"):
         main(arguments, monkeypatch)
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert not (tmp_path / "runs.jsonl").exists()
 
 
 # --- configurations ---------------------------------------------------------------------------
@@ -282,10 +284,12 @@ def test_all_networks_start_from_the_pretrained_weights(weights, alpha):
 
 
 def test_every_option_that_matters_is_part_of_the_identity():
-    values = ["cifar10", 32, 15, 3, 1, None, "softmin", 8, 0.5, 3, 8, 0.1, "bf16", "0" * 64, 1, 0.1]
+    values = ["cifar10", 32, 15, 3, 1, None, "softmin", "pool"]
+    values += [8, 0.5, 3, 8, 0.1, "bf16", "0" * 64, 1, 0.1]
     others = [replace(TINY, **{f.name: value}) for f, value in zip(fields(TINY), values)]
-    names = {c.as_run(run).file_name for c in [TINY, *others]}
-    assert len(names) == 1 + len(fields(TINY))
+    assert len(others) == len(values)
+    keys = {key(c.identity) for c in [TINY, *others]}
+    assert len(keys) == 1 + len(fields(TINY))
 
 
 # --- one run ----------------------------------------------------------------------------------
@@ -299,15 +303,18 @@ def test_random_weights_keep_the_scale_of_a_signal():
     assert 0.1 < outputs.std() < 10
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.2])
-def test_run_tests_what_it_trained(data, alpha):
-    configuration = replace(TINY, alpha=alpha)
-    record = run(configuration, data, "cpu")
+@pytest.mark.parametrize(
+    ("alpha", "head_input"), [(0.0, "flatten"), (0.2, "flatten"), (0.2, "pool")]
+)
+def test_run_tests_what_it_trained(data, alpha, head_input):
+    configuration = replace(TINY, alpha=alpha, head_input=head_input)
+    (record,) = run([configuration], data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
     estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None)
     y_pred = estimator.fit(data.images[train], data.target[train]).predict(data.images[test])
     assert len(estimator.hidden_layers_) == (6 if alpha else 0)
+    assert estimator.head_input == head_input
     (result,) = record["results"]
     assert result["method"] == "AuxAlexNet"
     assert result["test_cost"] == pytest.approx(cost_matrix[data.target[test], y_pred].mean())
@@ -322,7 +329,7 @@ def test_run_tests_what_it_trained(data, alpha):
 
 def test_one_cost_blind_network_serves_both_decisions(data):
     configuration = replace(TINY, alpha=None, loss="cross_entropy")
-    record = run(configuration, data, "cpu")
+    (record,) = run([configuration], data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
     estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None).fit(
@@ -349,7 +356,7 @@ def test_bayes_decision_avoids_expensive_mistakes():
 def test_larger_images_of_cifar10(cifar10_home):
     data = load_images("cifar10", cifar10_home, folder=None, image_size=64)
     configuration = replace(TINY, dataset="cifar10", image_size=24, train_size=20, test_size=10)
-    record = run(configuration, data, "cpu")
+    (record,) = run([configuration], data, "cpu")
     assert (record["n_train"], record["n_test"], record["n_classes"]) == (20, 10, 10)
 
 
@@ -362,13 +369,13 @@ def test_script_on_caltech256_then_resumed(caltech256, tmp_path, monkeypatch, ca
     arguments = [*TINY_OPTIONS.split(), "--caltech256", folder, "--out", tmp_path]
     arguments += ["--alphas", 0, 0.5, "--seeds", 0, 1]
     saved, table = main(arguments, monkeypatch)
-    runs = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
-    assert len(runs) == 2 * 3  # seeds; two alphas and the cost-blind network
+    runs = (tmp_path / "runs.jsonl").read_text()
+    assert len(runs.splitlines()) == 2 * 3  # seeds; two alphas and the cost-blind network
     assert "holds 18 images of 3 of the 256 categories" in capsys.readouterr().out
 
     shutil.rmtree(folder)  # there is nothing left to load images for
     assert main(arguments, monkeypatch) == (saved, table)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()} == runs
+    assert (tmp_path / "runs.jsonl").read_text() == runs
     assert "6 runs are done, 0 are left" in capsys.readouterr().out
 
     networks = ["alpha 0", "alpha 0.5", "blind", "Bayes"]
@@ -396,4 +403,4 @@ def test_script_with_pretrained_weights(caltech256, weights, tmp_path, monkeypat
 
     moved = shutil.copy(weights, tmp_path / "elsewhere.pth")
     assert main([*arguments, "--weights", moved], monkeypatch)[0]["runs"] == saved["runs"]
-    assert len(list((tmp_path / "runs").iterdir())) == 2
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2

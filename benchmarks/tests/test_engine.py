@@ -21,7 +21,7 @@ from benchmarks.cost.runs import Job
 from benchmarks.cost.settings import Setting
 from benchmarks.paper.dense import DenseConfiguration
 
-TINY = DenseConfiguration("mnist", 9, 0, "aux", depth=2, width=4, epochs=2, loss="squared")
+TINY = DenseConfiguration("mnist", 9, 0, "aux", 2, 4, 2, "squared", "relu", "sgd", 0.1)
 COST_METHODS = ["ours: default", "same network: blind", "Bayes: logistic"]
 
 
@@ -97,7 +97,7 @@ def test_moved_and_renamed_modules_keep_their_keys(moved):
     assert len(set(names)) == len(names)
     other_tiny = moved("paper.dense_moved").DenseConfiguration(**vars(TINY))
     assert type(other_tiny) is not type(TINY)
-    assert other_tiny.as_run(square).file_name == TINY.as_run(square).file_name
+    assert key(other_tiny.identity) == key(TINY.identity)
 
 
 def test_every_change_of_a_parameter_changes_the_key(monkeypatch):
@@ -118,7 +118,7 @@ def test_every_change_of_a_parameter_changes_the_key(monkeypatch):
     monkeypatch.setattr(Classifier, "revision", Classifier.revision + 1)
     found.append(names())
     assert len(set.union(*found)) == len(found) == 10
-    assert replace(TINY, width=5).as_run(square).file_name != TINY.as_run(square).file_name
+    assert key(replace(TINY, width=5).identity) != key(TINY.identity)
 
 
 # --- JSON -------------------------------------------------------------------------------------

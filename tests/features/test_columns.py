@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn._features.columns import CategoryCodes, find_categories
 from tests.factories import small_mlp
 
@@ -120,3 +121,26 @@ def test_mistakes_at_prediction_are_named():
         model.predict(FRAME.iloc[:, ::-1])
     with pytest.raises(ValueError, match="X is sparse, but some of its columns are categories"):
         model.predict(sparse.csr_array(np.eye(12, 6)))
+
+
+def test_categories_are_refused_where_there_were_none_in_training():
+    model = small_mlp().fit(np.arange(24.0).reshape(12, 2), [0, 1] * 6)
+    frame = pd.DataFrame({"a": pd.Series(["u", "v"], dtype="category"), "b": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="Column 'a' of X holds strings"):
+        model.predict(frame)
+
+
+def test_frames_without_columns_and_with_times_are_refused():
+    with pytest.raises(ValueError, match="DataFrame without columns"):
+        small_mlp().fit(pd.DataFrame(index=range(12)), [0, 1] * 6)
+    dates = pd.DataFrame({"x": range(12), "day": pd.Timestamp("2026-01-01")})
+    for frame in (dates, pl.from_pandas(dates)):
+        with pytest.raises(ValueError, match=r"'day' of X holds times .* days since a date"):
+            small_mlp().fit(frame, [0, 1] * 6)
+
+
+@pytest.mark.parametrize("dtype", ["category", object])
+def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
+    frame = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype=dtype), "b": range(12)})
+    with pytest.raises(ValueError, match=r"X holds strings .*'u'.* OneHotEncoder"):
+        CSAEPretrainedMLP().fit(frame, [0, 1] * 6)

@@ -15,9 +15,10 @@ def one_sided(r, c, label):
     return sum(max((rk - ck) if ck == min(c) else (ck - rk), 0) for rk, ck in zip(r, c))
 
 
-def smooth_one_sided(r, c, label):
+def smooth_one_sided(r, c, label, tau=0.1):
     signs = [1 if ck == min(c) else -1 for ck in c]
-    return sum(math.log(1 + math.exp(z * (rk - ck))) for z, rk, ck in zip(signs, r, c))
+    excess = [z * (rk - ck) / tau for z, rk, ck in zip(signs, r, c)]
+    return tau * sum(math.log(1 + math.exp(x)) for x in excess)
 
 
 def softmax(values):

@@ -1,0 +1,76 @@
+"""What the result of a fit depends on, as digests: the key of its checkpoints."""
+
+from __future__ import annotations
+
+from pickle import PicklingError
+from typing import TYPE_CHECKING, Any
+
+import joblib
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+
+from .._training.training_set import TrainingSet
+
+if TYPE_CHECKING:
+    from .._training.checkpoints import Checkpoints
+
+NOT_IN_KEY = {"checkpoint_dir", "checkpoint_every", "verbose", "callbacks", "random_state"}
+NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
+
+
+def open_checkpoints(
+    estimator: BaseEstimator,
+    data: TrainingSet,
+    validation: TrainingSet | None,
+    seed: int,
+    **more: Any,
+) -> Checkpoints:
+    """The folder of the checkpoints of a fit on these data, with `more` that it depends on."""
+    from .._training.checkpoints import Checkpoints
+
+    if estimator.callbacks:
+        raise ValueError(
+            f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
+            "checkpoint does not hold their state. Leave one of the two out."
+        )
+    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in NOT_IN_KEY}
+    given |= {"estimator": type(estimator).__name__, "torch": torch.__version__}
+    given["auxcst_sklearn"] = joblib.hash(_version())
+    given["random_state"] = _state(estimator.random_state)
+    if estimator.warm_start and hasattr(estimator, "net_"):
+        given["earlier weights"] = estimator.net_.module_
+    given |= _fields(data, "") | _fields(validation, "_val") | more
+    key = {name: _digest(name, value) for name, value in given.items()}
+    return Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__
+
+
+def _state(random_state: Any) -> Any:
+    if isinstance(random_state, np.random.RandomState):
+        return random_state.get_state()
+    return random_state
+
+
+def _fields(data: TrainingSet | None, suffix: str) -> dict[str, Any]:
+    if data is None:
+        return {f"X{suffix}": None}
+    return {NAMES.get(name, name) + suffix: value for name, value in vars(data).items()}
+
+
+def _digest(name: str, value: Any) -> str:
+    if isinstance(value, torch.nn.Module):  # a pickle of tensors is another one each time
+        state = {k: v.numpy(force=True) for k, v in value.state_dict().items()}
+        value = repr(value), state
+    try:
+        return joblib.hash(value)
+    except (PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{name}={value!r} cannot be told from others ({error}), so that checkpoint_dir has no "
+            "use; expected a value that can be pickled, such as a function with a name."
+        ) from error

@@ -1,0 +1,108 @@
+"""Saving the state of a training after epochs, and going on from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from skorch import NeuralNet
+from skorch.callbacks import Callback
+
+from .checkpoints import TrainingFiles
+from .early_stopping import EarlyStopping
+
+if TYPE_CHECKING:
+    from .loop import TrainingLoop
+
+
+class Checkpointing(Callback):
+    """The last callback: what it saves is all that the next epoch depends on."""
+
+    def __init__(self, files: TrainingFiles) -> None:
+        self.files = files
+        self.state = files.load()
+        self.n_saved = self.n_finished
+
+    @property
+    def n_finished(self) -> int:
+        """Number of epochs that need not be trained again."""
+        return 0 if self.state is None else self.state["epoch"]
+
+    def epochs_left(self, epochs: int) -> int:
+        """Number of epochs to train."""
+        if self.state is not None and self.state["stopped"]:
+            return 0
+        return epochs - self.n_finished
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.n_before = len(net.history)
+        if self.state is not None:
+            set_state(net, self.state)
+            if net.verbose:
+                print(f"Epochs 1 to {self.n_finished} are those of {self.files.folder}.")
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        if (len(net.history) - self.n_before) % self.files.every == 0:
+            self._save(net)
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        self._save(net)
+
+    def _save(self, net: NeuralNet) -> None:
+        epoch = len(net.history) - self.n_before
+        if epoch > self.n_saved:
+            self.files.save(epoch, {"epoch": epoch, **get_state(net, self.n_before)})
+            self.n_saved = epoch
+
+
+def get_state(net: TrainingLoop, n_before: int) -> dict[str, Any]:
+    """What training goes on from, of tensors and plain values; epochs from `n_before` on."""
+    stop, average = _stop_of(net), net._average
+    return {
+        "weights": net.module_.state_dict(),
+        "optimizer": net.optimizer_.state_dict(),
+        "generators": [g.get_state() for g in (*net.generators, *net.dropout_generators)],
+        "histories": [_plain(part.history[n_before:]) for part in net.recorded_nets],
+        "stop_values": torch.as_tensor(getattr(net, "stop_values", np.zeros(0))),
+        "average": average and {"weights": average.average, "step": average.step},
+        "stop": stop
+        and {
+            "best": stop.best_,
+            "value": torch.from_numpy(stop.value_),
+            "misses": torch.from_numpy(stop.misses_),
+        },
+        "stopped": stop is not None and not stop.running.any(),
+    }
+
+
+@torch.no_grad()
+def set_state(net: TrainingLoop, state: dict[str, Any]) -> None:
+    """Take up a state; the training has begun, with weights, optimizer and callbacks of its own."""
+    net.module_.load_state_dict(state["weights"])
+    net.optimizer_.load_state_dict(state["optimizer"])
+    generators = (*net.generators, *net.dropout_generators)
+    for generator, of_state in zip(generators, state["generators"], strict=True):
+        generator.set_state(of_state)
+    for part, records in zip(net.recorded_nets, state["histories"], strict=True):
+        part.history.extend(records)
+    if len(state["stop_values"]):
+        net.stop_values = state["stop_values"].numpy()
+    if net._average is not None:
+        net._average.take_up(state["average"]["weights"], state["average"]["step"])
+    if (stop := _stop_of(net)) is not None:
+        stop.best_ = state["stop"]["best"]
+        stop.value_, stop.misses_ = (state["stop"][name].numpy() for name in ("value", "misses"))
+
+
+def _stop_of(net: TrainingLoop) -> EarlyStopping | None:
+    stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
+    return stops[0] if stops else None
+
+
+def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records without numpy numbers and without those of batches."""
+    return [
+        {name: getattr(value, "item", lambda v=value: v)() for name, value in record.items()}
+        for record in records
+    ]

@@ -1,0 +1,147 @@
+"""Checkpoints of a fit: files that are written whole or not at all, and checked when read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+from warnings import warn
+from zipfile import BadZipFile
+
+import joblib
+import torch
+
+FORMAT = b"auxcst_sklearn checkpoint 1\n"
+KEY_FILE = "fit.json"
+# In the name of a folder it stands for the fit, so that the candidates of a search have one each.
+OF_FIT = "{fit}"
+KEPT = 2
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that, whenever the process dies, it is there as a whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class Checkpoints:
+    """The folder of one fit, whose trainings are numbered in their order.
+
+    `key` has a digest for each part of the data and each parameter that determines the result;
+    a folder of another fit is refused. `seed` is that of the fit whose checkpoints are there.
+    """
+
+    def __init__(self, folder: str | os.PathLike, every: int, key: Mapping[str, str], seed: int):
+        name = os.fspath(folder)
+        self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
+        self.every, self.n_trainings = every, 0
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.seed = self._open(name, key, seed)
+        except OSError as error:
+            raise ValueError(
+                f"checkpoint_dir={name!r} cannot be written to ({error}); expected a folder with "
+                "room and permission for checkpoints, or None."
+            ) from error
+
+    def _open(self, name: str, key: Mapping[str, str], seed: int) -> int:
+        path = self.folder / KEY_FILE
+        if not path.exists():
+            write_whole(path, json.dumps({"seed": seed, "key": dict(key)}, indent=1).encode())
+            return seed
+        try:
+            found = json.loads(path.read_bytes())
+            others, seed = dict(found["key"]), int(found["seed"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"checkpoint_dir={name!r} holds a damaged file {KEY_FILE}; expected that of an "
+                "earlier fit. Delete the folder, or name another one."
+            ) from error
+        differing = sorted(k for k in {*others, *key} if others.get(k) != key.get(k))
+        if differing:
+            raise ValueError(
+                f"checkpoint_dir={name!r} holds checkpoints of another fit, which differs in "
+                f"{', '.join(differing)}; expected the same data and parameters. Name another "
+                f"folder, or delete this one. In a search write {OF_FIT!r} in the name: it stands "
+                "for each fit, which then has a folder of its own."
+            )
+        return seed
+
+    def next_training(self) -> TrainingFiles:
+        """The files of the training that comes next."""
+        self.n_trainings += 1
+        return TrainingFiles(self.folder, f"training{self.n_trainings}", self.every)
+
+
+class TrainingFiles:
+    """The checkpoints of one training, of which the last ones are kept."""
+
+    def __init__(self, folder: Path, name: str, every: int) -> None:
+        self.folder, self.name, self.every = folder, name, every
+
+    def _paths(self) -> list[Path]:
+        """Files of finished epochs, last ones first."""
+        return sorted(self.folder.glob(f"{self.name}-*.pt"), reverse=True)
+
+    def load(self) -> dict[str, Any] | None:
+        """The state after the last epoch whose file is sound; None without one."""
+        for path in self._paths():
+            try:
+                return self._read(path)
+            except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
+                warn(
+                    f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
+                    "training begins anew.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                path.unlink(missing_ok=True)
+        return None
+
+    @staticmethod
+    def _read(path: Path) -> dict[str, Any]:
+        content = path.read_bytes()
+        head, digest, state = content[: len(FORMAT)], content[len(FORMAT) :][:32], None
+        if head != FORMAT:
+            raise ValueError("it does not begin as one of this version")
+        state = content[len(FORMAT) + 32 :]
+        if sha256(state).digest() != digest:
+            raise ValueError("its checksum is another one")
+        return torch.load(BytesIO(state), weights_only=True)
+
+    def save(self, epoch: int, state: Mapping[str, Any]) -> None:
+        """Write the state after an epoch; without room the training goes on, with a warning."""
+        buffer = BytesIO()
+        torch.save(dict(state), buffer)
+        content = buffer.getvalue()
+        path = self.folder / f"{self.name}-{epoch:08d}.pt"
+        try:
+            write_whole(path, FORMAT + sha256(content).digest() + content)
+            for old in self._paths()[KEPT:]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            warn(
+                f"The checkpoint {path} was not written ({error}); the training goes on, and "
+                "earlier checkpoints stay.",
+                RuntimeWarning,
+                stacklevel=2,
+            )

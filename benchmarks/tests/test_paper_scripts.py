@@ -1,0 +1,112 @@
+"""The scripts of the experiments on fully connected networks."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.paper import alpha_depth, compare, deep, layer_losses, rates, smoothing
+from benchmarks.tests.tiny_paper import lines
+
+TINY_OPTIONS = ["--datasets", "mnist", "mnist-imb", "--train-size", "100", "--width", "4"]
+TINY_OPTIONS += ["--epochs", "2", "--seeds", "0", "1"]
+
+
+def results(script, arguments, monkeypatch, name):
+    """Run a script here, and read what it writes."""
+    monkeypatch.setattr(sys, "argv", [script.__file__, *map(str, arguments)])
+    script.main()
+    out = Path(arguments[arguments.index("--out") + 1])
+    assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / f"{name}.txt").read_text()
+    saved = json.loads((out / f"{name}.json").read_text())
+    assert saved["command"].startswith("python ")
+    assert "torch" in saved["versions"]
+    return saved
+
+
+def test_alpha_depth_in_parallel_then_resumed(data_home, tmp_path, monkeypatch):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 2]
+    arguments += ["--depths", "1", "2", "--alphas", "0", "0.5"]
+    saved = results(alpha_depth, arguments, monkeypatch, "alpha_depth")
+    runs = lines(tmp_path)
+    assert len(runs) == 2 * 2 * 3  # data sets, seeds; once for depth 1, two alphas for depth 2
+    assert results(alpha_depth, arguments, monkeypatch, "alpha_depth") == saved
+    assert lines(tmp_path) == runs
+
+    assert len(saved["runs"]) == 12
+    assert [run["alpha"] for run in saved["runs"][:3]] == [None, 0.0, 0.5]
+    costs = [
+        run["test_cost"]
+        for run in saved["runs"]
+        if (run["dataset"], run["depth"], run["alpha"]) == ("mnist-imb", 2, 0.5)
+    ]
+    (entry,) = (
+        entry
+        for entry in saved["costs"]
+        if (entry["dataset"], entry["depth"], entry["alpha"]) == ("mnist-imb", 2, 0.5)
+    )
+    assert entry["mean"] == pytest.approx(np.mean(costs))
+    assert {entry["alpha"] for entry in saved["differences"]} == {0.5}
+
+
+def test_compare(data_home, tmp_path, monkeypatch):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    arguments += ["--depths", "1", "2", "--alphas", "0", "1", "--learning-rates", "0.1", "0.2"]
+    arguments += ["--csdnn-pretrain-rates", "0.1", "1"]
+    saved = results(compare, arguments, monkeypatch, "compare")
+    labels = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
+    named = {(r["dataset"], r["depth"], r["method"], r["seed"]): r for r in saved["runs"]}
+    assert len(named) == len(saved["runs"]) == 2 * 2 * 5 * 2
+    assert {name for *_, name, _ in named} == set(labels)
+    one_layer = [named["mnist", 1, name, 0]["test_cost"] for name in labels[:2]]
+    assert one_layer[0] == one_layer[1]
+    assert named["mnist", 2, "CSDNN", 0]["pretrain_learning_rate"] in (0.1, 1)
+    tuned = [line for line in lines(tmp_path) if json.loads(line)["identity"]["tuning"]]
+    assert len(tuned) == 2 * ((2 + 4 + 4) + (4 + 4 + 4))
+
+
+def test_layer_losses(data_home, tmp_path, monkeypatch):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    saved = results(layer_losses, arguments, monkeypatch, "layer_losses")
+    assert [(e["layer"], e["epoch"]) for e in saved["losses"][:6]] == [
+        (layer, epoch) for layer in ("hidden1", "hidden2", "output") for epoch in (1, 2)
+    ]
+    runs = [json.loads(line) for line in lines(tmp_path)]
+    of_mnist = [run["result"] for run in runs if run["identity"]["dataset"] == "mnist"]
+    last = [result["layer_losses"]["hidden2"][1] for result in of_mnist]
+    assert saved["losses"][3]["mean"] == pytest.approx(np.mean(last))
+
+
+def test_deep(data_home, tmp_path, monkeypatch):
+    arguments = ["--train-size", "50", "--seeds", "0", "--depths", "2", "--alphas", "0", "1"]
+    arguments += ["--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    saved = results(deep, arguments, monkeypatch, "deep")
+    assert [(run["depth"], run["alpha"]) for run in saved["runs"]] == [(2, 0), (2, 1)]
+    assert all(run["epochs"] > 1 for run in saved["runs"])
+
+
+def test_smoothing(data_home, tmp_path, monkeypatch):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    arguments += ["--depths", "2", "--taus", "0", "0.001", "5"]
+    saved = results(smoothing, arguments, monkeypatch, "smoothing")
+    assert [run["loss"] for run in saved["runs"][:3]] == ["one_sided"] + ["smooth_one_sided"] * 2
+    first = [json.loads(line)["result"] for line in lines(tmp_path)[:3]]
+    none, little, much = [result["layer_losses"]["output"] for result in first]
+    assert little == pytest.approx(none, abs=0.02)
+    assert much[0] > none[0] + 5
+
+
+def test_rates(data_home, tmp_path, monkeypatch, capsys):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    arguments += ["--depths", "2", "--alphas", "0", "1", "--learning-rates", "0.1", "0.2"]
+    results(alpha_depth, arguments, monkeypatch, "alpha_depth")
+    monkeypatch.setattr(sys, "argv", [rates.__file__, "--out", str(tmp_path)])
+    capsys.readouterr()
+    rates.main()
+    title, columns, *_ = capsys.readouterr().out.splitlines()
+    assert title == "mnist, aux, depth 2, by alpha"
+    assert columns.split() == ["rate", "0.0", "1.0"]
+    assert len((tmp_path / "rates.txt").read_text().splitlines()) == 2 * 4 + 1

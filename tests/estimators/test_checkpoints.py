@@ -1,0 +1,250 @@
+"""Fits that are killed go on from their checkpoints, and end as if nothing had happened."""
+
+import os
+import signal
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+
+from auxcst_sklearn import (
+    CostSensitiveAuxCNN,
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxMLPCV,
+    CostSensitiveAuxNet,
+    alpha_path,
+)
+from auxcst_sklearn._training.checkpoints import FORMAT
+
+X, Y = make_classification(120, 8, n_informative=5, n_classes=3, random_state=0)
+X = X.astype(np.float32)
+COST = np.array([[0, 1, 4], [2, 0, 1], [5, 1, 0.0]])
+
+
+def mlp(**changes):
+    given = {"depth": 2, "width": 8, "max_epochs": 8, "patience": 4, "cost_matrix": COST}
+    return CostSensitiveAuxMLP(**{**given, "random_state": 0, **changes})
+
+
+def cnn(**changes):
+    given = {"image_shape": (1, 2, 4), "channels": (4,), "width": 8, "max_epochs": 4}
+    return CostSensitiveAuxCNN(**{**given, "random_state": 0, **changes})
+
+
+def make_module():
+    return torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.3),
+        torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3),
+    )  # fmt: skip
+
+
+def net(**changes):
+    return CostSensitiveAuxNet(make_module, **{"max_epochs": 4, "random_state": 0, **changes})
+
+
+def state_of(model):
+    weights = {k: v.numpy() for k, v in model.net_.module_.state_dict().items()}
+    records = [{k: v for k, v in r.items() if k != "dur"} for r in model.history_]
+    return weights, records, model.temperature_
+
+
+def assert_same(found, expected):
+    for name, weight in expected[0].items():
+        np.testing.assert_array_equal(found[0][name], weight, err_msg=name)
+    assert found[1:] == expected[1:]
+
+
+class Dying(torch.optim.AdamW):
+    """Ends the process, or raises, at its n-th step."""
+
+    steps, end = 0, None
+
+    def step(self, closure=None):
+        Dying.steps -= 1
+        if Dying.steps == 0:
+            Dying.end()
+        return super().step(closure)
+
+
+def run_and_die(model, n_steps, *args, **kwargs):
+    """Fit in another process, which kills itself at a step."""
+
+    def run():
+        Dying.steps, Dying.end = n_steps, lambda: os.kill(os.getpid(), signal.SIGKILL)
+        model.fit(*args, **kwargs)
+
+    process = get_context("fork").Process(target=run)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+MODELS = {
+    "stack": mlp(),
+    "one network": mlp(n_networks=1),
+    "to the end": mlp(early_stopping=False, schedule="one_cycle", averaging=0),
+    "last weights": mlp(averaging=0, checkpoint_every=3),
+    "convolution": cnn(early_stopping=True, calibration_fraction=0),
+    "calibration network": cnn(),
+    "module": net(early_stopping=True),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_killed_fit_goes_on_and_ends_the_same(name, tmp_path):
+    model = MODELS[name].set_params(optimizer=Dying, checkpoint_dir=None)
+    Dying.steps = 0
+    expected = state_of(model.fit(X, Y))
+    n_steps, n_kills = -Dying.steps, 0
+    model.set_params(checkpoint_dir=tmp_path)
+
+    for part in (0.3, 0.5, 0.55):  # of a fit each, from the last checkpoint on
+        n_kills += run_and_die(model, max(1, int(part * n_steps)), X, Y) == -signal.SIGKILL
+    Dying.steps = 0
+    found = state_of(model.fit(X, Y))
+
+    assert n_kills >= 1
+    assert -Dying.steps < n_steps
+    assert_same(found, expected)
+
+
+def test_a_finished_fit_is_not_run_again(tmp_path):
+    model = mlp(checkpoint_dir=tmp_path, optimizer=Dying)
+    first = state_of(model.fit(X, Y))
+    Dying.steps = 0
+
+    assert_same(state_of(model.fit(X, Y)), first)
+    assert Dying.steps == 0
+    assert len(list(tmp_path.glob("*.pt"))) == 2
+
+
+def test_random_state_none_goes_on_with_the_numbers_it_had(tmp_path):
+    first = state_of(mlp(checkpoint_dir=tmp_path, random_state=None).fit(X, Y))
+    second = state_of(mlp(checkpoint_dir=tmp_path, random_state=None).fit(X, Y))
+    assert_same(second, first)
+
+
+def test_other_data_and_parameters_are_refused(tmp_path):
+    model = mlp(checkpoint_dir=tmp_path, max_epochs=2).fit(X, Y)
+    before = state_of(model)
+
+    with pytest.raises(ValueError, match=r"differs in X;.*'\{fit\}'"):
+        model.fit(X * 1.5, Y)
+    with pytest.raises(ValueError, match="differs in learning_rate, width;"):
+        mlp(checkpoint_dir=tmp_path, max_epochs=2, width=9, learning_rate=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="differs in cost"):
+        mlp(checkpoint_dir=tmp_path, max_epochs=2, cost_matrix=2 * COST).fit(X, Y)
+    with pytest.raises(ValueError, match="differs in random_state"):
+        mlp(checkpoint_dir=tmp_path, max_epochs=2, random_state=1).fit(X, Y)
+    assert_same(state_of(model), before)
+    model.set_params(verbose=0, checkpoint_every=2).fit(X, Y)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "other"])
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(damage, tmp_path):
+    expected = state_of(mlp().fit(X, Y))
+    model = mlp(checkpoint_dir=tmp_path, max_epochs=8).fit(X, Y)
+    last = max(tmp_path.glob("*.pt"))
+    content = bytearray(last.read_bytes())
+    if damage == "flip":
+        content[len(content) // 2] ^= 1
+    content = {
+        "cut": content[: len(content) // 2], "flip": content, "empty": b"",
+        "other": b"x" * len(FORMAT) + content[len(FORMAT) :],
+    }[damage]  # fmt: skip
+    last.write_bytes(content)
+
+    with pytest.warns(RuntimeWarning, match=f"{last.name} is damaged"):
+        model.fit(X, Y)
+    assert_same(state_of(model), expected)
+
+    for path in tmp_path.glob("*.pt"):
+        path.write_bytes(b"")
+    with pytest.warns(RuntimeWarning, match="begins anew"):
+        model.fit(X, Y)
+    assert_same(state_of(model), expected)
+
+
+def test_a_search_goes_on_candidate_by_candidate(tmp_path):
+    folder = tmp_path / "search" / "{fit}"
+    search = GridSearchCV(
+        mlp(max_epochs=2, checkpoint_dir=folder, optimizer=Dying), {"alpha": [0, 0.5]}, cv=2
+    )
+    scores = search.fit(X, Y).cv_results_["mean_test_score"]
+    assert len(list(folder.parent.iterdir())) == 5
+    Dying.steps = 0
+
+    np.testing.assert_array_equal(search.fit(X, Y).cv_results_["mean_test_score"], scores)
+    assert Dying.steps == 0
+
+
+def test_paths_and_choices_of_alpha_go_on(tmp_path):
+    estimator = mlp(max_epochs=3)
+    expected = alpha_path(estimator, [0, 0.4], X, Y)
+    estimator.set_params(checkpoint_dir=tmp_path / "path")
+    alpha_path(estimator, [0, 0.4], X, Y)
+    for found, other in zip(alpha_path(estimator, [0, 0.4], X, Y), expected):
+        assert_same(state_of(found), state_of(other))
+    with pytest.raises(ValueError, match="differs in alpha"):
+        alpha_path(estimator, [0, 0.3], X, Y)
+
+    given = {"depth": 2, "width": 8, "max_epochs": 3, "alphas": [0, 0.4], "random_state": 0}
+    expected = state_of(CostSensitiveAuxMLPCV(**given).fit(X, Y))
+    for cv in (None, 2):
+        expected = state_of(CostSensitiveAuxMLPCV(**given, cv=cv).fit(X, Y))
+        model = CostSensitiveAuxMLPCV(**given, cv=cv, checkpoint_dir=tmp_path / "{fit}")
+        assert_same(state_of(model.fit(X, Y)), expected)
+        assert_same(state_of(model.fit(X, Y)), expected)
+
+
+def test_an_interrupt_leaves_the_checkpoints(tmp_path):
+    expected = state_of(mlp(optimizer=Dying).fit(X, Y))
+    model = mlp(optimizer=Dying, checkpoint_dir=tmp_path)
+
+    def interrupt():
+        signal.raise_signal(signal.SIGINT)
+
+    Dying.steps, Dying.end = 20, interrupt
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert not hasattr(model, "net_")
+    assert_same(state_of(model.fit(X, Y)), expected)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ValueError, match="checkpoint_dir=.* cannot be written to"):
+        mlp(checkpoint_dir=file / "folder").fit(X, Y)
+
+    folder = tmp_path / "folder"
+    model = mlp(checkpoint_dir=folder, max_epochs=3, optimizer=Dying)
+    expected = state_of(mlp(max_epochs=3, optimizer=Dying).fit(X, Y))
+
+    def lose_folder():
+        (folder / "fit.json").unlink()
+        folder.rmdir()
+
+    Dying.steps, Dying.end = 1, lose_folder
+    with pytest.warns(RuntimeWarning, match="was not written .*; the training goes on"):
+        model.fit(X, Y)
+    assert_same(state_of(model), expected)
+
+
+def test_callbacks_are_refused(tmp_path):
+    from skorch.callbacks import LRScheduler
+
+    with pytest.raises(ValueError, match="callbacks=.* cannot be passed with checkpoint_dir"):
+        mlp(checkpoint_dir=tmp_path, callbacks=[LRScheduler("StepLR", step_size=1)]).fit(X, Y)
+    with pytest.raises(ValueError, match="module=.* can be pickled"):
+        CostSensitiveAuxNet(lambda: make_module(), checkpoint_dir=tmp_path).fit(X, Y)
+
+
+def test_a_checkpoint_holds_weights_optimizer_and_best_weights(tmp_path):
+    model = mlp(checkpoint_dir=tmp_path, max_epochs=3).fit(X, Y)
+    weights = sum(4 * p.numel() for p in model.net_.module_.parameters())
+    assert max(tmp_path.glob("*.pt")).stat().st_size < 5 * weights + 50_000

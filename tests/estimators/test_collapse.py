@@ -1,0 +1,39 @@
+"""A training whose predictions are all of one class, which is not the cheapest, warns."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+from skorch.callbacks import Callback
+
+from tests.factories import small_mlp
+
+X, Y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=0)
+COST = np.array([[0, 1, 1], [1, 0, 1], [10, 10, 0.0]])
+
+
+class Spoil(Callback):
+    """Makes class 0 the cheapest at the end of a training, as a rate that is too high may."""
+
+    def on_train_end(self, net, **kwargs):
+        net.module_.output.bias.data.copy_(torch.tensor([-1e6, 0, 0]))
+
+
+def test_a_failed_training_warns():
+    model = small_mlp(loss="one_sided", cost_matrix=COST, callbacks=[Spoil()])
+    told = "All predictions for the training rows are 0, at a mean .* always 2 would cost 0.6"
+    with pytest.warns(UserWarning, match=told):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize("matrix", [COST, [[0, 1, 1], [1, 0, 1], [1000, 1000, 0.0]]])
+def test_one_that_chooses_well_does_not(matrix):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small_mlp(max_epochs=20, cost_matrix=matrix).fit(X, Y)
+        weight = (np.arange(400) == 1).astype(float)  # none of those that are looked at
+        small_mlp(max_epochs=2, cost_matrix=matrix, loss="one_sided").fit(
+            X, Y, sample_weight=weight
+        )

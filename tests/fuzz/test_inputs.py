@@ -1,0 +1,149 @@
+"""Any input either works, or raises a ValueError or TypeError that names the argument."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.naive_bayes import GaussianNB
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn.losses import LOSSES
+from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
+from tests.fuzz.conftest import examples
+from tests.fuzz.inputs import (
+    assert_unchanged,
+    costs,
+    features,
+    labels,
+    snapshot,
+    weights,
+)
+
+TMP = Path(tempfile.mkdtemp())
+# A message names an argument, or says what scikit-learn says of X.
+NAMED = re.compile(
+    r"\b(X|y|cost|cost_matrix|sample_weight|classes|n_features|feature|label|column|row|sample"
+    r"|learning_rate|image_shape|alpha|weight|module|groups)s?\b|Found array|Complex|Found input",
+    re.IGNORECASE,
+)
+
+
+def make_module():
+    return torch.nn.Sequential(torch.nn.LazyLinear(6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+
+
+KINDS = {
+    "mlp": lambda loss: small_mlp(max_epochs=1, loss=loss),
+    "stack": lambda loss: small_stack(max_epochs=2, loss=loss, n_networks=2),
+    "choice": lambda loss: CostSensitiveAuxMLPCV(
+        alphas=[0, 0.3], depth=2, width=4, max_epochs=1, n_networks=2, loss=loss, **QUICK
+    ),
+    "csae": lambda loss: CSAEPretrainedMLP(
+        depth=2, width=4, pretrain_epochs=1, max_epochs=1, **QUICK
+    ),
+    "cnn": lambda loss: small_cnn(max_epochs=1, loss=loss),
+    "bayes": lambda loss: BayesMinimumRiskClassifier(GaussianNB()),
+}
+
+
+# Libraries that are imported at the first fit add filters of warnings.
+KINDS["mlp"]("one_sided").fit(np.eye(12), [0, 1] * 6)
+
+
+def allowed(error):
+    return isinstance(error, (ValueError, TypeError)) and NAMED.search(str(error))
+
+
+def check_call(call, *args, allowed=allowed):
+    """The result of a call, or None where it refuses its arguments with a message."""
+    before = [snapshot(arg) for arg in args]
+    rng, torch_rng = np.random.get_state()[1].copy(), torch.get_rng_state()
+    modes = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        filters = warnings.filters[:]
+        try:
+            result = call()
+        except Exception as error:
+            if not allowed(error):
+                raise
+            result = None
+        assert warnings.filters == filters
+    for arg, then in zip(args, before):
+        assert_unchanged(arg, then)
+    assert (np.random.get_state()[1] == rng).all()
+    assert torch.equal(torch.get_rng_state(), torch_rng)
+    assert modes == (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads())
+    return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@examples(12)
+@given(data=st.data())
+def test_fit_and_predict(kind, data):
+    X = data.draw(features(TMP), label="X")
+    n = X.value.shape[0] if hasattr(X.value, "shape") else len(X.value)
+    y = data.draw(labels(n), label="y")
+    k = len(set(map(str, y)))
+    cost = data.draw(costs(n, k, TMP), label="cost")
+    weight = data.draw(weights(n), label="weight")
+    model = KINDS[kind](data.draw(st.sampled_from(["bayes_risk", *LOSSES]), label="loss"))
+
+    def fit():
+        return model.fit(X.value, y, cost=cost.value, sample_weight=weight)
+
+    ours = kind != "bayes"  # its classifier is scikit-learn's, with messages of its own
+    refuses = allowed if ours else lambda error: isinstance(error, (ValueError, TypeError))
+    if check_call(fit, X.value, y, cost.value, weight, allowed=refuses) is None:
+        assert not hasattr(model, "classes_") or kind == "bayes"
+        return
+    assert len(model.classes_) == k
+    known = cost.value if np.ndim(cost.value) == 3 else None
+    for method in ("predict", "predict_cost"):
+        found = check_call(lambda m=method: getattr(model, m)(X.value), X.value)
+        if found is None and not ours:  # probabilities may be NaN, which it refuses
+            continue
+        assert found is not None
+        assert len(found) == n
+        if method == "predict":
+            assert set(map(str, found)) <= set(map(str, model.classes_))
+        else:
+            assert np.isfinite(found).all()
+    if known is not None and ours and model._has_probabilities():
+        assert len(model.predict(X.value, cost=known)) == n
+
+
+@examples(25)
+@given(data=st.data())
+def test_predict_of_any_rows(fitted, data):
+    X = data.draw(features(TMP), label="X")
+    found = check_call(lambda: fitted.predict_cost(X.value), X.value)
+    if found is not None:
+        assert np.isfinite(found).all()
+        assert found.shape[1] == 3
+    check_call(lambda: fitted.predict_proba(X.value), X.value)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    return small_stack().fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0))
+
+
+@examples(25)
+@given(data=st.data())
+def test_a_module_of_the_users(data):
+    X = data.draw(features(TMP, d=3), label="X")
+    n = X.value.shape[0] if hasattr(X.value, "shape") else len(X.value)
+    y = data.draw(labels(n), label="y")
+    model = small_net(make_module, max_epochs=1)
+    check_call(lambda: model.fit(X.value, y), X.value, y)

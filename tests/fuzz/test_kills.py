@@ -1,0 +1,69 @@
+"""Trainings that are killed at random moments end with the bits of one that was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import torch
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+
+from tests.factories import small_mlp, small_stack
+from tests.fuzz.conftest import FUZZ
+
+X, Y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
+
+
+def make(folder=None):
+    return small_stack(max_epochs=12, patience=12, batch_size=8, checkpoint_dir=folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("series", range(FUZZ))
+def test_killed_at_random(series, tmp_path):
+    rng = np.random.default_rng(series)
+    start = time.perf_counter()
+    expected = make().fit(X, Y).predict_cost(X)
+    seconds, n_kills = time.perf_counter() - start, 0
+
+    for _ in range(12):
+        process = get_context("fork").Process(target=make(tmp_path).fit, args=(X, Y))
+        process.start()
+        process.join(rng.uniform(0.01, 0.15) * seconds)
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            n_kills += 1
+        process.join()
+
+    np.testing.assert_array_equal(make(tmp_path).fit(X, Y).predict_cost(X), expected)
+    assert n_kills
+    print(f"series {series}: {n_kills} kills")
+
+
+class Deadly(torch.optim.AdamW):
+    """Kills the process that trains with the largest rate."""
+
+    def step(self, closure=None):
+        if self.param_groups[0]["lr"] > 0.9:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(closure)
+
+
+def test_a_killed_worker_is_reported_and_spoils_nothing():
+    rates = [1e-3, 1e-2, 1.0]
+    given = {"cv": 2, "n_jobs": 2, "error_score": "raise"}
+    model = small_mlp(optimizer=Deadly, schedule="constant")
+    with pytest.raises(TerminatedWorkerError):
+        GridSearchCV(model, {"learning_rate": rates}, **given).fit(X, Y)
+
+    grid = {"learning_rate": rates[:2]}
+    found = GridSearchCV(model, grid, **given).fit(X, Y)
+    serial = GridSearchCV(model, grid, **{**given, "n_jobs": 1}).fit(X, Y)
+    for name in ("mean_test_score", "split0_test_score"):
+        np.testing.assert_array_equal(found.cv_results_[name], serial.cv_results_[name])

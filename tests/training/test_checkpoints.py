@@ -1,0 +1,92 @@
+"""Files of checkpoints: whole, checked, and of one fit."""
+
+import os
+
+import pytest
+import torch
+
+from auxcst_sklearn._training import checkpoints
+from auxcst_sklearn._training.checkpoints import Checkpoints, write_whole
+
+KEY = {"X": "a", "width": "b"}
+
+
+def test_the_last_two_are_kept_and_the_last_one_is_loaded(tmp_path):
+    files = Checkpoints(tmp_path, 1, KEY, 3).next_training()
+    assert files.load() is None
+    for epoch in (1, 2, 10):
+        files.save(epoch, {"epoch": epoch, "weights": torch.arange(3.0)})
+
+    state = files.load()
+
+    assert state["epoch"] == 10
+    assert state["weights"].tolist() == [0, 1, 2]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["fit.json", "training1-00000002.pt", "training1-00000010.pt"]
+    assert Checkpoints(tmp_path, 1, KEY, 4).seed == 3
+    assert Checkpoints(tmp_path, 1, KEY, 4).next_training().load()["epoch"] == 10
+
+
+def test_trainings_of_a_fit_have_files_of_their_own(tmp_path):
+    of_fit = Checkpoints(tmp_path, 1, KEY, 0)
+    of_fit.next_training().save(1, {"epoch": 1})
+    assert of_fit.next_training().load() is None
+
+
+def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_whole(path, b"old")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, b"new")
+
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    files = checkpoints.TrainingFiles(tmp_path, "training1", 1)
+    with pytest.warns(RuntimeWarning, match="was not written .*No space"):
+        files.save(1, {"epoch": 1})
+
+
+def test_every_cut_and_every_flipped_bit_is_found(tmp_path):
+    files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
+    files.save(1, {"epoch": 1})
+    (path,) = tmp_path.glob("*.pt")
+    content = path.read_bytes()
+    for i in range(0, len(content), max(1, len(content) // 100)):
+        flipped = bytearray(content)
+        flipped[i] ^= 1 << i % 8
+        for damaged in (content[:i], bytes(flipped)):
+            path.write_bytes(damaged)
+            with pytest.warns(RuntimeWarning, match="damaged"):
+                assert files.load() is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"key": 3, "seed": 1}', b"\xff"])
+def test_a_damaged_key_is_refused(content, tmp_path):
+    (tmp_path / "fit.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"damaged file fit\.json; expected .* Delete the folder"):
+        Checkpoints(tmp_path, 1, KEY, 0)
+
+
+def test_code_in_a_file_is_not_run(tmp_path):
+    from hashlib import sha256
+    from io import BytesIO
+
+    class Harm:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "harm"),)
+
+    buffer = BytesIO()
+    torch.save({"epoch": Harm()}, buffer)
+    files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
+    digest = sha256(buffer.getvalue()).digest()
+    (tmp_path / "training1-00000001.pt").write_bytes(
+        checkpoints.FORMAT + digest + buffer.getvalue()
+    )
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        assert files.load() is None
+    assert not (tmp_path / "harm").exists()
