@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +47,10 @@ def open_checkpoints(
 
 
 def _version() -> str:
-    from .. import __version__
-
-    return __version__
+    try:
+        return version("auxcst_sklearn")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "unknown"
 
 
 def _state(random_state: Any) -> Any:

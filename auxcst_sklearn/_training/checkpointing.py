@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +11,6 @@ from skorch.callbacks import Callback
 
 from .checkpoints import TrainingFiles
 from .early_stopping import EarlyStopping
-
-if TYPE_CHECKING:
-    from .loop import TrainingLoop
 
 
 class Checkpointing(Callback):
@@ -56,7 +53,7 @@ class Checkpointing(Callback):
             self.n_saved = epoch
 
 
-def get_state(net: TrainingLoop, n_before: int) -> dict[str, Any]:
+def get_state(net: Any, n_before: int) -> dict[str, Any]:
     """What training goes on from, of tensors and plain values; epochs from `n_before` on."""
     stop, average = _stop_of(net), net._average
     return {
@@ -77,7 +74,7 @@ def get_state(net: TrainingLoop, n_before: int) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def set_state(net: TrainingLoop, state: dict[str, Any]) -> None:
+def set_state(net: Any, state: dict[str, Any]) -> None:
     """Take up a state; the training has begun, with weights, optimizer and callbacks of its own."""
     net.module_.load_state_dict(state["weights"])
     net.optimizer_.load_state_dict(state["optimizer"])
@@ -95,7 +92,7 @@ def set_state(net: TrainingLoop, state: dict[str, Any]) -> None:
         stop.value_, stop.misses_ = (state["stop"][name].numpy() for name in ("value", "misses"))
 
 
-def _stop_of(net: TrainingLoop) -> EarlyStopping | None:
+def _stop_of(net: Any) -> EarlyStopping | None:
     stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
     return stops[0] if stops else None
 

@@ -28,6 +28,7 @@ SHARED_BY_ESTIMATORS = {
     "base",
     "building",
     "features",
+    "checkpoint_key",
     "few_rows",
     "images",
     "parameters",
