@@ -24,6 +24,7 @@ from .costs._checks import (
     label_index,
     same_label_kind,
     sample_costs,
+    sorted_labels,
 )
 from .costs._dispatch import numpy_arrays
 
@@ -213,7 +214,8 @@ def cost_difference(
             cost if cost_matrix is None else cost_matrix, like=column_or_1d(y_true)
         )
     if classes is None:
-        classes = np.unique(np.concatenate([column_or_1d(y) for y in (y_true, y_pred_a, y_pred_b)]))
+        ys = [column_or_1d(y) for y in (y_true, y_pred_a, y_pred_b)]
+        classes = sorted_labels(*ys, name="y_true or y_pred")
     expected, a = _sample_costs(y_true, y_pred_a, cost, cost_matrix, classes)
     _, b = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes)
     weights = _weights(sample_weight, a)
@@ -253,7 +255,7 @@ def _sample_costs(
     if classes is None:
         classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=true)
     if classes is None:
-        classes = np.unique(np.concatenate([true, predicted]))
+        classes = sorted_labels(true, predicted, name="y_true or y_pred")
     columns = np.asarray(classes)
     chosen = label_index(predicted, columns, name="y_pred")
     if cost is None:

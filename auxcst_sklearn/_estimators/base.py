@@ -38,6 +38,10 @@ if TYPE_CHECKING:  # skorch takes its time: on first use
     from .._training.training import Training
 
 
+# What numpy and pandas say of strings where numbers are to be.
+OF_STRINGS = ("could not convert string", "Cannot cast str")
+
+
 @contextmanager
 def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Restore the attributes of a fitted estimator when a new fit fails."""
@@ -322,7 +326,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
                 if rows.dtype.kind == "O":  # as of a frame with categories
                     rows = rows.astype(np.float64)
             except ValueError as error:
-                if "could not convert string" not in str(error):
+                if not any(said in str(error) for said in OF_STRINGS):
                     raise
                 raise ValueError(
                     f"X holds strings ({error}); expected numbers. Encode them first, such as by "

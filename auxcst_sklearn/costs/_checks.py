@@ -131,6 +131,22 @@ def check_some_weight(weight: NDArray) -> None:
         )
 
 
+def sorted_labels(*ys: NDArray, name: str) -> NDArray:
+    """All labels of one or several arrays, sorted."""
+    labels = np.concatenate(ys)
+    is_object = labels.dtype.kind == "O"
+    types = sorted({type(label).__name__ for label in labels.flat}) if is_object else []
+    try:
+        if "NoneType" not in types:
+            return np.unique(labels)
+    except TypeError:
+        pass
+    raise ValueError(
+        f"{name} holds labels of types {', '.join(types)}, which have no common order; expected "
+        "one type, and none missing. Convert them, such as with astype(str)."
+    )
+
+
 def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
     """Column of each label; `classes` may be in any order."""
     if classes.ndim != 1 or len(np.unique(classes)) < len(classes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from ._checks import (
     is_per_sample_matrix,
     label_index,
     sample_costs,
+    sorted_labels,
 )
 
 
@@ -57,7 +59,7 @@ def cost_vectors(
     labels = column_or_1d(y)
     if classes is None:
         classes = frame_labels(cost_matrix, like=labels)
-    columns = np.unique(labels) if classes is None else np.asarray(classes)
+    columns = sorted_labels(labels, name="y") if classes is None else np.asarray(classes)
     label = label_index(labels, columns, name="y")
     if is_per_sample_matrix(cost_matrix):
         return sample_costs(cost_matrix, label, columns)
@@ -96,7 +98,9 @@ def randomized_proportional_cost_matrix(
     array([[ 0.  ,  2.38],
            [18.08,  0.  ]])
     """
-    count = np.unique(column_or_1d(y), return_counts=True)[1].astype(np.float64)
+    labels = column_or_1d(y)
+    classes = sorted_labels(labels, name="y")
+    count = np.bincount(np.searchsorted(classes, labels), minlength=len(classes)).astype(float)
     cost_matrix = check_random_state(random_state).uniform(size=(len(count), len(count))) * 10.0
     cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
@@ -131,7 +135,7 @@ def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[n
            [2., 0., 4.],
            [4., 4., 0.]])
     """
-    nodes = [tuple(path.split("/")) if isinstance(path, str) else tuple(path) for path in paths]
+    nodes = [tuple(path.split("/") if isinstance(path, str) else path) for path in _ways(paths)]
     for path in nodes:
         if not path or not all(path):
             raise ValueError(
@@ -149,6 +153,18 @@ def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[n
             shared = next((s for s, (u, v) in enumerate(zip(a, b)) if u != v), min(len(a), len(b)))
             distance[i, j] = distance[j, i] = len(a) + len(b) - 2 * shared
     return distance
+
+
+def _ways(paths: Any) -> list[Any]:
+    """The paths, each a string or a sequence of strings."""
+    for path in paths:
+        names = path if np.iterable(path) else [path]
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(
+                f"paths holds {path!r}; expected strings such as 'animal/cat', or sequences of "
+                "strings such as ('animal', 'cat')."
+            )
+    return list(paths)
 
 
 def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float64]:
@@ -169,7 +185,7 @@ def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float6
     Raises
     ------
     ValueError
-        If `n_classes` is below 1 or `power` is not positive.
+        If `n_classes` is below 1, `power` is not positive, or a cost would be infinite.
 
     Examples
     --------
@@ -184,4 +200,11 @@ def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float6
     if not power > 0:
         raise ValueError(f"power must be positive, got {power!r}: use 1 for absolute distances.")
     grade = np.arange(n_classes, dtype=np.float64)
-    return np.abs(grade[:, np.newaxis] - grade) ** power
+    with np.errstate(over="ignore"):
+        cost_matrix = np.abs(grade[:, np.newaxis] - grade) ** power
+    if not np.isfinite(cost_matrix).all():
+        raise ValueError(
+            f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "
+            "such as 1 for absolute or 2 for squared distances."
+        )
+    return cost_matrix

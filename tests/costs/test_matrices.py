@@ -10,6 +10,7 @@ from auxcst_sklearn.costs import (
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
+from auxcst_sklearn.metrics import cost_difference, mean_cost
 
 CLASSES = np.array(["a", "b", "c"])
 MATRIX = np.array([[0.0, 1, 2], [3, 0, 4], [5, 6, 0]])
@@ -91,3 +92,23 @@ def test_ordinal_cost_matrix():
         ordinal_cost_matrix(0)
     with pytest.raises(ValueError, match="power must be positive, got -1"):
         ordinal_cost_matrix(3, power=-1)
+
+
+def test_labels_without_an_order_are_refused():
+    mixed = np.array([0, "a"], dtype=object)
+    for call in (
+        lambda: cost_vectors(mixed, np.eye(2)),
+        lambda: randomized_proportional_cost_matrix(mixed),
+        lambda: mean_cost(mixed, mixed, cost_matrix=np.eye(2)),
+        lambda: cost_difference(mixed, mixed, mixed, cost_matrix=np.eye(2)),
+    ):
+        with pytest.raises(ValueError, match="labels of types int, str, which have no"):
+            call()
+
+
+def test_infinite_costs_and_paths_of_numbers_are_refused():
+    with pytest.raises(ValueError, match="power=2000.* infinite; expected a smaller one"):
+        ordinal_cost_matrix(3, 2000)
+    for paths in ([0], [("a", 1)], [None]):
+        with pytest.raises(TypeError, match="paths holds .*; expected strings"):
+            tree_distance_cost_matrix(paths)

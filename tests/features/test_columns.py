@@ -6,7 +6,7 @@ from scipy import sparse
 
 from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn._features.columns import CategoryCodes, find_categories
-from tests.factories import small_mlp
+from tests.factories import small_cnn, small_mlp
 
 Y = np.arange(12) % 2
 WORDS = ["b", "a", None, "b", "c", "a"] * 2
@@ -144,3 +144,6 @@ def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
     frame = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype=dtype), "b": range(12)})
     with pytest.raises(ValueError, match=r"X holds strings .*'u'.* OneHotEncoder"):
         CSAEPretrainedMLP().fit(frame, [0, 1] * 6)
+    flags = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype="str"), "b": True, "c": False})
+    with pytest.raises(ValueError, match=r"X holds strings .* OneHotEncoder"):
+        small_cnn(image_shape=(1, 3)).fit(flags, [0, 1] * 6)
