@@ -240,6 +240,28 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert_same(state_of(model), expected)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_full_disk_from_the_first_to_the_last_epoch(tmp_path):
+    """A limit on the size of files stands for the disk: the system refuses to write."""
+    expected = mlp(max_epochs=24, patience=24).fit(X, Y).predict_cost(X)
+
+    def run():
+        import resource
+
+        model = mlp(max_epochs=24, patience=24, checkpoint_dir=tmp_path)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))  # room for the key alone
+        with pytest.warns(RuntimeWarning, match="was not written .*the training goes on") as told:
+            found = model.fit(X, Y).predict_cost(X)
+        assert len(told) >= 24
+        np.testing.assert_array_equal(found, expected)
+
+    process = get_context("fork").Process(target=run)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.json"]
+
+
 def test_callbacks_are_refused(tmp_path):
     from skorch.callbacks import LRScheduler
 

@@ -62,11 +62,17 @@ def allowed(error):
     return isinstance(error, (ValueError, TypeError)) and NAMED.search(str(error))
 
 
+def modes():
+    """What torch keeps for the whole process."""
+    autocast = torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled()
+    return torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), *autocast
+
+
 def check_call(call, *args, allowed=allowed):
     """The result of a call, or None where it refuses its arguments with a message."""
     before = [snapshot(arg) for arg in args]
     rng, torch_rng = np.random.get_state()[1].copy(), torch.get_rng_state()
-    modes = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
+    before_modes = modes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         filters = warnings.filters[:]
@@ -81,7 +87,7 @@ def check_call(call, *args, allowed=allowed):
         assert_unchanged(arg, then)
     assert (np.random.get_state()[1] == rng).all()
     assert torch.equal(torch.get_rng_state(), torch_rng)
-    assert modes == (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads())
+    assert modes() == before_modes
     return result
 
 
