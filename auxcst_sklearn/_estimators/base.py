@@ -54,7 +54,8 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-# Rows by which a training is found to have failed, and the share of cost that they must lose.
+# Rows by which a training is found to have failed, and what each must lose on average, in units of
+# the mean cost above the smallest.
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
@@ -367,7 +368,8 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         (cost,) = self.net_.predict_heads(self._to_inputs(some.X))
         chosen = np.unique(cost.argmin(axis=1))
         paid = np.average(some.target().cost, axis=0, weights=some.weight)
-        if len(chosen) == 1 and paid[chosen[0]] > (1 + COLLAPSE_MARGIN) * paid.min():
+        lost = paid - paid.min()
+        if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.classes_.tolist(), int(paid.argmin())
             warnings.warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "

@@ -28,7 +28,9 @@ def test_a_failed_training_warns():
         model.fit(X, Y)
 
 
-@pytest.mark.parametrize("matrix", [COST, [[0, 1, 1], [1, 0, 1], [1000, 1000, 0.0]]])
+@pytest.mark.parametrize(
+    "matrix", [COST, COST - 9, COST + 9, [[0, 1, 1], [1, 0, 1], [1000, 1000, 0.0]]]
+)
 def test_one_that_chooses_well_does_not(matrix):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
