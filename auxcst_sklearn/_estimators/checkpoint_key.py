@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
+from .._features.frames import is_frame
 from .._training.training_set import TrainingSet
 
 if TYPE_CHECKING:
@@ -65,10 +66,18 @@ def _fields(data: TrainingSet | None, suffix: str) -> dict[str, Any]:
     return {NAMES.get(name, name) + suffix: value for name, value in vars(data).items()}
 
 
+def _index(frame: Any) -> list[str] | None:
+    return [str(label) for label in frame.index] if hasattr(frame, "index") else None
+
+
 def _digest(name: str, value: Any) -> str:
     if isinstance(value, torch.nn.Module):  # a pickle of tensors is another one each time
         state = {k: v.numpy(force=True) for k, v in value.state_dict().items()}
         value = repr(value), state
+    elif is_frame(value):
+        value = [str(c) for c in value.columns], np.asarray(value).tolist(), _index(value)
+    elif isinstance(value, list | tuple | np.ndarray | np.generic):  # equal values, equal digests
+        value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
     try:
         return joblib.hash(value)
     except (PicklingError, AttributeError, TypeError) as error:

@@ -5,6 +5,7 @@ import signal
 from multiprocessing import get_context
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import make_classification
@@ -142,6 +143,26 @@ def test_other_data_and_parameters_are_refused(tmp_path):
         mlp(checkpoint_dir=tmp_path, max_epochs=2, random_state=1).fit(X, Y)
     assert_same(state_of(model), before)
     model.set_params(verbose=0, checkpoint_every=2).fit(X, Y)
+
+
+def test_equal_parameters_and_data_are_the_same_fit(tmp_path):
+    names = list("abc")
+    frame = pd.DataFrame(COST, names, names)
+    y, row = np.array(names)[Y], [0.0, 1.0, 1.0]
+    pairs = [
+        ({"cost_matrix": frame}, {"cost_matrix": frame.copy().loc[names]}),
+        ({"cost_matrix": COST}, {"cost_matrix": np.asfortranarray(COST)}),
+        ({"cost_matrix": [row, row, row]}, {"cost_matrix": [list(row), list(row), list(row)]}),
+        ({"alpha": 0.2}, {"alpha": np.float64(0.2)}),
+    ]
+    for i, (first, second) in enumerate(pairs):
+        second["cost_matrix"] = second.get("cost_matrix", COST)
+        frame.columns.get_loc("b")  # fills a cache that a pickle of the frame holds
+        for given in (first, second):
+            mlp(max_epochs=1, checkpoint_dir=tmp_path / str(i), **given).fit(X, y)
+    costs = COST[Y]
+    for cost in (costs, np.asfortranarray(costs)):
+        mlp(max_epochs=1, checkpoint_dir=tmp_path / "cost", cost_matrix=None).fit(X, Y, cost=cost)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "other"])
