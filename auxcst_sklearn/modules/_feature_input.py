@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ._bins import PiecewiseLinear
+from ._layers import share_sets
 
 
 class Standardize(nn.Module):
@@ -232,20 +233,16 @@ class StackedFeatureInput(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, n_outputs) for inputs (S, n_samples, n_columns)."""
-        known = self.fixed.known(x)
-        parts = [self._of_networks(known)]
+        n, known = len(self.sees_bins), self.fixed.known(x)
+        parts = [share_sets(known, n)]
         if self.fixed.bins is not None:
-            parts.append(self._of_networks(self.fixed.bins(known)) * self.sees_bins)
+            parts.append(share_sets(self.fixed.bins(known), n) * self.sees_bins)
         if self.table is not None:
-            n, n_rows, _ = self.table.shape
+            n_rows = self.table.shape[1]
             first_row = n_rows * torch.arange(n, device=x.device).view(n, 1, 1)
-            rows = self._of_networks(self.fixed.rows(x)) + first_row
+            rows = share_sets(self.fixed.rows(x), n) + first_row
             parts.append(self.fixed.vectors(rows, self.table.flatten(0, 1)))
         return torch.cat(parts, dim=-1)
-
-    def _of_networks(self, part: Tensor) -> Tensor:
-        """For each network the part of its set of rows."""
-        return part.expand(len(self.sees_bins) // len(part), *part.shape).flatten(0, 1)
 
     @torch.no_grad()
     def copy_to(self, inputs: FeatureInput | StackedFeatureInput, part: int | slice) -> None:

@@ -82,3 +82,11 @@ class SeededDropout(SeededModule):
     def extra_repr(self) -> str:
         """Show the probability."""
         return f"p={self.p}"
+
+
+def share_sets(x: Tensor, n_networks: int) -> Tensor:
+    """For each network the part of its set of rows; for one set without a copy."""
+    n_sets = len(x)
+    if n_sets == 1:
+        return x.expand(n_networks, *[-1] * (x.dim() - 1))
+    return x.expand(n_networks // n_sets, *x.shape).flatten(0, 1)

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
 from ._feature_input import FeatureInput, StackedFeatureInput
-from ._layers import SeededDropout, draw_dropout
+from ._layers import SeededDropout, draw_dropout, share_sets
 from ._network import AuxNetwork, LayeredNetwork
 
 Layer = Union[nn.Linear, "StackedLinear"]  # noqa: UP007
@@ -89,14 +89,6 @@ def slices(counts: Sequence[int]) -> list[slice]:
     """The parts of a stack whose sizes are `counts`."""
     ends = list(accumulate(counts))
     return [slice(end - count, end) for end, count in zip(ends, counts)]
-
-
-def share_sets(x: Tensor, n_networks: int) -> Tensor:
-    """For each network the part of its set of rows; for one set without a copy."""
-    n_sets = len(x)
-    if n_sets == 1:
-        return x.expand(n_networks, *[-1] * (x.dim() - 1))
-    return x.expand(n_networks // n_sets, *x.shape).flatten(0, 1)
 
 
 class SharedInput(nn.Module):
