@@ -12,6 +12,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 from .._features.frames import is_frame
+from .._training.state import to_state
 from .._training.training_set import TrainingSet
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def open_checkpoints(
         )
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in NOT_IN_KEY}
     given |= {"estimator": type(estimator).__name__, "torch": torch.__version__}
-    given["auxcst_sklearn"] = joblib.hash(_version())
+    given["auxcst_sklearn"] = _version()
     given["random_state"] = _state(estimator.random_state)
     if estimator.warm_start and hasattr(estimator, "net_"):
         given["earlier weights"] = estimator.net_.module_
@@ -71,15 +72,12 @@ def _index(frame: Any) -> list[str] | None:
 
 
 def _digest(name: str, value: Any) -> str:
-    if isinstance(value, torch.nn.Module):  # a pickle of tensors is another one each time
-        state = {k: v.numpy(force=True) for k, v in value.state_dict().items()}
-        value = repr(value), state
-    elif is_frame(value):
+    if is_frame(value):
         value = [str(c) for c in value.columns], np.asarray(value).tolist(), _index(value)
     elif isinstance(value, list | tuple | np.ndarray | np.generic):  # equal values, equal digests
         value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
     try:
-        return joblib.hash(value)
+        return joblib.hash(to_state(value))  # a pickle of tensors is another one each time
     except (PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{name}={value!r} cannot be told from others ({error}), so that checkpoint_dir has no "

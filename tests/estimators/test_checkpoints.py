@@ -19,6 +19,7 @@ from auxcst_sklearn import (
     alpha_path,
 )
 from auxcst_sklearn._training.checkpoints import FORMAT
+from auxcst_sklearn.losses import Squared
 
 X, Y = make_classification(120, 8, n_informative=5, n_classes=3, random_state=0)
 X = X.astype(np.float32)
@@ -163,6 +164,45 @@ def test_equal_parameters_and_data_are_the_same_fit(tmp_path):
     costs = COST[Y]
     for cost in (costs, np.asfortranarray(costs)):
         mlp(max_epochs=1, checkpoint_dir=tmp_path / "cost", cost_matrix=None).fit(X, Y, cost=cost)
+
+
+class Slope(torch.nn.Sequential):
+    """A module with an attribute that is neither in its weights nor in its repr."""
+
+    def __init__(self, slope):
+        super().__init__(*make_module())
+        self.slope = slope
+
+    def forward(self, x):
+        return super().forward(self.slope * x)
+
+
+class Shifted(Squared):
+    """A loss that holds a tensor."""
+
+    def __init__(self, shift=1.0):
+        super().__init__()
+        self.shift = torch.full((3,), shift)
+
+
+def test_attributes_of_a_module_and_tensors_of_a_loss_count(tmp_path):
+    def sloped(slope):
+        torch.manual_seed(0)
+        folder = tmp_path / "module"
+        return CostSensitiveAuxNet(
+            Slope(slope), max_epochs=1, random_state=0, checkpoint_dir=folder
+        )
+
+    sloped(1.0).fit(X, Y)
+    sloped(1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="differs in module;"):
+        sloped(3.0).fit(X, Y)
+
+    folder = tmp_path / "loss"
+    for _ in range(2):
+        mlp(max_epochs=1, loss=Shifted(), checkpoint_dir=folder).fit(X, Y)
+    with pytest.raises(ValueError, match="differs in loss;"):
+        mlp(max_epochs=1, loss=Shifted(2.0), checkpoint_dir=folder).fit(X, Y)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "other"])
