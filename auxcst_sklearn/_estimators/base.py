@@ -362,12 +362,15 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         """Warn where all predictions are one class, and another one would cost less."""
         if data.matrices is not None:  # decisions are those of each row's costs
             return
-        some = data.part(slice(None, None, -(-len(data.label) // COLLAPSE_ROWS)))
-        if some.weight is not None and not some.weight.any():
-            return
-        (cost,) = self.net_.predict_heads(self._to_inputs(some.X))
+        n = len(data.label)  # at random, as every n-th row may be of one class
+        some = (
+            np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)
+            if n > COLLAPSE_ROWS
+            else slice(n)
+        )
+        (cost,) = self.net_.predict_heads(self._to_inputs(data.X[some]))
         chosen = np.unique(cost.argmin(axis=1))
-        paid = np.average(some.target().cost, axis=0, weights=some.weight)
+        paid = np.average(data.target().cost, axis=0, weights=data.weight)
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.classes_.tolist(), int(paid.argmin())

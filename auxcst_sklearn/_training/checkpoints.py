@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
+from uuid import uuid4
 from warnings import warn
 from zipfile import BadZipFile
 
@@ -25,7 +26,7 @@ KEPT = 2
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that, whenever the process dies, it is there as a whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".{path.name}.{uuid4().hex}")  # threads may write the same file
     try:
         with part.open("wb") as file:
             file.write(content)

@@ -99,7 +99,12 @@ class _Columns:
         kind, missing, keys = TensorProto.STRING, "", known
         if not self._of_strings(j):
             kind, missing, keys = TensorProto.DOUBLE, np.nan, [float(level) for level in known]
-        if len(known) < len(self.levels[j]) and missing not in keys:
+        if len(known) < len(self.levels[j]):
+            if missing in keys:
+                raise ValueError(
+                    f"Column {name!r} of X has both missing values and the category {missing!r}, "
+                    "which stands for them in the file; expected one of the two. Rename it."
+                )
             keys, codes = [*keys, missing], [*codes, float("nan")]
         tensor = helper.make_tensor
         return helper.make_node(

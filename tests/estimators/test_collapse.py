@@ -28,6 +28,13 @@ def test_a_failed_training_warns():
         model.fit(X, Y)
 
 
+def test_classes_that_take_turns_raise_no_alarm():
+    rows = np.random.RandomState(1).randn(4000, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small_mlp(max_epochs=1).fit(rows, (np.arange(4000) % 4 == 0).astype(int))
+
+
 @pytest.mark.parametrize(
     "matrix", [COST, COST - 9, COST + 9, [[0, 1, 1], [1, 0, 1], [1000, 1000, 0.0]]]
 )
