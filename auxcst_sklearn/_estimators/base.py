@@ -362,13 +362,10 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         """Warn where all predictions are one class, and another one would cost less."""
         if data.matrices is not None:  # decisions are those of each row's costs
             return
-        n = len(data.label)  # at random, as every n-th row may be of one class
-        some = (
-            np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)
-            if n > COLLAPSE_ROWS
-            else slice(n)
-        )
-        (cost,) = self.net_.predict_heads(self._to_inputs(data.X[some]))
+        X, n = data.X, len(data.label)
+        if n > COLLAPSE_ROWS:  # at random, as every tenth row, say, may be of one class
+            X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
+        (cost,) = self.net_.predict_heads(self._to_inputs(X))
         chosen = np.unique(cost.argmin(axis=1))
         paid = np.average(data.target().cost, axis=0, weights=data.weight)
         lost = paid - paid.min()

@@ -229,3 +229,12 @@ def test_mistakes(problem):
     pipe = make_pipeline(FunctionTransformer(np.log1p), small_mlp()).fit(np.abs(X), y)
     with pytest.raises(ValueError, match="^The steps before the network cannot be converted by"):
         to_onnx(pipe, X)
+
+
+def test_a_category_that_stands_for_missing_values_is_refused():
+    X = pd.DataFrame({"s": ["", "z", None] * 8, "x": range(24)})
+    model = CostSensitiveAuxMLP(**SMALL).fit(X, [0, 1] * 12)
+    with pytest.raises(
+        ValueError, match="Column 's' of X has both missing values and the category"
+    ):
+        to_onnx(model, X)
