@@ -234,7 +234,5 @@ def test_mistakes(problem):
 def test_a_category_that_stands_for_missing_values_is_refused():
     X = pd.DataFrame({"s": ["", "z", None] * 8, "x": range(24)})
     model = CostSensitiveAuxMLP(**SMALL).fit(X, [0, 1] * 12)
-    with pytest.raises(
-        ValueError, match="Column 's' of X has both missing values and"
-    ):
+    with pytest.raises(ValueError, match="Column 's' of X has both missing values and"):
         to_onnx(model, X)
