@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
 from .._features.frames import check_frame
+from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
@@ -313,8 +314,9 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
-        parameters = self._array_params()
-        numeric = parameters["dtype"] is np.float32
+        parameters = {**self._array_params(), "order": row_order(X)}
+        kept = np.atleast_1d(parameters["dtype"])
+        numeric = len(kept) == 1 or stays_lazy(X)
         if numeric:
             parameters["dtype"] = "numeric"
         check_frame(X)
@@ -335,11 +337,13 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
                 ) from error
         if reset:
             check_resolution(rows)
-        rows = as_float32(rows)
+        if rows.dtype not in kept:
+            lazy = stays_lazy(rows)
+            rows = LazyRows(rows, as_float32, dtype=np.float32) if lazy else as_float32(rows)
         return (rows, *labels) if labels else rows
 
     def _array_params(self) -> dict[str, Any]:
-        return {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
+        return {"accept_sparse": "csr", "dtype": np.float32}
 
     # -------------------------------------------------------- set attributes
 
@@ -367,7 +371,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
         (cost,) = self.net_.predict_heads(self._to_inputs(X))
         chosen = np.unique(cost.argmin(axis=1))
-        paid = np.average(data.target().cost, axis=0, weights=data.weight)
+        paid = data.paid
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.classes_.tolist(), int(paid.argmin())

@@ -9,8 +9,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from .._training.holdout import folds, hold_out
+from .._training.holdout import folds, hold_out, sampled_folds
 from .._training.rows import Rows, RowSets
 from .._training.seeding import seeded
 from .._training.training_set import TrainingSet
@@ -153,6 +154,8 @@ class BuildMixin:
         n_folds = max(n_networks, round(1 / self.validation_fraction))
         if not (self.warm_start and hasattr(self, "_fold_seed")):
             self._fold_seed = self._draw_seed()
+        if rows.in_blocks:
+            return _sample_out(rows, data, n_networks, 1 / n_folds, self._fold_seed)
         parts = folds(data.label, n_folds, random_state=self._fold_seed, groups=data.groups)
         seen, held_out = zip(*parts[:n_networks])
         return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
@@ -277,6 +280,10 @@ class BuildMixin:
 
     def _hold_out(self, rows: Rows, data: TrainingSet, name: str) -> tuple[Rows, Rows]:
         """Rows that a network sees, and the share of them that it does not see."""
+        if rows.in_blocks:
+            share, seed = getattr(self, name), self._draw_seed()
+            (one,), (other,) = (f.sets for f in _sample_out(rows, data, 1, share, seed))
+            return one, other
         seen, unseen = hold_out(
             data.label,
             getattr(self, name),
@@ -297,3 +304,17 @@ class BuildMixin:
 
     def _draw_seed(self) -> int:
         return int(self._random_state.randint(np.iinfo(np.int32).max))
+
+
+def _sample_out(
+    rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int
+) -> tuple[RowSets, RowSets]:
+    """The rows that each network sees of very many, and a sample of those that it does not see."""
+    found = sampled_folds(
+        data.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
+    )
+    of_row = torch.from_numpy(found.of_row)
+    sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
+    ends = np.cumsum([len(part) for part in found.rows])[:-1]
+    held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
+    return RowSets([rows.without(of_row, i) for i in range(n_networks)]), held_out

@@ -15,7 +15,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
-from .._training.batches import Batches
+from .._features.float32 import bounds_of
+from .._training.blocks import shuffled
 from .._training.rows import Rows
 from .._training.seeding import seeded
 from ..losses import Loss
@@ -243,7 +244,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     def _learn_inputs(self, X: Any, *, stream: bool) -> None:
         """The range of the inputs; the network scales them, where rows are dense anyway."""
-        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(0), X.max(0))
+        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)
         self.input_range_ = np.where(inside, [[0.0], [1.0]], bounds)
 
@@ -285,7 +286,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         args, kwargs = net.get_params_for_optimizer("optimizer", autoencoder.named_parameters())
         optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})
         noise = torch.Generator(net.device).manual_seed(self._draw_seed())
-        batches = Batches(rows, net.batch_size, torch.Generator().manual_seed(self._draw_seed()))
+        batches = shuffled(rows, net.batch_size, torch.Generator().manual_seed(self._draw_seed()))
         history = []
         for epoch in range(1, self.pretrain_epochs + 1):
             sums = torch.zeros(2, device=net.device)

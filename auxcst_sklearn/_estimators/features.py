@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    column_or_1d,
+)
 from sklearn.utils.validation import validate_data
 
 from .._features.bins import Bins
 from .._features.columns import CategoryCodes, as_table, find_categories, refuse_strings
-from .._features.float32 import as_float32, check_resolution
+from .._features.float32 import as_float32, check_resolution, row_blocks
 from .._features.frames import check_frame
+from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._features.levels import Levels
 from .._features.scale import FeatureStatistics, Scaling
 from ..costs._dispatch import numpy_arrays
@@ -26,7 +33,7 @@ from .base import BaseCostSensitiveNet
 if TYPE_CHECKING:
     from .._training.net import CostNet
 
-_DENSE = {"dtype": "numeric", "order": "C", "ensure_all_finite": "allow-nan"}
+_DENSE = {"dtype": "numeric", "ensure_all_finite": "allow-nan"}
 # What scikit-learn says of strings among numbers.
 _OF_STRINGS = ("could not convert string", "not compatible with arrays of bytes/strings")
 
@@ -71,7 +78,9 @@ class FeatureNet(BaseCostSensitiveNet):
     def _validate_columns(self, X: Any, y: Any, reset: bool) -> Any:
         if self.is_categorical_ is None:
             self._codes = None
-            validated = validate_data(self, X, y, reset=reset, accept_sparse="csr", **_DENSE)
+            validated = validate_data(
+                self, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
+            )
             rows, *labels = validated if isinstance(validated, tuple) else (validated,)
             if rows.dtype.kind == "O":  # as of a frame with categories
                 rows = rows.astype(np.float64)
@@ -85,8 +94,23 @@ class FeatureNet(BaseCostSensitiveNet):
         validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:
             self._codes = CategoryCodes(self.is_categorical_).fit(X)
+        if stays_lazy(X):
+            return self._validate_lazily(X, y)
         X = self._codes.transform(X)  # type: ignore[union-attr]
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
+
+    def _validate_lazily(self, X: NDArray, y: Any) -> Any:
+        """Rows with categories that are too many to be copied, with their codes when read."""
+        codes, dtype = self._codes, np.float32 if X.dtype == np.float32 else np.float64
+        rows = LazyRows(X, codes.transform, dtype=dtype)  # type: ignore[union-attr]
+        for part in row_blocks(X):
+            check_array(rows[part], **_DENSE)
+        if isinstance(y, str):
+            return rows
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        return rows, y
 
     # ----------------------------------------------------------------- learn
 
@@ -122,6 +146,11 @@ class FeatureNet(BaseCostSensitiveNet):
     # --------------------------------------------------------------- prepare
 
     def _to_inputs(self, X: Any) -> Any:
+        if stays_lazy(X):
+            return LazyRows(X, self._to_inputs_now, dtype=np.float32)
+        return self._to_inputs_now(X)
+
+    def _to_inputs_now(self, X: Any) -> Any:
         if self._scaling.in_network:
             if not sparse.issparse(X) and np.isnan(X.sum(dtype=np.float64)):
                 raise ValueError(

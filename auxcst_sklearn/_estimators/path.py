@@ -151,7 +151,7 @@ def fit_together(
         trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
     of_all = {name: [getattr(m, name) for m in models] for name in ("alpha", "random_state")}
     plan = models[0]._plan(models[0]._open_checkpoints(data, validation, **of_all))
-    if is_stackable(models[0]):
+    if is_stackable(models[0]) and not trainings[0].rows.sets[0].in_blocks:
         train_together(trainings, names, n_seeds, plan)
     else:
         for name, training in zip(names, trainings):

@@ -10,7 +10,9 @@ from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
 
+from .float32 import row_blocks
 from .frames import holds_categories, holds_string, is_frame, objects, select
+from .lazy import stays_lazy
 
 UNKNOWN = -1
 
@@ -27,7 +29,7 @@ class CategoryCodes:
 
     def fit(self, X: Any) -> CategoryCodes:
         """Learn the categories."""
-        values = self._categories(X)
+        values = self._levels(X) if stays_lazy(X) else self._categories(X)
         self.is_object = values.dtype == object
         self.encoder = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=np.nan
@@ -38,6 +40,15 @@ class CategoryCodes:
             _refuse_mixed(values)
             raise
         return self
+
+    def _levels(self, X: NDArray) -> NDArray:
+        """The different values of each column, filled up to one length with the last of them."""
+        found = [[np.empty(0)] for _ in range(self.mask.sum())]
+        for part in row_blocks(X):
+            for levels, column in zip(found, self._categories(X[part]).T):
+                levels[:] = [np.unique(np.concatenate([*levels, column]))]
+        n = max(len(levels) for (levels,) in found)
+        return np.column_stack([np.pad(f, (0, n - len(f)), "edge") for (f,) in found])
 
     @property
     def sizes(self) -> list[int]:

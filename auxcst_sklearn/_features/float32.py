@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite
 
 # A column has to span this many steps of float32 at its size.
 FEWEST_STEPS = 64
+
+
+def row_blocks(X: Any) -> Iterator[slice]:
+    """Blocks of rows that fit into the cache."""
+    size = max(1, 2**18 // max(1, prod(X.shape[1:])))
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 def as_float32(X: Any) -> Any:
@@ -22,11 +31,19 @@ def as_float32(X: Any) -> Any:
     return X
 
 
+def bounds_of(X: Any) -> tuple[NDArray, NDArray]:
+    """Smallest and largest value of each column, by blocks of rows; NaN does not count."""
+    low, high = (
+        f.reduce([f.reduce(X[rows], axis=0) for rows in row_blocks(X)]) for f in (np.fmin, np.fmax)
+    )
+    return low, high
+
+
 def check_resolution(X: Any) -> None:
     """Refuse columns whose differences are lost in float32, as those of timestamps may be."""
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
-    low, high = (f.reduce(X, axis=0).astype(np.float64) for f in (np.fmin, np.fmax))
+    low, high = (bound.astype(np.float64) for bound in bounds_of(X))
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.spacing(np.maximum(abs(low), abs(high)).astype(np.float32)).astype(np.float64)
         lost = np.flatnonzero((high > low) & (step > (high - low) / FEWEST_STEPS))

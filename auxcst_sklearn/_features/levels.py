@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput
-from .scale import row_blocks
+from .float32 import row_blocks
 
 # Up to so many levels have an indicator each; more have vectors that are learnt.
 MOST_INDICATORS = 32
@@ -33,8 +33,10 @@ class Levels:
         self.kept = self.gaps | self.categorical  # columns whose NaN the network reads
         self.own = {}
         for j, size in zip(np.flatnonzero(self.categorical), n_codes):
-            codes = X[:, j]
-            count = np.bincount(codes[codes >= 0].astype(np.int64), minlength=size)
+            count = np.zeros(size, dtype=np.int64)
+            for part in row_blocks(X):
+                codes = X[part][:, j]
+                count += np.bincount(codes[codes >= 0].astype(np.int64), minlength=size)
             fewest = min(np.clip(n // 100, 1, RARE), count.max(initial=1))
             self.own[int(j)] = count >= fewest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .float32 import as_float32
+from .float32 import as_float32, row_blocks
 
 # Deviations, and root mean squares of features with a common unit, that suit start weights and
 # rates; and the largest distance of a mean from zero, in deviations.
@@ -24,12 +23,6 @@ QUANTILE_ROWS = 4096
 QUANTILES = np.linspace(0, 1, 65)
 # Distance between the outer quartiles of a normal distribution, in deviations.
 NORMAL_IQR = 1.349
-
-
-def row_blocks(X: Any) -> Iterator[slice]:
-    """Blocks of rows that fit into the cache."""
-    size = max(1, 2**18 // max(1, X.shape[1]))
-    return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Batches:
             order = torch.arange(n)
         else:
             order = torch.randperm(len(self.rows), generator=self.generator)[:n]
-        sizes = self._sizes(n)
+        sizes = batch_sizes(n, self.size)
         n_at_once = max(1, GATHER_BYTES // (self.size * self.rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
@@ -50,22 +50,24 @@ class Batches:
                 yield x_part, Target(*target_part)
 
     def __len__(self) -> int:
-        return len(self._sizes(self.n_rows))
+        return len(batch_sizes(self.n_rows, self.size))
 
-    def _sizes(self, n: int) -> list[int]:
-        whole, rest = divmod(n, self.size)
-        sizes = [self.size] * whole
-        if rest == 1 and whole:  # batch normalisation needs two rows
-            sizes[-1] += 1
-        elif rest:
-            sizes.append(rest)
-        return sizes
+
+def batch_sizes(n: int, size: int) -> list[int]:
+    """Sizes of the batches of n rows."""
+    whole, rest = divmod(n, size)
+    sizes = [size] * whole
+    if rest == 1 and whole:  # batch normalisation needs two rows
+        sizes[-1] += 1
+    elif rest:
+        sizes.append(rest)
+    return sizes
 
 
 class StackedBatches:
     """The batches of several sets of rows: inputs (n_sets, n_samples, ...), targets in one."""
 
-    def __init__(self, parts: Sequence[AnyBatches]) -> None:
+    def __init__(self, parts: Sequence[Batches]) -> None:
         self.parts = parts
 
     def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
@@ -75,9 +77,6 @@ class StackedBatches:
 
     def __len__(self) -> int:
         return len(self.parts[0])
-
-
-AnyBatches = Batches | StackedBatches
 
 
 def join_targets(targets: Sequence[Target]) -> Target:
@@ -91,6 +90,6 @@ def split_target(target: Target, n: int) -> list[Target]:
     return [Target(*parts) for parts in zip(*fields)]
 
 
-def epoch_means(means: Sequence[Tensor], sizes: Sequence[int]) -> np.ndarray:
+def epoch_means(means: Tensor, sizes: Sequence[int]) -> np.ndarray:
     """Means over all rows, from those of the batches."""
-    return np.average(torch.stack(list(means)).cpu().double().numpy(), axis=0, weights=sizes)
+    return np.average(means.cpu().double().numpy(), axis=0, weights=sizes)

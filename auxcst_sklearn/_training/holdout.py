@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
@@ -13,6 +15,11 @@ from sklearn.model_selection import (
     StratifiedKFold,
     train_test_split,
 )
+from sklearn.utils.random import sample_without_replacement
+
+# Of many rows so many serve as held-out ones of all networks together, or of so many bytes.
+MOST_HELD_OUT = 2**16
+MOST_HELD_OUT_BYTES = 2**26
 
 
 def hold_out(
@@ -64,11 +71,7 @@ def folds(
     n_units = len(label) if groups is None else len(np.unique(groups))
     if n_units < n_folds:
         units = "rows" if groups is None else "different values of groups"
-        raise ValueError(
-            f"There are {n_units} {units}, but n_networks and validation_fraction ask for "
-            f"{n_folds} folds of them. Lower n_networks, raise validation_fraction, or set "
-            "early_stopping=False."
-        )
+        raise _too_few(n_units, units, n_folds)
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
@@ -79,3 +82,85 @@ def folds(
         if all(len(unseen) for _, unseen in found):  # few groups may leave a fold empty
             break
     return found
+
+
+class LargeFolds(NamedTuple):
+    """Folds of many rows: that of each row, `n_folds` for none, and rows of each to evaluate on.
+
+    `weight` lets the evaluated rows of a class count as many as it has.
+    """
+
+    of_row: NDArray[np.uint8]
+    rows: list[NDArray]
+    weight: list[NDArray]
+
+
+def sampled_folds(
+    label: NDArray,
+    n_folds: int,
+    share: float,
+    row_nbytes: int,
+    *,
+    random_state: int,
+    groups: NDArray | None = None,
+) -> LargeFolds:
+    """Folds of which some rows are evaluated: alike many of each class, or all of a rare one.
+
+    Without groups a fold is the rows that are evaluated, at most a `share` of each class; with
+    groups it is a share of the groups.
+    """
+    rng = np.random.RandomState(random_state)
+    n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
+    classes = np.flatnonzero(np.bincount(label))
+    n_each = max(1, n_most // len(classes))
+    of_row = np.full(len(label), n_folds, np.uint8)
+    if groups is not None:
+        of_row = _folds_of_groups(groups, n_folds, share, rng)
+    parts: list[list[NDArray]] = [[] for _ in range(n_folds)]
+    weights: list[list[NDArray]] = [[] for _ in range(n_folds)]
+    for k in classes:
+        of_class = np.flatnonzero(label == k)
+        if groups is None:
+            n = min(int(share * len(of_class)), n_each)
+            drawn = _draw(of_class, n * n_folds, rng).reshape(n_folds, n)
+            of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
+            found, counts = list(drawn), [share * len(of_class)] * n_folds
+        else:
+            in_folds = [of_class[of_row[of_class] == i] for i in range(n_folds)]
+            found = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
+            counts = [*map(len, in_folds)]
+        for i, rows in enumerate(found):
+            parts[i].append(rows)
+            weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
+    chosen, weight = [], []
+    for of_classes, their_weights in zip(parts, weights):
+        rows, counted = np.concatenate(of_classes), np.concatenate(their_weights)
+        order = rows.argsort()  # as they lie on disk
+        chosen.append(rows[order])
+        weight.append(counted[order] / counted.mean())
+    return LargeFolds(of_row, chosen, weight)
+
+
+def _draw(rows: NDArray, n: int, rng: np.random.RandomState) -> NDArray:
+    chosen = sample_without_replacement(len(rows), n, random_state=rng)
+    return rows[rng.permutation(chosen)]
+
+
+def _folds_of_groups(
+    groups: NDArray, n_folds: int, share: float, rng: np.random.RandomState
+) -> NDArray[np.uint8]:
+    """A fold for each group, of `share` of the groups; `n_folds` for those in none."""
+    known, of_row = np.unique(groups, return_inverse=True)
+    n_in_all = max(n_folds, round(1 / share))
+    if len(known) < n_in_all:
+        raise _too_few(len(known), "different values of groups", n_in_all)
+    fold = rng.permutation(len(known)) % n_in_all
+    return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
+
+
+def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
+    return ValueError(
+        f"There are {n_units} {units}, but n_networks and validation_fraction ask for "
+        f"{n_folds} folds of them. Lower n_networks, raise validation_fraction, or set "
+        "early_stopping=False."
+    )

@@ -25,7 +25,8 @@ from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .averaging import WeightAverage
-from .batches import AnyBatches, Batches, epoch_means
+from .batches import Batches, epoch_means
+from .blocks import AnyBatches, shuffled
 from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
@@ -233,8 +234,9 @@ class TrainingLoop(NeuralNet):
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of the rows, shuffled for training, large for validation."""
         (rows,) = dataset.sets
-        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
-        return Batches(rows, size, self.generators[0] if training else None)
+        if training:
+            return shuffled(rows, self.batch_size, self.generators[0])
+        return Batches(rows, max(self.batch_size, self.predict_rows))
 
     def run_single_epoch(
         self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -248,7 +250,7 @@ class TrainingLoop(NeuralNet):
         notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
         self.notify_gradient = self._any_callback_defines("on_grad_computed")
         self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
-        means, sizes = [], []
+        means, sizes = torch.empty(0), []
         if not notify_batch:  # one for all: checkpoints name the last batch of the history
             self.history.new_batch()
         for batch in iterator:
@@ -257,7 +259,9 @@ class TrainingLoop(NeuralNet):
                 self.history.new_batch()
                 self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
             step = step_fn(batch)
-            means.append(step["means"])
+            if not sizes:  # one tensor for all: thousands of small ones scatter over the memory
+                means = step["means"].new_empty((len(iterator), *step["means"].shape))
+            means[len(sizes)] = step["means"]
             sizes.append(size)
             if notify_batch:
                 step = {name: value.detach() for name, value in step.items()}

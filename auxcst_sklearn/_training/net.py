@@ -123,7 +123,7 @@ class CostNet(TrainingLoop):
                 found = self.held_out_means(self.module_(x), target)[:2]
                 means.append(found.reshape(2, -1))
                 sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
-        cost, weight = epoch_means(means, sizes)
+        cost, weight = epoch_means(torch.stack(means), sizes)
         return self.scale.to_currency(cost / weight), weight * sum(sizes)
 
     def to_cost(self, output: Tensor) -> Tensor:

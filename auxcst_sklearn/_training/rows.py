@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +12,11 @@ from scipy import sparse
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from .._features import lazy
 from ..losses import Target
 from .training_set import TrainingSet
+
+Batch = tuple[Tensor, Target]
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
@@ -21,8 +25,18 @@ def as_tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array if shareable else array.copy())
 
 
-def densify(X: np.ndarray | sparse.csr_matrix) -> Tensor:
+def _hold(X: Any) -> Any:
+    """Dense rows as a tensor on their memory; others, and too many to copy, as they are."""
+    copies = isinstance(X, np.ndarray) and not (X.flags.writeable and min(X.strides) >= 0)
+    if not isinstance(X, np.ndarray) or (copies and X.nbytes > lazy.DISK_BYTES):
+        return X
+    return as_tensor(X)
+
+
+def densify(X: Any) -> Tensor:
     """Rows as a dense tensor."""
+    if isinstance(X, Tensor):
+        return X
     return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
 
 
@@ -50,7 +64,7 @@ class Rows(Dataset):
 
     def __init__(self, data: TrainingSet, device: str) -> None:
         self.device = device
-        self.X = data.X if sparse.issparse(data.X) else as_tensor(data.X)
+        self.X = _hold(data.X)
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
@@ -65,6 +79,51 @@ class Rows(Dataset):
             self.matrices = torch.from_numpy(data.matrices).to(device)
         self.per_class = data.per_class
         self.index: Tensor | None = None
+        self.fold: tuple[Tensor, int] | None = None
+        self.n_unseen = 0
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the rows are too many to shuffle them one by one."""
+        on_gpu = self.on_device and self.X.device.type == "cuda"
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
+
+    def without(self, fold: Tensor, i: int) -> Rows:
+        """The rows that are not of fold i, without a list of them."""
+        part = copy(self)
+        part.fold, part.n_unseen = (fold, i), int((fold == i).sum())
+        return part
+
+    def is_seen(self, number: Tensor) -> Tensor:
+        """Which of the rows with these numbers are among these."""
+        if self.fold is None:
+            return torch.ones_like(number, dtype=torch.bool)
+        fold, i = self.fold
+        return fold[number] != i
+
+    def read(self, blocks: Sequence[slice]) -> tuple[Batch, Tensor]:
+        """Rows of the blocks, inputs on the host, and their numbers."""
+        numbers = [torch.arange(block.start, block.stop) for block in blocks]
+        number, x = torch.cat(numbers), torch.empty(0)
+        for block, part in zip(blocks, torch.arange(len(number)).split([*map(len, numbers)])):
+            rows = densify(self.X[block])
+            if not len(x):
+                x = rows.new_empty((len(number), *rows.shape[1:]))
+            x[part[0] : part[-1] + 1] = rows
+        return (x, self._target(number)), number
+
+    def gathered(self, index: np.ndarray, weight: np.ndarray) -> Rows:
+        """Some of the rows, copied, each counted `weight` times."""
+        number, counted = torch.from_numpy(index), torch.from_numpy(weight.astype(np.float32))
+        gathered = copy(self)
+        gathered.X = self._x(number)
+        _, gathered.label, own_weight, gathered.matrices = target = self._target(number)
+        if not self.per_class:
+            gathered.cost = target.cost
+        counted = counted.to(gathered.label.device)
+        gathered.weight = counted if own_weight is None else counted * own_weight
+        gathered.on_device, gathered.fold, gathered.n_unseen = True, None, 0
+        return gathered
 
     def part(self, index: np.ndarray) -> Rows:
         """Some of the rows, without a copy of them."""
@@ -105,21 +164,26 @@ class Rows(Dataset):
         return self.X.dtype.itemsize * int(np.prod(self.X.shape[1:]))
 
     def __len__(self) -> int:
-        return self.X.shape[0] if self.index is None else len(self.index)
+        n = self.X.shape[0] if self.index is None else len(self.index)
+        return n - self.n_unseen
 
-    def __getitem__(self, index: Tensor) -> tuple[Tensor, Target]:
+    def __getitem__(self, index: Tensor) -> Batch:
         if self.index is not None:
             index = self.index[index]
+        return self._x(index), self._target(index)
+
+    def _x(self, index: Tensor) -> Tensor:
         if self.on_device:
-            x = self.X[index]
-        elif isinstance(self.X, Tensor):
-            x = to_device(self.X[index], self.device)
-        else:
-            x = to_device(densify(self.X[index.numpy()]), self.device)
+            return self.X[index]
+        if isinstance(self.X, Tensor):
+            return to_device(self.X[index], self.device)
+        return to_device(densify(self.X[index.numpy()]), self.device)
+
+    def _target(self, index: Tensor) -> Target:
         label = self.label[index]
         cost = self.cost[label] if self.per_class else self.cost[index]
         weight, matrices = (f if f is None else f[index] for f in (self.weight, self.matrices))
-        return x, Target(cost, label, weight, matrices)
+        return Target(cost, label, weight, matrices)
 
 
 class RowSets(Dataset):

@@ -19,6 +19,7 @@ from ..losses._layer_wise import StackedLayerWiseLoss
 from ..modules import AuxNetwork
 from ..modules._stacked import SharedDropout, slices, stack, unstack
 from .batches import Batches, StackedBatches, split_target
+from .blocks import AnyBatches, BlockBatches
 from .callbacks import ProgressBar
 from .early_stopping import EarlyStopping
 from .loop import Plan, TrainingLoop
@@ -94,8 +95,10 @@ class StackNet(CostNet):
         """The weights of the stack, with the networks as first dimension."""
         return [parameter.detach() for parameter in self.module_.parameters()]
 
-    def get_iterator(self, dataset: AnyRows, training: bool = False) -> StackedBatches:
+    def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of every set of rows, side by side; each set is shuffled by itself."""
+        if training and dataset.sets[0].in_blocks:
+            return BlockBatches(dataset.sets, self.batch_size, self.generators, stacked=True)
         size = self.batch_size if training else max(self.batch_size, self.predict_rows)
         generators = self.generators if training else [None] * self.n_row_sets
         return StackedBatches(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._features.lazy import pick
 from ..costs._checks import check_some_weight
 from ..costs._scale import CostScale
 from ..costs._source import Costs, warn_if_truth_is_dear
@@ -59,15 +60,17 @@ class TrainingSet:
             return replace(self, weight=weight)
         return replace(self.part(keep), weight=weight)
 
-    def part(self, index: Any) -> TrainingSet:
+    def part(self, index: np.ndarray) -> TrainingSet:
         """Some of the examples."""
+        index = np.flatnonzero(index) if index.dtype == bool else index
         weight, matrices, groups = (
             None if field is None else field[index]
             for field in (self.weight, self.matrices, self.groups)
         )
         cost = self.cost if self.per_class else self.cost[index]
         label = self.label[index]
-        return TrainingSet(self.X[index], label, cost, self.per_class, weight, matrices, groups)
+        X = pick(self.X, index)
+        return TrainingSet(X, label, cost, self.per_class, weight, matrices, groups)
 
     @property
     def class_weight(self) -> np.ndarray:
@@ -95,6 +98,13 @@ class TrainingSet:
         """Warn where most rows' true class is not the cheapest."""
         costs = Costs(self.cost, self.per_class)
         warn_if_truth_is_dear(costs, self.label, classes, stacklevel + 1)
+
+    @property
+    def paid(self) -> np.ndarray:
+        """Mean cost of each prediction, if it were that of all examples."""
+        return np.average(
+            self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
+        )
 
     def target(self) -> Target:
         """Costs of every example, labels and weights, as arrays."""
