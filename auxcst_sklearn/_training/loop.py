@@ -250,7 +250,7 @@ class TrainingLoop(NeuralNet):
         notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
         self.notify_gradient = self._any_callback_defines("on_grad_computed")
         self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
-        means, sizes = torch.empty(0), []
+        means, sizes = torch.empty(0), list[int]()
         if not notify_batch:  # one for all: checkpoints name the last batch of the history
             self.history.new_batch()
         for batch in iterator:

@@ -168,16 +168,21 @@ class CostNet(TrainingLoop):
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
-        size, parts = self.predict_rows, []
+        size, n = self.predict_rows, X.shape[0]
+        found: list[np.ndarray] = []
         limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
         with own_torch_modes(), torch.no_grad(), limit:
-            for start in range(0, X.shape[0], size):
+            for start in range(0, n, size):
                 x = densify(X[start : start + size]).to(self.device)
-                n = len(x)
-                if n < MIN_PRODUCT_ROWS:
-                    x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - n))
-                parts.append([r[:n].cpu().numpy() for r in compute(self.to_sets(x))])
-        return [np.concatenate(part).astype(np.float64) for part in zip(*parts)]
+                m = len(x)
+                if m < MIN_PRODUCT_ROWS:
+                    x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - m))
+                results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
+                if not found:  # at once: many small arrays scatter over the memory
+                    found = [np.empty((n, *r.shape[1:])) for r in results]
+                for whole, part in zip(found, results):
+                    whole[start : start + m] = part
+        return found
 
     # ----------------------------------------------------------------- state
 

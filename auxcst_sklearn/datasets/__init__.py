@@ -4,6 +4,7 @@ from ._class_tree import caltech256_taxonomy
 from ._fetchers import fetch_cifar10, fetch_cifar100, fetch_mnist
 from ._image_folder import load_image_folder
 from ._imbalance import make_imbalanced
+from ._memmap import to_memmap
 
 __all__ = [
     "caltech256_taxonomy",
@@ -12,4 +13,5 @@ __all__ = [
     "fetch_mnist",
     "load_image_folder",
     "make_imbalanced",
+    "to_memmap",
 ]

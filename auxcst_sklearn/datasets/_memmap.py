@@ -1,0 +1,285 @@
+"""Tables as memory maps, which an estimator trains on without loading them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.utils._param_validation import validate_params
+
+from ._tables import BATCH_ROWS, Categories, Table, as_table, levels_of, to_batches, write_batch
+
+# A column has to span this many steps of its type at its size.
+FEWEST_STEPS = 64
+
+
+@validate_params(
+    {
+        "source": [object],
+        "path": [str, os.PathLike],
+        "columns": ["array-like", str, Integral, None],
+        "dtype": [object],
+        "like": [str, os.PathLike, None],
+        "shuffle": ["boolean"],
+        "random_state": [Integral, None],
+        "overwrite": ["boolean"],
+        "verbose": ["verbose"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def to_memmap(
+    source: Any,
+    path: str | os.PathLike,
+    *,
+    columns: Sequence[str] | Sequence[int] | str | int | None = None,
+    dtype: DTypeLike = "float32",
+    like: str | os.PathLike | None = None,
+    shuffle: bool = False,
+    random_state: int | None = None,
+    overwrite: bool = False,
+    verbose: int | bool = 0,
+) -> NDArray:
+    """Write a table to a file of numbers, batch by batch, and open it as a memory map.
+
+    The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Features,
+    labels and costs are written by one call each, with the `columns` of each. Strings and
+    categories become codes from 0 in the order of the sorted strings, NaN where one is missing. A
+    file ``path + ".json"`` beside it holds the names of the columns and these strings.
+
+    Parameters
+    ----------
+    source : path, array, DataFrame or table
+        A file or folder of parquet, CSV, Arrow or Feather files, or a ``.npy`` file; an array of
+        numpy or zarr; a DataFrame of pandas or polars; a Table or Dataset of pyarrow; a data set of
+        Hugging Face; an array or a DataFrame of dask, whose workers then write their parts
+        themselves, and must see the folder.
+    path : str or path-like
+        The file to write, such as ``"X.npy"``.
+    columns : sequence of str or int, str, int or None, default=None
+        Names, or for arrays positions, of the columns, in the order in which to write them; None
+        for all. A single name or position gives an array of one dimension.
+    dtype : dtype, default="float32"
+        Type of the file. Values that it cannot hold are refused, not changed; floats are rounded.
+    like : str or path-like, default=None
+        An earlier file of `to_memmap`, whose codes are to be used, such as that of the training
+        data. Strings that it lacks become -1.
+    shuffle : bool, default=False
+        Whether to write the rows in random order, for a source that is sorted by class or date.
+    random_state : int, default=None
+        Determines the order: the same int for features, labels and costs. Needed for `shuffle`.
+    overwrite : bool, default=False
+        Whether to replace a file that is there.
+    verbose : int or bool, default=0
+        Whether to print how many rows are written.
+
+    Returns
+    -------
+    memmap of shape (n_rows, n_columns) or (n_rows,)
+        The file, opened to read.
+
+    Raises
+    ------
+    FileExistsError
+        If the file is there, or if another call was interrupted or is writing it.
+    ValueError, TypeError
+        If a column is unknown, holds neither numbers nor strings, or values that `dtype` cannot
+        hold; then nothing is written.
+    ImportError
+        If pyarrow is needed and missing: it comes with ``auxcst_sklearn[arrow]``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from auxcst_sklearn.datasets import to_memmap
+    >>> with TemporaryDirectory() as folder:
+    ...     X = to_memmap(np.arange(12.0).reshape(4, 3), Path(folder) / "X.npy", columns=[2, 0])
+    ...     print(X.shape, X.dtype, X[1])
+    (4, 2) float32 [5. 3.]
+    """
+    path, dtype = Path(path), _check_dtype(dtype)
+    single = isinstance(columns, (str, Integral))
+    chosen: Any = [columns] if single else columns
+    if shuffle and not isinstance(random_state, Integral):
+        raise ValueError(
+            f"random_state={random_state!r} with shuffle=True; expected an int, with which "
+            "features, labels and costs are written in the same order."
+        )
+    part = Path(f"{path}.part")
+    for file in [part] if overwrite else [part, path]:
+        if file.exists():
+            raise FileExistsError(
+                f"{file} is there already"
+                + (
+                    "; pass overwrite=True, or another path."
+                    if file == path
+                    else ": another call writes it, or was killed. If none does, delete it."
+                )
+            )
+    table = as_table(source, chosen)
+    shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
+    if 0 in shape:
+        raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
+    categories = _find_categories(table, like)
+    order = np.random.RandomState(random_state).permutation(table.n_rows) if shuffle else None
+    try:
+        _create(part, shape, dtype)
+        _write(table, part, categories, order, verbose)
+        _check_resolution(np.load(part, mmap_mode="r"), table.names)
+        _describe(path, table, categories)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
+    return np.load(path, mmap_mode="r")
+
+
+def _check_dtype(dtype: Any) -> np.dtype:
+    found = np.dtype(dtype)
+    if found.kind not in "iuf":
+        raise ValueError(f"dtype={dtype!r}; expected a type of numbers, such as float32 or int64.")
+    return found
+
+
+def _find_categories(table: Table, like: str | os.PathLike | None) -> Categories:
+    """The strings of each column that has some, sorted; those of `like` are given."""
+    if like is not None:
+        return {
+            name: strings
+            for name, strings in json.loads(Path(f"{os.fspath(like)}.json").read_text())[
+                "categories"
+            ].items()
+            if name in table.names
+        }
+    found: dict[Any, set] = {}
+    if table.parts is None:
+        of_batches = map(levels_of, table.batches())
+    else:
+        import dask
+
+        of_batches = iter(dask.compute(*(dask.delayed(_levels_of)(p) for p, _ in table.parts)))
+    for levels in of_batches:
+        for name, strings in levels.items():
+            found.setdefault(name, set()).update(strings)
+        if not found and table.parts is None:  # a table without strings is not read twice
+            break
+    return {name: sorted(strings) for name, strings in found.items()}
+
+
+def _levels_of(part: Any) -> dict[Any, set]:
+    """The strings of a partition of dask."""
+    found: dict[Any, set] = {}
+    for batch in to_batches(part):
+        for name, strings in levels_of(batch).items():
+            found.setdefault(name, set()).update(strings)
+    return found
+
+
+def _create(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Create the file in its full size, so that a full disk shows before anything is written."""
+    np.lib.format.open_memmap(path, "w+", dtype, shape)
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+
+
+def _write(
+    table: Table, path: Path, categories: Categories, order: NDArray | None, verbose: int | bool
+) -> None:
+    """Write all rows, and count them."""
+    if table.parts is None:
+        counts = [_write_batches(table.batches(), path, 0, table, categories, order, verbose)]
+    else:
+        import dask
+
+        starts = np.cumsum([0, *(size for _, size in table.parts)]).tolist()
+        write = dask.delayed(_write_part)
+        described = replace(table, parts=None, batches=_no_batches)
+        tasks = [
+            write(part, path, start, size, described, categories, order)
+            for (part, size), start in zip(table.parts, starts)
+        ]
+        counts = dask.compute(*tasks)
+    if (n := sum(counts)) != table.n_rows:
+        raise ValueError(
+            f"source gave {n} rows, but has {table.n_rows}; expected the same. Did it change?"
+        )
+
+
+def _no_batches() -> Iterator[Any]:
+    """What a partition needs of the other ones."""
+    return iter(())
+
+
+def _write_part(
+    part: Any, path: Path, start: int, size: int, table: Table, categories: Categories, order: Any
+) -> int:
+    """Write a partition of dask, on the worker that holds it."""
+    n = _write_batches(iter(to_batches(part)), path, start, table, categories, order, False)
+    if n != size:
+        raise ValueError(f"A partition of source has {n} rows; expected {size}. Did it change?")
+    return n
+
+
+def _write_batches(
+    batches: Any,
+    path: Path,
+    start: int,
+    table: Table,
+    categories: Categories,
+    order: NDArray | None,
+    verbose: int | bool,
+) -> int:
+    out: Any = np.lib.format.open_memmap(path, "r+").reshape(table.n_rows, -1)
+    stop = start
+    for batch in batches:
+        n = len(batch)
+        if stop + n > table.n_rows:
+            return stop + n - start
+        if order is None:
+            write_batch(batch, out[stop : stop + n], table.names, categories)
+        else:
+            rows = np.empty((n, out.shape[1]), out.dtype)
+            write_batch(batch, rows, table.names, categories)
+            out[order[stop : stop + n]] = rows
+        stop += n
+        if verbose:
+            print(f"to_memmap: {stop:,} of {table.n_rows:,} rows")
+    out.flush()
+    return stop - start
+
+
+def _describe(path: Path, table: Table, categories: Categories) -> None:
+    """Write the names of the columns and the strings of the codes beside the file."""
+    text = json.dumps({"columns": table.names, "categories": categories}, indent=1)
+    Path(f"{path}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _check_resolution(values: NDArray, names: list[Any]) -> None:
+    """Refuse columns whose differences are lost in rounding, as those of timestamps may be."""
+    if values.dtype.kind != "f":
+        return
+    rows = values.reshape(len(values), -1)
+    blocks = [rows[start : start + BATCH_ROWS] for start in range(0, len(rows), BATCH_ROWS)]
+    low, high = (
+        f.reduce([f.reduce(block, axis=0) for block in blocks]).astype(np.float64)
+        for f in (np.fmin, np.fmax)
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.spacing(np.maximum(abs(low), abs(high)).astype(values.dtype))
+        lost = (high > low) & (step > (high - low) / FEWEST_STEPS)
+    for j in np.flatnonzero(lost):
+        raise ValueError(
+            f"Column {names[j]!r} of source has values from {low[j]:.10g} to {high[j]:.10g}, whose "
+            f"differences {values.dtype} cannot hold. Pass dtype='float64', or subtract a constant."
+        )

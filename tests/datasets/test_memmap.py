@@ -1,0 +1,204 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn.datasets import to_memmap
+
+pa = pytest.importorskip("pyarrow")
+dask = pytest.importorskip("dask")
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.RandomState(0)
+    return pd.DataFrame(
+        {
+            "amount": rng.gamma(1, 100, size=250),
+            "age": rng.randint(18, 90, size=250),
+            "colour": np.array(["red", "green", "blue"])[rng.randint(3, size=250)],
+            "gap": np.where(rng.rand(250) < 0.2, np.nan, 1.5),
+            "label": rng.randint(2, size=250),
+        }
+    )
+
+
+FEATURES = ["amount", "age", "colour", "gap"]
+
+
+@pytest.fixture
+def expected(frame):
+    codes = np.searchsorted(["blue", "green", "red"], frame.colour)
+    return np.column_stack([frame.amount, frame.age, codes, frame.gap]).astype(np.float32)
+
+
+def parquet(frame, folder):
+    frame.to_parquet(folder / "rows.parquet", row_group_size=40)
+    return folder / "rows.parquet"
+
+
+def parquet_folder(frame, folder):
+    (folder / "parts").mkdir()
+    frame[:100].to_parquet(folder / "parts" / "a.parquet")
+    frame[100:].to_parquet(folder / "parts" / "b.parquet")
+    return str(folder / "parts")
+
+
+def csv(frame, folder):
+    frame.to_csv(folder / "rows.csv", index=False)
+    return folder / "rows.csv"
+
+
+def feather(frame, folder):
+    frame.to_feather(folder / "rows.feather")
+    return folder / "rows.feather"
+
+
+SOURCES = {
+    "parquet": parquet,
+    "a folder of parquet": parquet_folder,
+    "CSV": csv,
+    "Feather": feather,
+    "pandas": lambda frame, folder: frame,
+    "pandas with categories": lambda frame, folder: frame.astype({"colour": "category"}),
+    "polars": lambda frame, folder: pl.from_pandas(frame),
+    "Arrow table": lambda frame, folder: pa.Table.from_pandas(frame),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_table_gives_the_same_numbers_and_codes(frame, expected, tmp_path, kind):
+    source = SOURCES[kind](frame, tmp_path)
+    X = to_memmap(source, tmp_path / "X.npy", columns=FEATURES)
+    assert isinstance(X, np.memmap)
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X, expected)
+    y = to_memmap(source, tmp_path / "y.npy", columns="label", dtype="int64")
+    assert y.shape == (250,)
+    np.testing.assert_array_equal(y, frame.label)
+    described = json.loads((tmp_path / "X.npy.json").read_text())
+    assert described == {"columns": FEATURES, "categories": {"colour": ["blue", "green", "red"]}}
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_dask_writes_its_parts_itself(frame, expected, tmp_path, scheduler):
+    dd = pytest.importorskip("dask.dataframe")
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        parts = dd.from_pandas(frame, npartitions=4)
+        X = to_memmap(parts, tmp_path / "X.npy", columns=FEATURES)
+    np.testing.assert_array_equal(X, expected)
+
+
+def test_arrays_of_numpy_zarr_and_dask(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    da = pytest.importorskip("dask.array")
+    rows = np.random.RandomState(0).randn(300, 7)
+    stored = zarr.create_array(str(tmp_path / "rows.zarr"), data=rows, chunks=(50, 7))
+    chunked = da.from_array(rows, chunks=(90, 3))
+    for i, source in enumerate([rows, stored, chunked, chunked[chunked[:, 0] > -10]]):
+        X = to_memmap(source, tmp_path / f"{i}.npy", columns=[6, 0, 3])
+        np.testing.assert_array_equal(X, rows[:, [6, 0, 3]].astype(np.float32))
+
+
+def test_codes_of_an_earlier_file(frame, tmp_path):
+    to_memmap(frame, tmp_path / "train.npy", columns=["colour"])
+    later = pd.DataFrame({"colour": ["red", "violet", None, "blue"]})
+    X = to_memmap(later, tmp_path / "test.npy", like=tmp_path / "train.npy")
+    np.testing.assert_array_equal(X.ravel(), [2, -1, np.nan, 0])
+
+
+def test_shuffled_alike(frame, tmp_path):
+    both = frame.sort_values("label")
+    X, y = (
+        to_memmap(both, tmp_path / name, columns=c, dtype="float64", shuffle=True, random_state=3)
+        for name, c in (("X.npy", ["amount"]), ("y.npy", "label"))
+    )
+    assert np.abs(np.diff(y)).sum() > 50  # runs of labels, which were two
+    pairs = sorted(zip(X[:, 0], y))
+    assert pairs == sorted(zip(frame.amount, frame.label.astype(float)))
+    with pytest.raises(ValueError, match="random_state=None with shuffle=True; expected an int"):
+        to_memmap(both, tmp_path / "other.npy", shuffle=True)
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype", "message"),
+    [
+        ([1.0, 300.0], "uint8", r"'x' of source holds .*300.*, which uint8 cannot hold"),
+        ([1.0, np.nan], "int64", "holds .*nan.*, which int64 cannot hold"),
+        ([1, 2**24 + 1], "float32", "holds .*16777217.*, which float32 cannot hold"),
+        ([1.0, 1e60], "float32", "holds .*1e\\+60.*, which float32 cannot hold"),
+        ([1.7e9 + i / 10 for i in range(99)], "float32", "which float32 cannot hold"),
+        ([1.7e9 + 40 * i for i in range(99)], "float32", "differences float32 cannot hold"),
+        (pd.to_datetime(["2026-01-01", "2026-01-02"]), "float32", "holds timestamp.*Make numbers"),
+        ([[1], [2]], "float32", "'x' of source holds list"),
+    ],
+)
+def test_what_the_file_cannot_hold_is_refused_and_nothing_written(tmp_path, column, dtype, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        to_memmap(pd.DataFrame({"x": column}), tmp_path / "X.npy", dtype=dtype)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_there(frame, tmp_path):
+    path = tmp_path / "X.npy"
+    to_memmap(frame, path, columns=["age"])
+    with pytest.raises(FileExistsError, match="pass overwrite=True"):
+        to_memmap(frame, path, columns=["age"])
+    X = to_memmap(frame, path, columns=["amount"], overwrite=True)
+    np.testing.assert_array_equal(X[:, 0], frame.amount.astype(np.float32))
+    (tmp_path / "Y.npy.part").touch()
+    with pytest.raises(FileExistsError, match="another call writes it, or was killed"):
+        to_memmap(frame, tmp_path / "Y.npy", columns=["age"])
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "message"),
+    [
+        ("rows.xlsx", {}, "ends in none of .parquet"),
+        (np.zeros((3, 2)), {"columns": [2]}, r"columns holds \[2\]; expected some of \[0, 1\]"),
+        (np.zeros((3, 2, 2)), {}, r"source has shape \(3, 2, 2\)"),
+        (np.zeros((0, 2)), {}, r"source has shape \(0, 2\); expected at least one row"),
+        (np.zeros((3, 2)), {"dtype": "U3"}, "dtype='U3'; expected a type of numbers"),
+        (np.array([["a"]]), {}, "holds <U1; expected numbers"),
+        (7, {}, "source is a int; expected the path"),
+        (iter([1]), {}, "source is a list_iterator; expected the path"),
+    ],
+)
+def test_what_is_no_table(tmp_path, source, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        to_memmap(source, tmp_path / "X.npy", **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_call_leaves_no_half_file(tmp_path):
+    script = (
+        "import numpy as np, os\n"
+        "from auxcst_sklearn.datasets import to_memmap\n"
+        "class Rows:\n"
+        "    shape = (200_000, 2)\n"
+        "    def __getitem__(self, rows):\n"
+        "        if rows.start > 100_000: os.kill(os.getpid(), 9)\n"
+        "        return np.ones((rows.stop - rows.start, 2))\n"
+        f"to_memmap(Rows(), {str(tmp_path / 'X.npy')!r})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    assert [path.name for path in tmp_path.iterdir()] == ["X.npy.part"]
+
+
+def test_progress(tmp_path, capsys):
+    to_memmap(np.ones((70_000, 1)), tmp_path / "X.npy", verbose=1)
+    assert capsys.readouterr().out.splitlines()[-1] == "to_memmap: 70,000 of 70,000 rows"
+
+
+def test_a_model_of_codes_and_gaps(frame, tmp_path):
+    X = to_memmap(frame, tmp_path / "X.npy", columns=FEATURES)
+    y = to_memmap(frame, tmp_path / "y.npy", columns="label", dtype="int64")
+    model = CostSensitiveAuxMLP(
+        categorical_features=[2], cost_matrix=[[0, 1], [5, 0]], max_epochs=2, random_state=0
+    )
+    assert model.fit(X, y).predict(X).shape == (250,)
