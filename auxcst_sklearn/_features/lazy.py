@@ -69,7 +69,9 @@ def stays_lazy(X: Any) -> bool:
 
 def pick(X: Any, index: NDArray) -> Any:
     """Some of the rows, not copied where they are too many."""
-    return LazyRows(X, index=index) if stays_lazy(X) else X[index]
+    if not stays_lazy(X):
+        return X[index]
+    return LazyRows(X, index=index.astype(np.min_scalar_type(len(X)), copy=False))
 
 
 def row_order(X: Any) -> str | None:

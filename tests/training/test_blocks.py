@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+import torch
+
+from auxcst_sklearn._features import lazy
+from auxcst_sklearn._training import blocks
+from auxcst_sklearn._training.blocks import BlockBatches
+from auxcst_sklearn._training.holdout import sampled_folds
+from auxcst_sklearn._training.rows import Rows
+from auxcst_sklearn._training.training_set import TrainingSet
+
+N, D = 1000, 3
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(lazy, "LARGE_BYTES", 100)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * D * 4)
+    monkeypatch.setattr(blocks, "MIXED_BYTES", 70 * D * 4)
+
+
+@pytest.fixture
+def rows():
+    X = np.arange(N * D, dtype=np.float32).reshape(N, D)
+    weight = np.arange(1, N + 1, dtype=float)
+    return Rows(TrainingSet(X, np.arange(N) % 4, 1 - np.eye(4), True, weight), "cpu")
+
+
+def generators(n):
+    return [torch.Generator().manual_seed(i) for i in range(n)]
+
+
+def row_numbers(x):
+    return (x[..., 0] / D).long()
+
+
+def test_an_epoch_has_each_row_once_with_its_label_and_weight(rows):
+    assert rows.in_blocks
+    batches = BlockBatches([rows], 64, generators(1), stacked=False)
+    found = list(batches)
+    assert [len(x) for x, _ in found] == [64] * 15 + [40]
+    assert len(batches) == 16
+    seen = torch.cat([row_numbers(x) for x, _ in found])
+    assert sorted(seen.tolist()) == list(range(N))
+    assert (seen != torch.arange(N)).float().mean() > 0.9
+    label = torch.cat([target.label for _, target in found])
+    assert (label == seen % 4).all()
+    weight = torch.cat([target.weight for _, target in found])
+    np.testing.assert_allclose(weight, (seen + 1).numpy() / ((N + 1) / 2), rtol=1e-6)
+    again = torch.cat([row_numbers(x) for x, _ in batches])
+    assert (again != seen).any()
+
+
+def test_rows_of_a_batch_come_from_many_blocks(rows):
+    for x, _ in BlockBatches([rows], 64, generators(1), stacked=False):
+        assert len(set((row_numbers(x) // 7).tolist())) > 8
+
+
+def test_networks_of_a_stack_see_all_but_their_folds(rows):
+    of_row = torch.full((N,), 3, dtype=torch.uint8)
+    of_row[:300] = torch.arange(300) % 3  # each network lacks another hundred
+    of_row[300:350] = 0  # one lacks more
+    sets = [rows.without(of_row, i) for i in range(3)]
+    assert [len(s) for s in sets] == [850, 900, 900]
+    batches = BlockBatches(sets, 100, generators(3), stacked=True)
+    xs, targets = zip(*batches)
+    assert len(batches) == len(xs) == 9
+    seen = torch.cat([row_numbers(x) for x in xs], dim=1)
+    assert seen.shape == (3, 850)
+    for i in range(3):
+        assert len(set(seen[i].tolist())) == 850
+        assert (of_row[seen[i]] != i).all()
+    labels = torch.cat([target.label.view(3, -1) for target in targets], dim=1)
+    assert (labels == seen % 4).all()
+
+
+LABEL = np.repeat([0, 1, 2], [90_000, 9_900, 100])
+
+
+def test_folds_have_alike_many_rows_of_each_class_that_count_as_many_as_there_are():
+    found = sampled_folds(LABEL, 5, 0.2, 2**14, random_state=0)  # 4,096 rows in all
+    assert np.unique(np.concatenate(found.rows)).size == sum(map(len, found.rows))
+    for i, (rows, weight) in enumerate(zip(found.rows, found.weight)):
+        assert (found.of_row[rows] == i).all()
+        np.testing.assert_array_equal(np.bincount(LABEL[rows]), [273, 273, 20])
+        assert weight.mean() == pytest.approx(1)
+        share = np.bincount(LABEL[rows], weight) / weight.sum()
+        np.testing.assert_allclose(share, [0.9, 0.099, 0.001])
+        assert (np.diff(rows) > 0).all()
+    assert (found.of_row == 5).sum() == len(LABEL) - sum(map(len, found.rows))
+
+
+def test_folds_of_groups_have_no_group_in_common():
+    groups = np.random.RandomState(0).randint(1000, size=len(LABEL))
+    found = sampled_folds(LABEL, 2, 0.1, 4, random_state=0, groups=groups)
+    folds = [set(groups[found.of_row == i]) for i in range(3)]
+    assert sum(map(len, folds)) == len(set(groups))
+    assert len(folds[0]) == len(folds[1]) == 100
+    for i in range(2):
+        assert set(groups[found.rows[i]]) <= folds[i]
+    with pytest.raises(ValueError, match="There are 9 different values of groups"):
+        sampled_folds(LABEL, 2, 0.1, 4, random_state=0, groups=groups % 9)
