@@ -23,7 +23,7 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import check_weight, frame_labels, label_index
+from ..costs._checks import check_weight, label_index
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
@@ -32,6 +32,7 @@ from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
+from .streams import StreamMixin, unchanged_on_error
 
 if TYPE_CHECKING:  # skorch takes its time: on first use
     from .._training.checkpoints import Checkpoints
@@ -43,24 +44,12 @@ if TYPE_CHECKING:  # skorch takes its time: on first use
 OF_STRINGS = ("could not convert string", "Cannot cast str")
 
 
-@contextmanager
-def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Restore the attributes of a fitted estimator when a new fit fails."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
 # Rows by which a training is found to have failed, and what each must lose on average, in units of
 # the mean cost above the smallest.
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
-class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
+class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEstimator):
     """Base of the cost-sensitive networks; a subclass builds its torch module."""
 
     # Routers pass costs on without a set_fit_request by the user.
@@ -144,6 +133,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
+            self._prepared = None
             data = self._validate_training_set(
                 X, y, cost, sample_weight, self.classes, resume, groups
             )
@@ -156,59 +146,13 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             self._warn_if_collapsed(data)
             return self
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> BaseCostSensitiveNet:
-        """Train on the given rows for one more epoch.
-
-        The unit of the costs is set at the first call, so its costs should be typical.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training examples.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that can ever occur; needed at the first call, unless the constructor's
-            `classes` or the columns of a DataFrame of costs name them.
-        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
-                or DataFrame, default=None
-            Cost of each possible prediction for each sample, as in `fit`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-
-        Raises
-        ------
-        ValueError
-            As `fit`, or if the classes are unknown at the first call or differ at a later one.
-        """
-        from .._training.loop import Plan
-
-        resume = hasattr(self, "net_")
-        with self._fitting(resume):
-            named = self._check_named_classes(classes, cost)
-            data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
-            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
-            training = self._build(data, resume, one_epoch=True)
-            training.run(Plan(1, "constant"))
-            return self._set_attributes(training)
-
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
         """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
         with unchanged_on_error(self), thread_limit(), own_torch_modes(), numpy_arrays():
             self._validate_params()
+            if resume and not hasattr(self, "net_"):
+                self.net_, self._prepared = self._prepared, True
             # A new net goes with its failed fit; only an earlier one has a state worth copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
                 self._start_random_state(resume)
@@ -241,23 +185,6 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints)
 
     # -------------------------------------------------------------- validate
-
-    def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
-        """All labels that the caller of `partial_fit` names."""
-        if hasattr(self, "net_"):
-            if classes is not None and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={classes!r} differs from the classes_ of the first call, "
-                    f"{self.classes_!r}; expected the same, or None."
-                )
-            return self.classes
-        named = self.classes if classes is None else classes
-        if named is None and all(frame_labels(c) is None for c in (cost, self.cost_matrix)):
-            raise ValueError(
-                "classes must be passed at the first call to partial_fit: all labels that "
-                "can ever occur, in classes= here or in the constructor."
-            )
-        return named
 
     def _validate_training_set(
         self,
@@ -352,7 +279,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         from .._training.temperature import learn_temperature
 
         net, source = training.net, training.calibration or training
-        earlier = self.history_ if net is getattr(self, "net_", None) else []
+        earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if source.held_out is not None and self._calibrates(net):
             net.temperature = learn_temperature(source.net, source.held_out)
         self.net_ = net
@@ -403,6 +330,9 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             return isinstance(self.net_.criterion_.loss, ProbabilisticLoss)
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return isinstance(loss, ProbabilisticLoss)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")  # `prepare` sets other attributes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -38,6 +38,7 @@ class BuildMixin:
     """The building of a training, by the parameters of an estimator."""
 
     net_: CostNet
+    _prepared: CostNet | bool | None
     classes_: np.ndarray
     _random_state: np.random.RandomState
     loss: str | Loss
@@ -99,8 +100,9 @@ class BuildMixin:
         *,
         validation: TrainingSet | None = None,
         one_epoch: bool = False,
+        n_rows: int | None = None,
     ) -> Training:
-        """Everything that precedes the training of the whole network."""
+        """Everything that precedes the training of the whole network, on `n_rows` rows in all."""
         data = data.with_positive_weights()
         if resume:
             net, data = self.net_, self._continue(data, one_epoch)
@@ -108,7 +110,7 @@ class BuildMixin:
             self._learn_inputs(data.X, stream=one_epoch)
             scale = data.scale()
             data = data.in_units(scale)
-            net = self._make_net(data, scale, len(data.label), stream=one_epoch)
+            net = self._make_net(data, scale, n_rows or len(data.label), stream=one_epoch)
         data = replace(data, X=self._to_inputs(data.X))
         rows = Rows(data, net.device)
         training = self._give_rows(net, rows, data, validation, one_epoch)
@@ -165,6 +167,8 @@ class BuildMixin:
         net = self.net_
         self._check_cost_network(data)
         net.use_callbacks(list(self.callbacks or []))
+        if stream and self._prepared is not None:
+            return data.in_units(net.scale)
         if stream:
             # A first block may be tiny, but many short steps for small blocks later take long.
             of_block = resolve_batch_size(self.batch_size, len(data.label))

@@ -14,10 +14,10 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._training.training_set import TrainingSet
 from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
-from .base import unchanged_on_error
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
 from .path import alpha_path, as_seed, fit_together
+from .streams import unchanged_on_error
 
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -285,9 +285,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def partial_fit(self) -> Any:
         """Not available: alpha is chosen by all rows at once."""
         raise AttributeError(
-            "CostSensitiveAuxMLPCV has no partial_fit, because it chooses alpha by "
+            "CostSensitiveAuxMLPCV has no partial_fit and prepare, because it chooses alpha by "
             "cross-validation; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
         )
+
+    prepare = partial_fit
 
     def fit(
         self,

@@ -33,6 +33,7 @@ SHARED_BY_ESTIMATORS = {
     "images",
     "parameters",
     "prediction",
+    "streams",
 }
 BUILT_ON_OTHERS = {"path": {"mlp"}, "mlp_cv": {"mlp", "path"}}
 

@@ -1,0 +1,206 @@
+"""Streams: rows that come in blocks, of which no more than one is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
+
+from .._features.frames import is_frame
+from ..costs._checks import frame_labels
+
+# What `prepare` learns, it learns from so many rows, drawn from all blocks.
+SAMPLED_ROWS = 2**16
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore the attributes of a fitted estimator when a new fit fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class StreamMixin:
+    """Training block by block, by the steps of an estimator."""
+
+    # The net that `prepare` has built, and once it trains True.
+    _prepared: Any = None
+
+    classes_: NDArray
+    classes: Any
+    cost_matrix: Any
+    _fitting: Any
+    _draw_seed: Any
+    _validate_training_set: Any
+    _build: Any
+    _set_attributes: Any
+
+    def prepare(self, blocks: Iterable[tuple]) -> StreamMixin:
+        """Learn from all blocks what must be known before training on them by `partial_fit`.
+
+        These are the classes, the number of rows, and, from a random sample of 65,536 rows, the
+        scales, categories, gaps and bins of the features, and unit and class means of the costs.
+        Later blocks change none of this any more, so that their order hardly matters. Categories
+        that the sample lacks count as unknown.
+
+        Parameters
+        ----------
+        blocks : iterable of tuples
+            The arguments of `partial_fit` for each block: ``(X, y)``, ``(X, y, cost)`` or
+            ``(X, y, cost, sample_weight)``, the same for all. One pass is made, such as over a
+            generator.
+
+        Returns
+        -------
+        self : object
+            The estimator, which is not fitted yet: `partial_fit` is to follow.
+
+        Raises
+        ------
+        ValueError
+            As `partial_fit`, or if there is no block.
+        """
+        with self._fitting(False):
+            names, columns, n_rows, seen = self._sample(blocks)
+            given = dict.fromkeys(("cost", "sample_weight")) | dict(zip(names, columns))
+            classes = self.classes
+            if classes is None and all(
+                frame_labels(c) is None for c in (given["cost"], self.cost_matrix)
+            ):
+                classes = seen
+            data = self._validate_training_set(
+                given["X"], given["y"], given["cost"], given["sample_weight"], classes, False
+            )
+            for name in ("net_", "history_", "temperature_"):
+                vars(self).pop(name, None)
+            self._prepared = self._build(data, False, one_epoch=True, n_rows=n_rows).net
+        return self
+
+    def _sample(self, blocks: Iterable[tuple]) -> tuple[tuple, list, int, NDArray]:
+        """Rows of all blocks, each as likely as any other; how many there are, and all labels."""
+        rng = np.random.RandomState(self._draw_seed())
+        kept: list[tuple] = []
+        keys: list[NDArray] = []
+        n_rows, seen, n_fields = 0, np.empty(0), 0
+        for block in blocks:
+            if not 2 <= len(block) <= 4 or (n_fields and len(block) != n_fields):
+                raise ValueError(
+                    f"A block has {len(block)} parts; expected (X, y), (X, y, cost) or (X, y, "
+                    "cost, sample_weight), the same for all blocks."
+                )
+            n_fields, y = len(block), np.asarray(block[1])
+            n_rows += len(y)
+            seen = np.unique(y) if not kept else np.union1d(seen, y)
+            key = rng.random_sample(len(y))
+            kept.append(block)
+            keys.append(key)
+            if sum(map(len, keys)) > 2 * SAMPLED_ROWS:
+                kept, keys = _smallest(kept, keys)
+        if not kept:
+            raise ValueError("blocks is empty; expected at least one block of rows.")
+        kept, _ = _smallest(kept, keys)
+        columns = [_concatenate(parts) for parts in zip(*kept)]
+        return ("X", "y", "cost", "sample_weight")[:n_fields], columns, n_rows, seen
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> StreamMixin:
+        """Train on the rows for one more epoch, at a constant rate and without early stopping.
+
+        What the network needs to know of the data beforehand, the first call learns from its rows,
+        and later ones go on learning it, unless `prepare` has learnt it from all blocks.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that can ever occur; needed at the first call, unless `prepare` was called,
+            or the constructor's `classes` or the columns of a DataFrame of costs name them.
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
+            Cost of each possible prediction for each sample, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            As `fit`, or if the classes are unknown at the first call or differ at a later one.
+        """
+        from .._training.loop import Plan
+
+        resume = hasattr(self, "net_") or getattr(self, "_prepared", None) is not None
+        with self._fitting(resume):
+            named = self._check_named_classes(classes, cost)
+            data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
+            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            training = self._build(data, resume, one_epoch=True)
+            training.run(Plan(1, "constant"))
+            return self._set_attributes(training)
+
+    def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
+        """All labels that the caller of `partial_fit` names."""
+        if hasattr(self, "net_"):
+            if classes is not None and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} differs from the classes_ of the first call, "
+                    f"{self.classes_!r}; expected the same, or None."
+                )
+            return self.classes
+        named = self.classes if classes is None else classes
+        if named is None and all(frame_labels(c) is None for c in (cost, self.cost_matrix)):
+            raise ValueError(
+                "classes must be passed at the first call to partial_fit: all labels that "
+                "can ever occur, in classes= here or in the constructor."
+            )
+        return named
+
+
+def _smallest(kept: list[tuple], keys: list[NDArray]) -> tuple[list[tuple], list[NDArray]]:
+    """Of all rows those with the smallest keys."""
+    every = np.concatenate(keys)
+    limit = np.inf
+    if len(every) > SAMPLED_ROWS:
+        limit = np.partition(every, SAMPLED_ROWS)[SAMPLED_ROWS]
+    masks = [np.flatnonzero(key < limit) for key in keys]
+    parts = [
+        tuple(None if field is None else _safe_indexing(field, mask) for field in block)
+        for block, mask in zip(kept, masks)
+    ]
+    return parts, [key[mask] for key, mask in zip(keys, masks)]
+
+
+def _concatenate(parts: tuple) -> Any:
+    first = parts[0]
+    if first is None:
+        return None
+    if sparse.issparse(first):
+        return sparse.vstack(parts, format="csr")
+    if is_frame(first):
+        module = __import__(type(first).__module__.split(".")[0])
+        return module.concat(parts)
+    return np.concatenate([np.asarray(part) for part in parts])
