@@ -1,5 +1,6 @@
 """Configuration of Sphinx; names and version come from the installed package."""
 
+import os
 from importlib.metadata import metadata
 
 _metadata = metadata("auxcst_sklearn")
@@ -7,10 +8,53 @@ project = _metadata["Name"]
 author = _metadata["Author"]
 release = _metadata["Version"]
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
-html_theme = "alabaster"
+
+# Links to other projects need the network: INTERSPHINX=1 makes them.
+intersphinx_mapping = (
+    {
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+    }
+    if os.environ.get("INTERSPHINX")
+    else {}
+)
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/plot_",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "abort_on_example_error": True,
+}
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 6,
+}
+html_title = project
+html_show_sourcelink = False
+copyright = "The auxcst_sklearn developers, BSD 3-clause licence"
