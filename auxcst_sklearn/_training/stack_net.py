@@ -20,6 +20,7 @@ from ..modules import AuxNetwork
 from ..modules._stacked import SharedDropout, slices, stack, unstack
 from .batches import Batches, StackedBatches, split_target
 from .callbacks import ProgressBar
+from .distributed import processes
 from .early_stopping import EarlyStopping
 from .loop import Plan, TrainingLoop
 from .net import CostNet
@@ -81,7 +82,7 @@ class StackNet(CostNet):
         seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=self.n_row_sets)
         self._set_generators(
             [torch.Generator().manual_seed(s) for s in seeds.tolist()],
-            [torch.Generator(device=self.device).manual_seed(seed)],
+            [torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))],
         )
 
     def _set_generators(self, of_rows: list[torch.Generator], on_device: list) -> None:
@@ -100,7 +101,7 @@ class StackNet(CostNet):
         generators = self.generators if training else [None] * self.n_row_sets
         return StackedBatches(
             [
-                Batches(rows, size, generator, len(dataset))
+                Batches(rows, size, generator, len(dataset), self._exchange.own_part)
                 for rows, generator in zip(dataset.sets, generators)
             ]
         )
