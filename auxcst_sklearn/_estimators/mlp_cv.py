@@ -338,9 +338,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ValueError
             As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
         """
-        self._validate_params()
-        self._keep_splits()
         with unchanged_on_error(self), numpy_arrays(), joined(self.distributed):
+            self._validate_params()
+            self._keep_splits()
             self.alphas_ = self._check_alphas()
             # Rows without weight stay in, so that they count where `cv` names rows.
             data = self._validate_training_set(

@@ -86,8 +86,6 @@ def alpha_path(
     >>> [model.hidden_layers_ for model in models]
     [[], ['hidden1']]
     """
-    if not np.iterable(alphas) or len(alphas) == 0:
-        raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
     with joined(getattr(estimator, "distributed", False)):
         return _fit_path(estimator, alphas, X, y, (cost, sample_weight, groups), random_states)
 
@@ -95,6 +93,8 @@ def alpha_path(
 def _fit_path(
     estimator: BaseEstimator, alphas: Sequence, X: Any, y: Any, more: tuple, random_states: Any
 ) -> list:
+    if not np.iterable(alphas) or len(alphas) == 0:
+        raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
     cost, sample_weight, groups = more
     states = [estimator.random_state] if random_states is None else random_states
     seeds = [as_seed(state) for state in states]

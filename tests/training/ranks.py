@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ IMAGES = _rng.rand(90, 6, 6).astype(np.float32)
 
 
 def weights(model):
-    return [value.numpy() for value in model.net_.module_.state_dict().values()]
+    return [value.numpy(force=True) for value in model.net_.module_.state_dict().values()]
 
 
 def found(model):
@@ -46,8 +47,7 @@ def weighted():
 
 
 def stack():
-    model = small_stack(**PLAIN, max_epochs=4).fit(X, Y, COST, sample_weight=WEIGHT)
-    return found(model)
+    return found(small_stack(**PLAIN, max_epochs=4).fit(X, Y, COST, sample_weight=WEIGHT))
 
 
 def many_short_batches():
@@ -61,16 +61,17 @@ def continued():
 
 
 def choice_of_alpha():
-    model = CostSensitiveAuxMLPCV([0, 0.5], 2, 8, **PLAIN, max_epochs=2, n_networks=2, random_state=0)
-    model.fit(X, Y)
-    return [model.mean_cost_path_, *found(model)]
+    return _chosen(cv=None)
 
 
 def folds_of_alpha():
-    model = CostSensitiveAuxMLPCV(
-        [0, 0.5], 2, 8, cv=2, **PLAIN, max_epochs=1, n_networks=2, random_state=0
-    )
-    return [model.fit(X, Y).mean_cost_path_, *found(model)]
+    return _chosen(cv=2)
+
+
+def _chosen(cv):
+    few = {"max_epochs": 2, "n_networks": 2, "random_state": 0, "device": "cpu"}
+    model = CostSensitiveAuxMLPCV([0, 0.5], 2, 8, cv=cv, **PLAIN, **few).fit(X, Y)
+    return [model.mean_cost_path_, *found(model)]
 
 
 def path():
@@ -78,8 +79,20 @@ def path():
 
 
 def pretrained():
-    model = CSAEPretrainedMLP(2, 8, pretrain_epochs=1, max_epochs=2, random_state=0, **PLAIN)
-    return found(model.fit(X, Y))
+    few = {"pretrain_epochs": 1, "max_epochs": 2, "random_state": 0, "device": "cpu"}
+    return found(CSAEPretrainedMLP(2, 8, **few, **PLAIN).fit(X, Y))
+
+
+def in_a_thread():
+    """As tasks of dask and Ray run."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(single).result()
+
+
+def on_gpu():
+    model = small_stack(**PLAIN, **{"device": "auto"}).fit(X, Y)
+    assert model.net_.device == f"cuda:{dist.get_rank() if dist.is_initialized() else 0}"
+    return found(model)
 
 
 def by_default():
@@ -99,7 +112,7 @@ def own_module():
 
 
 EQUAL = [single, weighted, stack, many_short_batches, continued, choice_of_alpha]
-EQUAL += [folds_of_alpha, pretrained]
+EQUAL += [folds_of_alpha, pretrained, in_a_thread]
 ALIKE = [*EQUAL, path, by_default, images, own_module]
 
 # ---------------------------------------------------------------- mistakes
@@ -125,7 +138,7 @@ def _interrupt():
 
 
 def bad_rows(rank):
-    small_mlp().fit(np.where(rank, np.nan, X) if rank else X, Y, COST[: len(X) - rank])
+    small_cnn().fit(np.where(rank, np.nan, IMAGES), Y[:90])
 
 
 def bad_parameter(rank):
@@ -169,12 +182,11 @@ MISTAKES += [interrupt, stop_of_one, checkpoints]
 
 
 def message(mistake, rank):
-    model = None
     try:
         mistake(rank)
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
-    return model
+    return None
 
 
 def alone(rank):
@@ -184,19 +196,22 @@ def alone(rank):
     return None
 
 
-def main(rank, size, folder):
+def main(rank, size, folder, backend):
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.manual_seed(rank)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size
-    )
-    results = {"messages": {mistake.__name__: message(mistake, rank) for mistake in MISTAKES}}
-    results["alone"] = alone(rank)
-    results |= {fit.__name__: fit() for fit in ALIKE}
-    results["messages"]["death"] = message(death, rank) if size == 2 else None
-    Path(folder, f"rank{rank}.pkl").write_bytes(pickle.dumps(results))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    store = f"file://{folder}/store"
+    dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
+    path = Path(folder, f"rank{rank}.pkl")
+    if backend == "nccl":
+        path.write_bytes(pickle.dumps({"on_gpu": on_gpu()}))
+        return
+    results = {mistake.__name__: message(mistake, rank) for mistake in MISTAKES}
+    results |= {"alone": alone(rank)} | {fit.__name__: fit() for fit in ALIKE}
+    path.write_bytes(pickle.dumps(results))
+    results["death"] = message(death, rank)  # ends rank 1
+    path.write_bytes(pickle.dumps(results))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
