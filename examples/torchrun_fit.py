@@ -1,4 +1,4 @@
-"""One model by several processes. Run it as
+"""One model by several processes; to be run by torchrun.
 
 torchrun --standalone --nproc-per-node 2 examples/torchrun_fit.py
 

@@ -50,7 +50,7 @@ class Group(OneProcess):
 
     def gather(self, name: str, value: Any = None, *, error: BaseException | None = None) -> list:
         """Values of all ranks; an error of one is raised on the others."""
-        message = None if error is None else f"{type(error).__name__}: {error}"
+        message = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
         found: list[Any] = [None] * self.size
         with self.losses_named():
             dist.all_gather_object(found, (name, value, message))

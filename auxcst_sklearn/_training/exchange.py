@@ -132,9 +132,9 @@ class Exchange(NoExchange):
     ) -> None:
         self.tail.copy_(torch.tensor([0.0, n_rows, failed, done]))
         self.tail[0] = loss
+        self.n_sums += 1  # before, as Ctrl-C is raised right after it has waited for others
         with self.group.losses_named():
             dist.all_reduce(self.buffer)
-        self.n_sums += 1
         if self.is_looked_at:
             self._look(failed)
 
@@ -165,7 +165,9 @@ class Exchange(NoExchange):
         if self.group.ended:
             return
         with suppress(RuntimeError):
-            self._repeat(failed=1)
+            # Ctrl-C may come between a sum and the look at it, which the others have had then.
+            if not (self.is_looked_at and self.tail[2]):
+                self._repeat(failed=1)
         self.group.fail(error)
 
     def _repeat(self, **flag: int) -> None:

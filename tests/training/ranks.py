@@ -91,7 +91,8 @@ def in_a_thread():
 
 def on_gpu():
     model = small_stack(**PLAIN, **{"device": "auto"}).fit(X, Y)
-    assert model.net_.device == f"cuda:{dist.get_rank() if dist.is_initialized() else 0}"
+    if dist.is_initialized():
+        assert model.net_.device == f"cuda:{dist.get_rank()}"
     return found(model)
 
 
@@ -200,6 +201,7 @@ def main(rank, size, folder, backend):
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["LOCAL_RANK"] = str(rank)
     store = f"file://{folder}/store"
     dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
     path = Path(folder, f"rank{rank}.pkl")
