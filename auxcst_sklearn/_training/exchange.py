@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from skorch import NeuralNet
 from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.modules.batchnorm import _NormBase
 
 from .batches import epoch_means
 from .distributed import Group, processes
-
-if TYPE_CHECKING:
-    from .loop import TrainingLoop
 
 # A part of a batch has at least two rows, as batch normalisation needs.
 FEWEST_ROWS = 2
@@ -183,7 +181,7 @@ NO_EXCHANGE = NoExchange()
 
 
 @contextmanager
-def exchange(net: TrainingLoop) -> Iterator[NoExchange]:
+def exchange(net: NeuralNet) -> Iterator[NoExchange]:
     """The exchange of a training; all ranks begin and end it with the weights of rank 0."""
     group = processes()
     if not isinstance(group, Group):
