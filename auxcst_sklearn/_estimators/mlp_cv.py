@@ -338,23 +338,24 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ValueError
             As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
         """
-        with unchanged_on_error(self), numpy_arrays(), joined(self.distributed):
+        with joined(self.distributed):
             self._validate_params()
             self._keep_splits()
-            self.alphas_ = self._check_alphas()
-            # Rows without weight stay in, so that they count where `cv` names rows.
-            data = self._validate_training_set(
-                X, y, cost, sample_weight, self.classes, False, groups
-            )
-            held_out = (X_val, y_val, cost_val, sample_weight_val)
-            if self.cv is None:
-                data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
-                return self._choose(X, y, cost, sample_weight, groups, held_out)
-            self._cross_validate(data)
-            names = ("X_val", "y_val", "cost_val", "sample_weight_val")
-            return super().fit(
-                X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
-            )
+            with unchanged_on_error(self), numpy_arrays():
+                self.alphas_ = self._check_alphas()
+                # Rows without weight stay in, so that they count where `cv` names rows.
+                data = self._validate_training_set(
+                    X, y, cost, sample_weight, self.classes, False, groups
+                )
+                held_out = (X_val, y_val, cost_val, sample_weight_val)
+                if self.cv is None:
+                    data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+                    return self._choose(X, y, cost, sample_weight, groups, held_out)
+                self._cross_validate(data)
+                names = ("X_val", "y_val", "cost_val", "sample_weight_val")
+                return super().fit(
+                    X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
+                )
 
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple

@@ -19,8 +19,8 @@ from .distributed import Group, processes
 # A part of a batch has at least two rows, as batch normalisation needs.
 FEWEST_ROWS = 2
 
-# Steps from one look at the flags of a GPU to the next, which waits for its results.
-GPU_STEPS = 16
+# Sums from one look at their flags to the next: on a GPU a look waits for all results.
+STEPS, GPU_STEPS = 1, 16
 
 
 class NoExchange:
@@ -58,7 +58,7 @@ class Exchange(NoExchange):
         self.values, self.tail = self.buffer[:-4], self.buffer[-4:]
         parts = self.values.split(sizes)
         self.views = [part.view(p.shape) for part, p in zip(parts, parameters)]
-        self.steps = GPU_STEPS if self.buffer.is_cuda else 1
+        self.steps = GPU_STEPS if self.buffer.is_cuda else STEPS
         self.n_sums = 0
 
     # ------------------------------------------------------------------ parts

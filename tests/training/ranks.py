@@ -15,6 +15,7 @@ from skorch.callbacks import Callback
 from torch import distributed as dist
 
 from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn._training import exchange
 from tests.factories import small_cnn, small_mlp, small_net, small_stack
 
 SGD = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "batch_size": 32}
@@ -162,6 +163,16 @@ def error_in_an_epoch(rank):
     small_stack(callbacks=[OnRank1(lambda: _raise(OSError("disk full")))]).fit(X, Y)
 
 
+def error_seen_late(rank):
+    """As on a GPU, where ranks look at each sixteenth sum alone."""
+    exchange.STEPS = exchange.GPU_STEPS
+    try:
+        single()
+        error_in_an_epoch(rank)
+    finally:
+        exchange.STEPS = 1
+
+
 def interrupt(rank):
     small_mlp(callbacks=[OnRank1(_interrupt)]).fit(X, Y)
 
@@ -179,7 +190,7 @@ def death(rank):
 
 
 MISTAKES = [bad_rows, bad_parameter, other_labels, other_rows, divergence, error_in_an_epoch]
-MISTAKES += [interrupt, stop_of_one, checkpoints]
+MISTAKES += [error_seen_late, interrupt, stop_of_one, checkpoints]
 
 
 def message(mistake, rank):

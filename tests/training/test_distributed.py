@@ -92,6 +92,7 @@ def test_a_fit_without_the_others_is_that_of_one_process(results):
         ("bad_rows", "ValueError: Input X contains NaN"),
         ("bad_parameter", "InvalidParameterError: The 'max_epochs' parameter"),
         ("error_in_an_epoch", "OSError: disk full"),
+        ("error_seen_late", "OSError: disk full"),
         ("interrupt", "KeyboardInterrupt"),
     ],
 )
