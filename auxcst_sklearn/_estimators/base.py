@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import deepcopy
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._features.float32 import as_float32, check_resolution
 from .._features.frames import check_frame
 from .._features.lazy import LazyRows, row_order, stays_lazy
+from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
@@ -27,6 +28,7 @@ from ..costs._checks import check_weight, label_index
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
+from .agreement import check_same
 from .building import BuildMixin
 from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
@@ -139,6 +141,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
+            check_same(self, data, validation, resume)
             checkpoints = self._open_checkpoints(data, validation)
             training = self._build(data, resume, validation=validation)
             training.run(self._plan(checkpoints))
@@ -149,7 +152,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
         """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
-        with unchanged_on_error(self), thread_limit(), own_torch_modes(), numpy_arrays():
+        modes = thread_limit(), own_torch_modes(), numpy_arrays(), joined(self.distributed)
+        with unchanged_on_error(self), ExitStack() as stack:
+            for mode in modes:
+                stack.enter_context(mode)
             self._validate_params()
             if resume and not hasattr(self, "net_"):
                 self.net_, self._prepared = self._prepared, True
@@ -162,7 +168,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         if not resume:
             self._random_state = check_random_state(self.random_state)
             if self.random_state is None:  # a state of its own, which later calls go on with
-                self._random_state = np.random.RandomState(self._draw_seed())
+                seed = processes().from_first("the random state", self._draw_seed())
+                self._random_state = np.random.RandomState(seed)
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
 
@@ -172,6 +179,12 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """The checkpoints of this fit, and its random numbers if earlier ones have drawn them."""
         if self.checkpoint_dir is None:
             return None
+        if processes().size > 1:
+            raise ValueError(
+                f"checkpoint_dir={self.checkpoint_dir!r} cannot be set in a training by several "
+                "processes, whose random numbers differ; expected None. Save weights by a callback "
+                "of skorch on rank 0, or train by one process (distributed=False)."
+            )
         seed = self._draw_seed() if self.random_state is None else 0
         checkpoints = open_checkpoints(self, data, validation, seed, **more)
         if self.random_state is None:
@@ -281,7 +294,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         net, source = training.net, training.calibration or training
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if source.held_out is not None and self._calibrates(net):
-            net.temperature = learn_temperature(source.net, source.held_out)
+            learnt = learn_temperature(source.net, source.held_out)
+            net.temperature = processes().from_first("the temperature", learnt)
         self.net_ = net
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .._training.checkpoints import Checkpoints
 
 NOT_IN_KEY = {"checkpoint_dir", "checkpoint_every", "verbose", "callbacks", "random_state"}
+NOT_IN_KEY |= {"distributed"}  # one process alone has checkpoints
 NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
+from .._training.distributed import joined, processes
 from .._training.training_set import TrainingSet
 from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
@@ -135,6 +136,10 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
+        one training by all of them: each calls it with the same, whole data, and computes its
+        part of every batch. False for a model of its own in each process.
 
     Attributes
     ----------
@@ -240,6 +245,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         verbose: int | bool = 0,
         callbacks: list | None = None,
         net_params: dict[str, Any] | None = None,
+        distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.alphas = alphas
         self.depth = depth
@@ -275,6 +281,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.verbose = verbose
         self.callbacks = callbacks
         self.net_params = net_params
+        self.distributed = distributed
 
     @property
     def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base
@@ -333,23 +340,24 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ValueError
             As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
         """
-        self._validate_params()
-        self._keep_splits()
-        with unchanged_on_error(self), numpy_arrays():
-            self.alphas_ = self._check_alphas()
-            # Rows without weight stay in, so that they count where `cv` names rows.
-            data = self._validate_training_set(
-                X, y, cost, sample_weight, self.classes, False, groups
-            )
-            held_out = (X_val, y_val, cost_val, sample_weight_val)
-            if self.cv is None:
-                data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
-                return self._choose(X, y, cost, sample_weight, groups, held_out)
-            self._cross_validate(data)
-            names = ("X_val", "y_val", "cost_val", "sample_weight_val")
-            return super().fit(
-                X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
-            )
+        with joined(self.distributed):
+            self._validate_params()
+            self._keep_splits()
+            with unchanged_on_error(self), numpy_arrays():
+                self.alphas_ = self._check_alphas()
+                # Rows without weight stay in, so that they count where `cv` names rows.
+                data = self._validate_training_set(
+                    X, y, cost, sample_weight, self.classes, False, groups
+                )
+                held_out = (X_val, y_val, cost_val, sample_weight_val)
+                if self.cv is None:
+                    data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+                    return self._choose(X, y, cost, sample_weight, groups, held_out)
+                self._cross_validate(data)
+                names = ("X_val", "y_val", "cost_val", "sample_weight_val")
+                return super().fit(
+                    X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
+                )
 
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
@@ -365,6 +373,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
         self.mean_cost_path_ = np.full((len(models), self.n_networks), np.nan)
         found = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]
+        found = processes().from_first("the choice of alpha", found)
         best = 0
         if found:
             self.mean_cost_path_ = np.stack([costs for costs, _ in found])
@@ -432,6 +441,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             [np.average(cost, weights=weight[test]) for cost in self._paid(data, train, test)]
             for train, test in folds
         ]
+        costs = processes().from_first("the choice of alpha", costs)
         self.mean_cost_path_ = np.transpose(costs)
         mean = np.average(self.mean_cost_path_, axis=1, weights=fold_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
+from .._training.distributed import joined, processes
 from .._training.stack_net import naming
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
+from .agreement import check_same
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
 
@@ -84,8 +86,16 @@ def alpha_path(
     >>> [model.hidden_layers_ for model in models]
     [[], ['hidden1']]
     """
+    with joined(getattr(estimator, "distributed", False)):
+        return _fit_path(estimator, alphas, X, y, (cost, sample_weight, groups), random_states)
+
+
+def _fit_path(
+    estimator: BaseEstimator, alphas: Sequence, X: Any, y: Any, more: tuple, random_states: Any
+) -> list:
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
+    cost, sample_weight, groups = more
     states = [estimator.random_state] if random_states is None else random_states
     seeds = [as_seed(state) for state in states]
     models = [
@@ -109,7 +119,8 @@ def as_seed(random_state: int | np.random.RandomState | None) -> int:
     """One seed for all alphas, so that they share it."""
     if isinstance(random_state, Integral):
         return random_state
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return processes().from_first("the random state", seed)
 
 
 def is_stackable(estimator: BaseEstimator) -> bool:
@@ -147,6 +158,8 @@ def fit_together(
                 X, y, cost, sample_weight, model.classes, False, groups
             )
             validation = model._validate_validation_set(*held_out)
+            if i == 0:
+                check_same(model, data, validation, resume=False)
             trainings.append(model._build(data, resume=False, validation=validation))
         trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
     of_all = {name: [getattr(m, name) for m in models] for name in ("alpha", "random_state")}
