@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 from .._features.frames import is_frame
+from .._training.code import code_of
 from .._training.state import to_state
 from .._training.training_set import TrainingSet
 
@@ -37,7 +39,8 @@ def open_checkpoints(
             f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
             "checkpoint does not hold their state. Leave one of the two out."
         )
-    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in NOT_IN_KEY}
+    given = {k: v for k, v in estimator._determining_params().items() if k not in NOT_IN_KEY}
+    given |= {f"code of {k}": joblib.hash(code) for k, v in given.items() if (code := code_of(v))}
     given |= {"estimator": type(estimator).__name__, "torch": torch.__version__}
     given["auxcst_sklearn"] = _version()
     given["random_state"] = _state(estimator.random_state)
@@ -46,6 +49,17 @@ def open_checkpoints(
     given |= _fields(data, "") | _fields(validation, "_val") | more
     key = {name: _digest(name, value) for name, value in given.items()}
     return Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)
+
+
+def warn_of_equal_fits() -> None:
+    """Warn that a fit without a random state is the copy of an earlier one."""
+    warnings.warn(
+        "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
+        "random_state=None this fit has taken up its random numbers: the two are equal. Where "
+        "they are to differ, as members of an ensemble, pass each an integer as random_state.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _version() -> str:
