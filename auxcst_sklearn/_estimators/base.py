@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
-from .._features.frames import check_frame
+from .._features.frames import check_frame, check_in_memory
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
@@ -278,6 +278,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
         resume: bool,
         groups: Any = None,
     ) -> TrainingSet:
+        check_in_memory(cost, "cost")
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
