@@ -56,7 +56,7 @@ def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
 def _threads(multiplications: float, usual: int) -> int:
     if multiplications < FEWEST_MULTIPLICATIONS or _is_fork():
         return 1
-    if (named := os.environ.get(VARIABLE)) is None:
+    if not (named := os.environ.get(VARIABLE)):
         return 1 if _is_worker() else usual
     if not (named.isdecimal() and int(named)):
         raise ValueError(
