@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 from pickle import PicklingError
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
 import torch
+from joblib.hashing import NumpyHasher
 from sklearn.base import BaseEstimator
 
 from .._features.frames import is_frame
@@ -85,13 +87,32 @@ def _index(frame: Any) -> list[str] | None:
     return [str(label) for label in frame.index] if hasattr(frame, "index") else None
 
 
+class _KeyHasher(NumpyHasher):
+    """joblib's, with classes and functions by their names, also those of a script.
+
+    In a worker of a search they have no module to be looked up in; `code_of` tells them apart.
+    """
+
+    dispatch = NumpyHasher.dispatch.copy()
+
+    def save_global(self, obj: Any, name: str | None = None, **kwargs: Any) -> None:
+        name = name or obj.__qualname__
+        if "<" in name:  # a lambda, or of a function: what they close over has no name
+            raise PicklingError(f"{name} has no name of its own")
+        self.save(f"{getattr(obj, '__module__', None)}.{name}")
+
+    dispatch.update(dict.fromkeys((type, FunctionType, BuiltinFunctionType), save_global))
+
+
 def _digest(name: str, value: Any) -> str:
     if is_frame(value):
         value = [str(c) for c in value.columns], np.asarray(value).tolist(), _index(value)
     elif isinstance(value, list | tuple | np.ndarray | np.generic):  # equal values, equal digests
         value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
     try:
-        return joblib.hash(to_state(value))  # a pickle of tensors is another one each time
+        return _KeyHasher("md5").hash(
+            to_state(value)
+        )  # a pickle of tensors is another one each time
     except (PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{name}={value!r} cannot be told from others ({error}), so that checkpoint_dir has no "

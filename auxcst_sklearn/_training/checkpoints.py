@@ -75,7 +75,8 @@ class Checkpoints:
             raise ValueError(
                 f"checkpoint_dir={name!r} is in use: another fit, in this process or another one, "
                 f"writes its checkpoints to {self.folder} now; expected a folder for each. Wait "
-                "for its end, or name another folder."
+                "for its end, or name another folder; equal members of an ensemble need a "
+                "random_state each."
             ) from error
         except OSError as error:
             raise ValueError(

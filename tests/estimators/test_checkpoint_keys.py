@@ -134,6 +134,20 @@ def test_an_edited_module_is_another_fit(tmp_path, monkeypatch):
             fit(**changes)
 
 
+def test_classes_of_a_script(tmp_path):
+    """As a worker of a search has them: of a main module in which they are not."""
+
+    def fit(factor=1.0):
+        home = {"__name__": "__main__"}
+        exec(MODULE.format(factor=factor, body="x"), home)
+        given = {"max_epochs": 1, "random_state": 0, "checkpoint_dir": tmp_path}
+        return CostSensitiveAuxNet(home["Network"], **given).fit(X, Y)
+
+    assert_same(state_of(fit()), state_of(fit()))
+    with pytest.raises(ValueError, match="differs in code of module;"):
+        fit(2.0)
+
+
 class Slow(torch.optim.AdamW):
     def step(self, closure=None):
         time.sleep(0.02)
