@@ -117,7 +117,6 @@ def test_prediction_in_blocks():
         np.testing.assert_allclose(expected, method(X), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.usefixtures("client")
 def test_decisions_in_blocks_with_a_matrix_for_each_row():
     model = small_stack().fit(X, Y)
     matrices = np.random.default_rng(1).exponential(size=(240, 3, 3))
@@ -128,7 +127,6 @@ def test_decisions_in_blocks_with_a_matrix_for_each_row():
     np.testing.assert_array_equal(found.compute(), model.predict(X, cost=matrices))
 
 
-@pytest.mark.usefixtures("client")
 def test_prediction_of_frames_in_blocks():
     pytest.importorskip("pyarrow")
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
