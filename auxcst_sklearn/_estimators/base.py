@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
-from .checkpoint_key import open_checkpoints, warn_of_equal_fits
+from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
@@ -148,7 +148,7 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
             )
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
-            with self._open_checkpoints(data, validation) as checkpoints:
+            with open_checkpoints(self, data, validation) as checkpoints:
                 training = self._build(data, resume, validation=validation)
                 training.run(self._plan(checkpoints))
             self._set_attributes(training)
@@ -220,24 +220,6 @@ class BaseCostSensitiveNet(BuildMixin, CostPredictionMixin, BaseEstimator):
                 self._random_state = np.random.RandomState(self._draw_seed())
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
-
-    @contextmanager
-    def _open_checkpoints(
-        self, data: TrainingSet, validation: TrainingSet | None, **more: Any
-    ) -> Iterator[Checkpoints | None]:
-        """The checkpoints of this fit, and its random numbers if earlier ones have drawn them."""
-        if self.checkpoint_dir is None:
-            yield None
-            return
-        draws = any(state is None for state in more.get("random_state", [self.random_state]))
-        seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
-        checkpoints = open_checkpoints(self, data, validation, seed, **more)
-        with closing(checkpoints):
-            if self.random_state is None:
-                self._random_state = np.random.RandomState(checkpoints.seed)
-            yield checkpoints
-        if draws and checkpoints.had_ended:
-            warn_of_equal_fits()
 
     def _determining_params(self) -> dict[str, Any]:
         """The parameters on which the result of a fit may depend."""

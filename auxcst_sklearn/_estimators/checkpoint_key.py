@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pickle import PicklingError
 from types import BuiltinFunctionType, FunctionType
@@ -12,7 +14,7 @@ import joblib
 import numpy as np
 import torch
 from joblib.hashing import NumpyHasher
-from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
 from .._features.frames import is_frame
 from .._training.code import code_of
@@ -26,22 +28,40 @@ NOT_IN_KEY = {"checkpoint_dir", "checkpoint_every", "verbose", "callbacks", "ran
 NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
 
 
+@contextmanager
 def open_checkpoints(
-    estimator: BaseEstimator,
-    data: TrainingSet,
-    validation: TrainingSet | None,
-    seed: int,
-    **more: Any,
-) -> Checkpoints:
-    """The folder of the checkpoints of a fit on these data, with `more` that it depends on."""
+    estimator: Any, data: TrainingSet, validation: TrainingSet | None, **more: Any
+) -> Iterator[Checkpoints | None]:
+    """The folder of the checkpoints of a fit on these data, with `more` that it depends on.
+
+    The estimator takes the random numbers of earlier fits there, if it has no random state.
+    """
     from .._training.checkpoints import Checkpoints
 
+    if estimator.checkpoint_dir is None:
+        yield None
+        return
+    draws = any(state is None for state in more.get("random_state", [estimator.random_state]))
+    seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
+    key = _key(estimator, data, validation, more)
+    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
+        if estimator.random_state is None:
+            estimator._random_state = np.random.RandomState(c.seed)
+        yield c
+    if draws and c.had_ended:
+        _warn_of_equal_fits()
+
+
+def _key(
+    estimator: Any, data: TrainingSet, validation: TrainingSet | None, more: dict[str, Any]
+) -> dict[str, str]:
     if estimator.callbacks:
         raise ValueError(
             f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
             "checkpoint does not hold their state. Leave one of the two out."
         )
     given = {k: v for k, v in estimator._determining_params().items() if k not in NOT_IN_KEY}
+    given["estimator"] = type(estimator)
     given |= {f"code of {k}": joblib.hash(code) for k, v in given.items() if (code := code_of(v))}
     given |= {"estimator": type(estimator).__name__, "torch": torch.__version__}
     given["auxcst_sklearn"] = _version()
@@ -49,11 +69,10 @@ def open_checkpoints(
     if estimator.warm_start and hasattr(estimator, "net_"):
         given["earlier weights"] = estimator.net_.module_
     given |= _fields(data, "") | _fields(validation, "_val") | more
-    key = {name: _digest(name, value) for name, value in given.items()}
-    return Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)
+    return {name: _digest(name, value) for name, value in given.items()}
 
 
-def warn_of_equal_fits() -> None:
+def _warn_of_equal_fits() -> None:
     """Warn that a fit without a random state is the copy of an earlier one."""
     warnings.warn(
         "The folder in checkpoint_dir holds a fit on these data that had ended, and with "

@@ -16,6 +16,7 @@ from .._training.stack_net import naming
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
+from .checkpoint_key import open_checkpoints
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
 
@@ -168,7 +169,7 @@ def fit_together(
                 )
                 validation = model._validate_validation_set(*held_out)
                 if not trainings:
-                    opened = model._open_checkpoints(data, validation, **of_all)
+                    opened = open_checkpoints(model, data, validation, **of_all)
                     plan = model._plan(checkpoints := stack.enter_context(opened))
                     _share_seeds(models, n_seeds, checkpoints)
                 trainings.append(model._build(data, resume=False, validation=validation))

@@ -12,7 +12,7 @@ import pytest
 import torch
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 
-from auxcst_sklearn import (
+from auxcst_sklearn import CostSensitiveAuxMLP, (
     CostSensitiveAuxMLPCV,
     CostSensitiveAuxNet,
     alpha_path,
@@ -146,6 +146,19 @@ def test_classes_of_a_script(tmp_path):
     assert_same(state_of(fit()), state_of(fit()))
     with pytest.raises(ValueError, match="differs in code of module;"):
         fit(2.0)
+
+
+def test_code_of_an_estimator(tmp_path):
+    def fit(step):
+        class Own(CostSensitiveAuxMLP):
+            def _draw_seed(self):
+                return super()._draw_seed() + step
+
+        return Own(**mlp(max_epochs=1, checkpoint_dir=tmp_path).get_params()).fit(X, Y)
+
+    assert_same(state_of(fit(1)), state_of(fit(1)))
+    with pytest.raises(ValueError, match="differs in code of estimator;"):
+        fit(2)
 
 
 class Slow(torch.optim.AdamW):

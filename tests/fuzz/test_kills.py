@@ -77,9 +77,9 @@ def test_killed_on_a_slow_disk(n_syncs, tmp_path):
         process.kill()
         pytest.skip("strace is missing, or may not trace")
     traced.set()
+    syncs = (line for line in tracer.stderr if "fsync(" in line)
     for _ in range(n_syncs):
-        while "fsync(" not in tracer.stderr.readline():
-            pass
+        next(syncs)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     tracer.communicate()
