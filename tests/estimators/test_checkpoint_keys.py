@@ -12,7 +12,8 @@ import pytest
 import torch
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 
-from auxcst_sklearn import CostSensitiveAuxMLP, (
+from auxcst_sklearn import (
+    CostSensitiveAuxMLP,
     CostSensitiveAuxMLPCV,
     CostSensitiveAuxNet,
     alpha_path,
