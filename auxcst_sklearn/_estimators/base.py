@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
-from .._features.frames import check_frame
+from .._features.frames import check_frame, check_in_memory
 from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
@@ -142,9 +142,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
             check_same(self, data, validation, resume)
-            checkpoints = self._open_checkpoints(data, validation)
-            training = self._build(data, resume, validation=validation)
-            training.run(self._plan(checkpoints))
+            with open_checkpoints(self, data, validation) as checkpoints:
+                training = self._build(data, resume, validation=validation)
+                training.run(self._plan(checkpoints))
             self._set_attributes(training)
             self._warn_if_collapsed(data)
             return self
@@ -173,23 +173,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
 
-    def _open_checkpoints(
-        self, data: TrainingSet, validation: TrainingSet | None, **more: Any
-    ) -> Checkpoints | None:
-        """The checkpoints of this fit, and its random numbers if earlier ones have drawn them."""
-        if self.checkpoint_dir is None:
-            return None
-        if processes().size > 1:
-            raise ValueError(
-                f"checkpoint_dir={self.checkpoint_dir!r} cannot be set in a training by several "
-                "processes, whose random numbers differ; expected None. Save weights by a callback "
-                "of skorch on rank 0, or train by one process (distributed=False)."
-            )
-        seed = self._draw_seed() if self.random_state is None else 0
-        checkpoints = open_checkpoints(self, data, validation, seed, **more)
-        if self.random_state is None:
-            self._random_state = np.random.RandomState(checkpoints.seed)
-        return checkpoints
+    def _determining_params(self) -> dict[str, Any]:
+        """The parameters on which the result of a fit may depend."""
+        return self.get_params(deep=False)
 
     def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
         from .._training.loop import Plan
@@ -209,6 +195,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         resume: bool,
         groups: Any = None,
     ) -> TrainingSet:
+        check_in_memory(cost, "cost")
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:

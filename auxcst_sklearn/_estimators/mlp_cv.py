@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Literal
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
@@ -353,11 +354,13 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 if self.cv is None:
                     data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
                     return self._choose(X, y, cost, sample_weight, groups, held_out)
+                self._check_checkpoint_dir()
+                self._folds = self._split(data)
                 self._cross_validate(data)
                 names = ("X_val", "y_val", "cost_val", "sample_weight_val")
-                return super().fit(
-                    X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
-                )
+                super().fit(X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out)))
+                del self._folds
+                return self
 
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
@@ -368,7 +371,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 "cv=None chooses alpha by rows that the networks hold out, but with "
                 "early_stopping=False they hold out none. Set early_stopping=True, or cv=5."
             )
-        seed = as_seed(self.random_state)
+        # With checkpoints None may become the seed of an earlier fit.
+        keeps = self.random_state is None and self.checkpoint_dir is not None
+        seed = None if keeps else as_seed(self.random_state)
         models = [self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist()]
         trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
         self.mean_cost_path_ = np.full((len(models), self.n_networks), np.nan)
@@ -419,7 +424,25 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         if isinstance(self.cv, Iterator) and iterator is not self.cv:
             self._splits = (self.cv, list(self.cv))
 
-    def _cross_validate(self, data: TrainingSet) -> None:
+    def _check_checkpoint_dir(self) -> None:
+        """Refuse, before any training, one folder for the fits of all folds."""
+        if self.checkpoint_dir is not None and "{fit}" not in fspath(self.checkpoint_dir):
+            raise ValueError(
+                f"checkpoint_dir={self.checkpoint_dir!r} is one folder, but cv={self.cv!r} fits "
+                "several times; expected a name with '{fit}', which stands for each fit, as in "
+                "'checkpoints/{fit}'."
+            )
+
+    def _determining_params(self) -> dict[str, Any]:
+        """The splits themselves, as an iterator or a generator of them is another one each time."""
+        return {
+            **super()._determining_params(),
+            "cv": joblib.hash(self._folds),
+            "alpha": self.alpha_,
+        }
+
+    def _split(self, data: TrainingSet) -> list[tuple[NDArray, NDArray]]:
+        """Rows to train on, and rows that are left out, of each fold."""
         cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
         splitter = check_cv(cv, data.label, classifier=True)
         given = {} if data.groups is None else {"groups": data.groups}  # not every split takes them
@@ -429,6 +452,10 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 f"cv={self.cv!r} gave no split; expected at least one. An iterator that was used "
                 "up elsewhere gives none: pass a list of its splits."
             )
+        return folds
+
+    def _cross_validate(self, data: TrainingSet) -> None:
+        folds = self._folds
         weight = np.ones(len(data.label)) if data.weight is None else data.weight
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:
