@@ -82,7 +82,7 @@ def test_torch_wraps_methods_of_an_optimizer():
     "value",
     [None, "relu", 3, [0.1, 0.2], np.eye(2), torch.ones(2), torch.nn.Linear(2, 2), torch.optim.SGD,
      Squared(), np.sum, len, torch.relu, {"a": (1, 2)}],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )  # fmt: skip
 def test_what_is_no_code_of_a_user(value):
     assert code_of(value) == []
