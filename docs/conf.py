@@ -1,4 +1,4 @@
-"""Configuration of Sphinx; names and version come from the installed package."""
+"""Configuration of Sphinx; name and version are those installed."""
 
 import os
 from importlib.metadata import metadata
