@@ -25,14 +25,33 @@ def final_estimator(estimator: Any) -> Any:
 
 
 def search_scores(search: Any, metric: str | None) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation over the folds, per candidate."""
+    """Mean over the folds and its standard error, paired by folds, per candidate."""
     results = search.cv_results_
     if metric is None:
         metric = search.refit if search.multimetric_ and search.refit else "score"
     if f"mean_test_{metric}" not in results:
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
         raise ValueError(f"metric={metric!r} is no scorer of the search; expected one of {known}.")
-    return results[f"mean_test_{metric}"], results[f"std_test_{metric}"]
+    folds = [results[f"split{k}_test_{metric}"] for k in range(search.n_splits_)]
+    return results[f"mean_test_{metric}"], paired_standard_error(np.array(folds).T)
+
+
+def paired_standard_error(scores: NDArray) -> NDArray[np.float64]:
+    """Standard error of each candidate's mean over the folds, (n_candidates, n_folds).
+
+    All candidates meet the same folds. What a fold adds to all of them tells nothing about their
+    differences, and is removed: scores minus the fold's mean, times the factor by which that makes
+    them too small (Cousineau, 2005; Morey, 2008). A single candidate has its ordinary standard error.
+    """
+    error = np.full(len(scores), np.nan)
+    known = np.isfinite(scores).all(axis=1)
+    found, n_folds = scores[known], scores.shape[1]
+    if n_folds < 2 or not len(found):
+        return error
+    if len(found) > 1:
+        found = (found - found.mean(axis=0)) * np.sqrt(len(found) / (len(found) - 1))
+    error[known] = found.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    return error
 
 
 def columns(results: Any) -> dict[str, list]:
