@@ -314,7 +314,8 @@ class CostConfusionDisplay:
     def _cell_texts(self, shown: NDArray, include_counts: bool) -> dict[tuple[int, int], str]:
         """What stands in the cells where something was paid; with counts, where samples are."""
         largest = np.abs(shown).max() or 1
-        decimals = max(0, 2 - int(np.floor(np.log10(largest))))
+        whole = np.array_equal(shown, np.round(shown))
+        decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
         filled = self.counts if include_counts else self.cost
         texts = {(int(i), int(j)): f"{shown[i, j]:,.{decimals}f}" for i, j in np.argwhere(filled)}
         if include_counts:
@@ -324,9 +325,10 @@ class CostConfusionDisplay:
 
     def _text_size(self, texts: dict[tuple[int, int], str]) -> float:
         """The largest size in which all texts fit their cells, and at most 10 points."""
-        lines = [line for text in texts.values() for line in text.split("\n")]
-        longest = max(map(len, lines), default=1)
-        return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / (0.6 * longest))
+        lines = [text.split("\n") for text in texts.values()]
+        width = max((0.6 * len(line) for text in lines for line in text), default=1)
+        height = max((1.2 * len(text) for text in lines), default=1)
+        return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / max(width, height))
 
     def _write_values(
         self, shown: NDArray, include_values: bool | str, include_counts: bool | str

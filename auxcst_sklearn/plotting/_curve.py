@@ -285,7 +285,8 @@ class CostCurveDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         spread_style : {"band", "bars"} or None, default="band"
-            How the standard error is shown; None hides it. Where x is not a number, bands become bars.
+            How the standard error is shown; None hides it. Where x is not a number, bands become
+            bars.
         xscale : {"linear", "log"}, default="linear"
             Scale of the x axis. A logarithmic one gives zero a place on its left.
         y_label : str, default=None

@@ -39,9 +39,10 @@ def search_scores(search: Any, metric: str | None) -> tuple[NDArray, NDArray]:
 def paired_standard_error(scores: NDArray) -> NDArray[np.float64]:
     """Standard error of each candidate's mean over the folds, (n_candidates, n_folds).
 
-    All candidates meet the same folds. What a fold adds to all of them tells nothing about their
-    differences, and is removed: scores minus the fold's mean, times the factor by which that makes
-    them too small (Cousineau, 2005; Morey, 2008). A single candidate has its ordinary standard error.
+    All candidates meet the same folds. What a fold adds to all of them says nothing about their
+    differences, and is removed: scores minus the fold's mean, times the factor by which that
+    makes them too small (Cousineau, 2005; Morey, 2008). One candidate alone has its ordinary
+    standard error.
     """
     error = np.full(len(scores), np.nan)
     known = np.isfinite(scores).all(axis=1)

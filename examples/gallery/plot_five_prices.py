@@ -57,10 +57,13 @@ print(np.array_equal(anew.predict(X_test), choices["network"]))
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for (name, costs), style in zip(paid.items(), ["o-", "s-", "^--"]):
     left.plot(PRICES, costs, style, label=name)
-left.set(xscale="log", yscale="log", xlabel="cost of a breakdown (EUR)", ylabel="EUR a pump")
+left.set(xscale="log", xlabel="cost of a breakdown (EUR)", ylabel="mean cost (EUR a pump)")
+left.set(ylim=(0, None), title="cost of the decisions")
+left.set_xticks(PRICES, [f"{price:,}" for price in PRICES])
+left.minorticks_off()
 left.legend(fontsize="small")
 bottom = np.zeros(len(PRICES))
-for k, (decision, color) in enumerate(zip(["leave", "service", "replace"], "C0 C1 C3".split())):
+for k, (decision, color) in enumerate(zip(["leave", "service", "replace"], ["C0", "C1", "C3"])):
     share = [
         100 * np.mean((chances["network"] @ cost_matrix(p)).argmin(axis=1) == k) for p in PRICES
     ]
