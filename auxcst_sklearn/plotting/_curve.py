@@ -50,7 +50,8 @@ class CostCurveDisplay:
     y_label : str, default="mean test cost"
         Label of the y axis.
     caption : str, default=None
-        Title of axes that have none: the best candidate, and what the bands are.
+        Title of axes that have none: the best candidate, and what the bands are. A line that
+        starts with "±" is left out where no bands are drawn.
 
     Attributes
     ----------
@@ -254,7 +255,7 @@ class CostCurveDisplay:
             x_name=x,
             hue_name=hue,
             y_label=f"mean {y}".replace("_", " "),
-            caption="bands: standard error over runs",
+            caption="± standard error over runs",
         )
         return display.plot(ax, **plot_kw)
 
@@ -324,7 +325,8 @@ class CostCurveDisplay:
         ax.set(xlabel=self.x_name, ylabel=y_label or self.y_label)
         tidy(ax)
         if self.caption and not ax.get_title():
-            ax.set_title(self.caption, fontsize="small")
+            lines = [line for line in self.caption.split("\n") if spread_style or line[0] != "±"]
+            ax.set_title("\n".join(lines), fontsize="small")
         self.legend_ = draw_legend(ax, self.hue_name) if legend else None
         return self
 
@@ -366,7 +368,7 @@ class CostCurveDisplay:
         color = style["color"]
         if spread_style == "band" and numeric and len(x) > 1:
             band = self.ax_.fill_between(
-                x, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0
+                x, mean - spread, mean + spread, color=color, alpha=0.25, linewidth=0
             )
             self.spread_.append(band)
         elif spread_style is not None:
@@ -392,10 +394,10 @@ def _caption(best: Mapping[str, Any], table: Mapping[str, list], n_folds: int) -
         for name, value in best.items()
         if len({repr(other) for other in table[name]}) > 1
     }
-    bands = f"bands: standard error over {n_folds} folds, paired"
+    error = f"± standard error over {n_folds} folds, paired"
     if not named:
-        return bands
-    return "best: " + ", ".join(f"{n} {_short(v)}" for n, v in named.items()) + "\n" + bands
+        return error
+    return "best: " + ", ".join(f"{n} {_short(v)}" for n, v in named.items()) + "\n" + error
 
 
 def _short(value: Any) -> str:

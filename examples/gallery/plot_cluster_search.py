@@ -71,4 +71,8 @@ ax.xaxis.set_major_formatter("{x:g}")
 ax.xaxis.set_minor_formatter(NullFormatter())
 ax.legend()
 plt.show()
-sklearn.set_config(enable_metadata_routing=False)
+sklearn.set_config(enable_metadata_routing=False)  # for the pages after this one
+
+# %%
+# The best network costs less than the best boosting here, for several times the seconds of a fit;
+# the bars of many candidates overlap, so that the choice among them is not certain.

@@ -31,8 +31,8 @@ models = {
 }
 
 # %%
-# Each cell has the euros and, below them, how many digits they were paid for. Right decisions
-# cost nothing and are left blank here.
+# Each cell has the euros and, below them, how many digits they were paid for. On the diagonal are
+# the right ones, which cost nothing. Colours are relative to the dearest cell of each model.
 fig, axes = plt.subplots(1, 2, figsize=(12, 5.6), layout="constrained")
 read = {}
 for ax, (name, model) in zip(axes, models.items()):
@@ -50,3 +50,8 @@ plt.show()
 # %%
 # The difference of both on the same digits, with its 95 % interval:
 print(cost_difference(y_test, read["network"], read["logistic regression"], cost_matrix=M))
+
+# %%
+# The interval is below zero: the network costs less. Of both models the dearest cell is an 8 that
+# is read as 1. A mistake that is rare may be dear: a form that asks for such digits twice would
+# save more than one for the most frequent mistake.

@@ -9,13 +9,13 @@ features.
 # %%
 # A customer who pays earns the bank 12 % of what she uses; one who defaults loses it 60 % of the
 # limit; a limit ties up 1 % of itself. The cost of a limit is what it earned less than the best
-# limit for this customer would have, in hundreds of euros.
+# limit for this customer would have, in euros.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
-from auxcst_sklearn.metrics import mean_cost
+from auxcst_sklearn.metrics import cost_difference, mean_cost
 
 LIMITS = np.array([0, 1000, 3000, 10000])
 rng = np.random.default_rng(0)
@@ -40,7 +40,9 @@ train, test = np.arange(3000), np.arange(3000, n)
 # these classes, and a boosted regression for the profit of each limit.
 network = CostSensitiveAuxMLP(n_networks=3, random_state=0)
 network.fit(X[train], y[train], cost=cost[train])
-boosting = BayesMinimumRiskClassifier(HistGradientBoostingClassifier(early_stopping=True))
+boosting = BayesMinimumRiskClassifier(
+    HistGradientBoostingClassifier(early_stopping=True, random_state=0)
+)
 boosting.fit(X[train], y[train], cost=cost[train])
 regressor = HistGradientBoostingRegressor(early_stopping=True, random_state=0)
 estimates = [regressor.fit(X[train], c).predict(X[test]) for c in cost[train].T]
@@ -74,3 +76,20 @@ right.set(xscale="log", xlabel="income (EUR a year)", ylabel="true probability o
 right.legend(title="limit", fontsize="small", markerscale=3)
 right.set_title("limits that the network grants", fontsize="medium")
 plt.show()
+
+# %%
+# The bars overlap, but all policies meet the same customers. The paired difference of the best
+# two, and its 95 % interval:
+print(
+    cost_difference(
+        y[test],
+        choices["network"],
+        choices["boosted regressions"],
+        cost=cost[test],
+        classes=LIMITS,
+    )
+)
+
+# %%
+# It is below zero: the network costs less here than a regression for each limit. Both cost much
+# less than one limit for all.

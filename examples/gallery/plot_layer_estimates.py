@@ -6,9 +6,9 @@ went, and its decisions from which layer on the answer is clear.
 """
 
 # %%
-# Digits, and a wrong digit costs as many euros as it is off. A network of six layers, deeper than
-# the task needs, so that there is something to see; one network in place of five, which keeps the
-# losses of one training.
+# Digits, and a wrong digit costs as many euros as it is off. A network of four layers, deeper
+# than the task needs, so that there is something to see; one network in place of five, which
+# keeps the losses of one training.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -22,7 +22,7 @@ X, y = load_digits(return_X_y=True)
 M = ordinal_cost_matrix(10)
 X, X_test, y, y_test = train_test_split(X, y, train_size=0.6, stratify=y, random_state=0)
 model = CostSensitiveAuxMLP(
-    depth=6, width=64, alpha=0.3, cost_matrix=M, n_networks=1, max_epochs=30, random_state=0
+    depth=4, width=64, alpha=0.3, cost_matrix=M, n_networks=1, max_epochs=30, random_state=0
 ).fit(X, y)
 
 # %%
@@ -49,3 +49,8 @@ ax.legend(fontsize="small")
 plt.show()
 for name, cost, guess in zip(names, paid.mean(axis=1), expected):
     print(f"{name}: paid {cost:.3f} EUR a digit, expected {guess:.3f}")
+
+# %%
+# On this task the first layer decides about as cheaply as the output: the bars overlap. Its
+# estimates are less sure: the first head expects to pay far more than it does. The deeper the
+# head, the closer its estimate comes.

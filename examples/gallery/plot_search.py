@@ -37,16 +37,16 @@ network = CostSensitiveAuxMLP(
 )
 step = "costsensitiveauxmlp__"
 grid = {
-    f"{step}alpha": [0, 0.2, 0.5, 1],
+    f"{step}alpha": [0, 0.2, 0.5],
     f"{step}depth": [2, 5],
     f"{step}learning_rate": [5e-4, 2e-3],
 }
 search = GridSearchCV(
-    make_pipeline(StandardScaler(), network), grid, scoring=cost_scorer, cv=4, error_score="raise"
+    make_pipeline(StandardScaler(), network), grid, scoring=cost_scorer, cv=3, error_score="raise"
 )
 search.fit(X, y, cost=C)
 logistic = BayesMinimumRiskClassifier(LogisticRegression())
-rival = -cross_val_score(logistic, X, y, params={"cost": C}, scoring=cost_scorer, cv=4).mean()
+rival = -cross_val_score(logistic, X, y, params={"cost": C}, scoring=cost_scorer, cv=3).mean()
 print(f"best: {-search.best_score_:.2f} EUR with {search.best_params_}")
 print(f"logistic regression with Bayes decision: {rival:.2f} EUR")
 
@@ -58,6 +58,10 @@ print(f"logistic regression with Bayes decision: {rival:.2f} EUR")
 # was chosen by these folds.
 display = CostCurveDisplay.from_search(search, y_label="cross-validated cost (EUR a payment)")
 display.ax_.axhline(rival, color="0.5", linestyle=":")
-display.ax_.text(1, rival, "logistic regression", ha="right", va="bottom", color="0.5")
+display.ax_.text(0.5, rival, "logistic regression", ha="right", va="bottom", color="0.5")
 plt.show()
-sklearn.set_config(enable_metadata_routing=False)
+sklearn.set_config(enable_metadata_routing=False)  # for the pages after this one
+
+# %%
+# All bands overlap here: neither the weight of the heads nor the depth makes a difference that
+# three folds could show. All of these networks cost less than logistic regression.

@@ -59,3 +59,7 @@ ax.axvline(1, color="0.5", linestyle=":")
 ax.set(xlabel="payments checked (%)", ylabel="saved (EUR a payment)")
 ax.legend(fontsize="small")
 plt.show()
+
+# %%
+# The curves fall where a further check costs more than it finds: beyond some 10 % of the payments
+# even the best order has nothing more to gain. The dotted line is a budget of 1 %.

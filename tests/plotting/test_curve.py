@@ -95,10 +95,11 @@ def test_caption_names_the_best_of_all_parameters_and_what_bands_are(search):
     assert sorted(named) == sorted(
         f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in best.items()
     )
-    assert display.ax_.get_title().endswith("bands: standard error over 3 folds, paired")
+    assert display.ax_.get_title().endswith("\n± standard error over 3 folds, paired")
     fixed = CostCurveDisplay.from_search(search, where={"loss": "squared", "depth": 3})
     assert "loss squared" in fixed.caption
     assert "depth 3" in fixed.caption
+    assert "±" not in display.plot(spread_style=None).ax_.get_title()
     _, ax = plt.subplots()
     ax.set_title("mine")
     assert display.plot(ax).ax_.get_title() == "mine"
