@@ -43,7 +43,7 @@ test-oldest:
 test-next:
 	$(PYTHON) -m venv $(VENV)-next
 	$(VENV)-next/bin/python -m pip install --quiet --constraint constraints.txt ".[test]"
-	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade --no-deps scikit-learn skorch torch
+	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade scikit-learn skorch torch
 	$(VENV)-next/bin/python -m pytest --numprocesses 2
 
 lint: $(VENV)/installed-test
@@ -83,4 +83,4 @@ docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build dist docs/_build *.egg-info
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-next build dist docs/_build *.egg-info

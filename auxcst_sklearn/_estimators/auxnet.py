@@ -141,6 +141,10 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
+        one training by all of them: each calls it with the same, whole data, and computes its
+        part of every batch. False for a model of its own in each process.
 
     Attributes
     ----------
@@ -266,6 +270,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         verbose: int | bool = 0,
         callbacks: list | None = None,
         net_params: dict[str, Any] | None = None,
+        distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.module = module
         self.hidden_layers = hidden_layers
@@ -300,6 +305,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
         self.net_params = net_params
+        self.distributed = distributed
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[WrappedNetwork, list[float]]:
         images = self._make_input(self._input_shape)

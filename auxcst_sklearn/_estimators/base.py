@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import deepcopy
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._features.float32 import as_float32, check_resolution
-from .._features.frames import check_frame
+from .._features.frames import check_frame, check_in_memory
 from .._features.lazy import LazyRows, row_order, stays_lazy
+from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
@@ -27,6 +28,7 @@ from ..costs._checks import check_weight, label_index
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
+from .agreement import check_same
 from .building import BuildMixin
 from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
@@ -139,9 +141,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
-            checkpoints = self._open_checkpoints(data, validation)
-            training = self._build(data, resume, validation=validation)
-            training.run(self._plan(checkpoints))
+            check_same(self, data, validation, resume)
+            with open_checkpoints(self, data, validation) as checkpoints:
+                training = self._build(data, resume, validation=validation)
+                training.run(self._plan(checkpoints))
             self._set_attributes(training)
             self._warn_if_collapsed(data)
             return self
@@ -149,7 +152,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
         """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
-        with unchanged_on_error(self), thread_limit(), own_torch_modes(), numpy_arrays():
+        modes = thread_limit(), own_torch_modes(), numpy_arrays(), joined(self.distributed)
+        with unchanged_on_error(self), ExitStack() as stack:
+            for mode in modes:
+                stack.enter_context(mode)
             self._validate_params()
             if resume and not hasattr(self, "net_"):
                 self.net_, self._prepared = self._prepared, True
@@ -162,21 +168,14 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         if not resume:
             self._random_state = check_random_state(self.random_state)
             if self.random_state is None:  # a state of its own, which later calls go on with
-                self._random_state = np.random.RandomState(self._draw_seed())
+                seed = processes().from_first("the random state", self._draw_seed())
+                self._random_state = np.random.RandomState(seed)
         else:  # a failed call must not have drawn from the generator
             self._random_state = deepcopy(self._random_state)
 
-    def _open_checkpoints(
-        self, data: TrainingSet, validation: TrainingSet | None, **more: Any
-    ) -> Checkpoints | None:
-        """The checkpoints of this fit, and its random numbers if earlier ones have drawn them."""
-        if self.checkpoint_dir is None:
-            return None
-        seed = self._draw_seed() if self.random_state is None else 0
-        checkpoints = open_checkpoints(self, data, validation, seed, **more)
-        if self.random_state is None:
-            self._random_state = np.random.RandomState(checkpoints.seed)
-        return checkpoints
+    def _determining_params(self) -> dict[str, Any]:
+        """The parameters on which the result of a fit may depend."""
+        return self.get_params(deep=False)
 
     def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
         from .._training.loop import Plan
@@ -196,6 +195,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         resume: bool,
         groups: Any = None,
     ) -> TrainingSet:
+        check_in_memory(cost, "cost")
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -281,7 +281,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         net, source = training.net, training.calibration or training
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if source.held_out is not None and self._calibrates(net):
-            net.temperature = learn_temperature(source.net, source.held_out)
+            learnt = learn_temperature(source.net, source.held_out)
+            net.temperature = processes().from_first("the temperature", learnt)
         self.net_ = net
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])

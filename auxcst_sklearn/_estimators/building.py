@@ -6,11 +6,12 @@ import os
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
+from .._training.distributed import processes
 from .._training.holdout import folds, hold_out, sampled_folds
 from .._training.rows import Rows, RowSets
 from .._training.seeding import seeded
@@ -52,6 +53,7 @@ class BuildMixin:
     verbose: int | bool
     callbacks: list | None
     net_params: dict[str, Any] | None
+    distributed: Literal["auto", False]
 
     # Not every estimator has these parameters.
     aux_loss: str | Loss | None = None
@@ -247,7 +249,7 @@ class BuildMixin:
             "user_callbacks": list(self.callbacks or []),
             "device": device,
             "train_split": None,
-            "verbose": int(self.verbose),
+            "verbose": int(self.verbose) if processes().rank == 0 else 0,
             "compile_step": self.compile,
             **self._net_arguments(module),
             **check_net_params(self.net_params),

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pickle import PicklingError
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from joblib.hashing import NumpyHasher
+from sklearn.utils import check_random_state
 
+from .._features.float32 import row_blocks
 from .._features.frames import is_frame
+from .._features.lazy import LazyRows
+from .._training.code import code_of
+from .._training.distributed import processes
 from .._training.state import to_state
 from .._training.training_set import TrainingSet
 
@@ -19,33 +28,69 @@ if TYPE_CHECKING:
     from .._training.checkpoints import Checkpoints
 
 NOT_IN_KEY = {"checkpoint_dir", "checkpoint_every", "verbose", "callbacks", "random_state"}
+NOT_IN_KEY |= {"distributed"}  # one process alone has checkpoints
 NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
 
 
+@contextmanager
 def open_checkpoints(
-    estimator: BaseEstimator,
-    data: TrainingSet,
-    validation: TrainingSet | None,
-    seed: int,
-    **more: Any,
-) -> Checkpoints:
-    """The folder of the checkpoints of a fit on these data, with `more` that it depends on."""
+    estimator: Any, data: TrainingSet, validation: TrainingSet | None, **more: Any
+) -> Iterator[Checkpoints | None]:
+    """The folder of the checkpoints of a fit on these data, with `more` that it depends on.
+
+    The estimator takes the random numbers of earlier fits there, if it has no random state.
+    """
     from .._training.checkpoints import Checkpoints
 
+    if estimator.checkpoint_dir is None:
+        yield None
+        return
+    if processes().size > 1:
+        raise ValueError(
+            f"checkpoint_dir={estimator.checkpoint_dir!r} cannot be set in a training by several "
+            "processes, whose random numbers differ; expected None. Save weights by a callback "
+            "of skorch on rank 0, or train by one process (distributed=False)."
+        )
+    draws = any(state is None for state in more.get("random_state", [estimator.random_state]))
+    seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
+    key = _key(estimator, data, validation, more)
+    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
+        if estimator.random_state is None:
+            estimator._random_state = np.random.RandomState(c.seed)
+        yield c
+    if draws and c.had_ended:
+        _warn_of_equal_fits()
+
+
+def _key(
+    estimator: Any, data: TrainingSet, validation: TrainingSet | None, more: dict[str, Any]
+) -> dict[str, str]:
     if estimator.callbacks:
         raise ValueError(
             f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
             "checkpoint does not hold their state. Leave one of the two out."
         )
-    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in NOT_IN_KEY}
+    given = {k: v for k, v in estimator._determining_params().items() if k not in NOT_IN_KEY}
+    given["estimator"] = type(estimator)
+    given |= {f"code of {k}": joblib.hash(code) for k, v in given.items() if (code := code_of(v))}
     given |= {"estimator": type(estimator).__name__, "torch": torch.__version__}
     given["auxcst_sklearn"] = _version()
     given["random_state"] = _state(estimator.random_state)
     if estimator.warm_start and hasattr(estimator, "net_"):
         given["earlier weights"] = estimator.net_.module_
     given |= _fields(data, "") | _fields(validation, "_val") | more
-    key = {name: _digest(name, value) for name, value in given.items()}
-    return Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)
+    return {name: _digest(name, value) for name, value in given.items()}
+
+
+def _warn_of_equal_fits() -> None:
+    """Warn that a fit without a random state is the copy of an earlier one."""
+    warnings.warn(
+        "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
+        "random_state=None this fit has taken up its random numbers: the two are equal. Where "
+        "they are to differ, as members of an ensemble, pass each an integer as random_state.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _version() -> str:
@@ -71,13 +116,32 @@ def _index(frame: Any) -> list[str] | None:
     return [str(label) for label in frame.index] if hasattr(frame, "index") else None
 
 
+class _KeyHasher(NumpyHasher):
+    """joblib's, with classes and functions by their names, also those of a script.
+
+    In a worker of a search they have no module to be looked up in; `code_of` tells them apart.
+    """
+
+    dispatch = NumpyHasher.dispatch.copy()
+
+    def save_global(self, obj: Any, name: str | None = None, **kwargs: Any) -> None:
+        name = name or obj.__qualname__
+        if "<" in name:  # a lambda, or of a function: what they close over has no name
+            raise PicklingError(f"{name} has no name of its own")
+        self.save(f"{getattr(obj, '__module__', None)}.{name}")
+
+    dispatch.update(dict.fromkeys((type, FunctionType, BuiltinFunctionType), save_global))
+
+
 def _digest(name: str, value: Any) -> str:
     if is_frame(value):
         value = [str(c) for c in value.columns], np.asarray(value).tolist(), _index(value)
     elif isinstance(value, list | tuple | np.ndarray | np.generic):  # equal values, equal digests
         value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
-    try:
-        return joblib.hash(to_state(value))  # a pickle of tensors is another one each time
+    elif isinstance(value, LazyRows):
+        value = [joblib.hash(value[rows]) for rows in row_blocks(value)]
+    try:  # not of the value itself, as a pickle of tensors is another one each time
+        return _KeyHasher("md5").hash(to_state(value))
     except (PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{name}={value!r} cannot be told from others ({error}), so that checkpoint_dir has no "

@@ -133,6 +133,10 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
+        one training by all of them: each calls it with the same, whole data, and computes its
+        part of every batch. False for a model of its own in each process.
 
     Attributes
     ----------
@@ -257,6 +261,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         verbose: int | bool = 0,
         callbacks: list | None = None,
         net_params: dict[str, Any] | None = None,
+        distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.channels = channels
         self.width = width
@@ -294,6 +299,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
         self.net_params = net_params
+        self.distributed = distributed
 
     def _learn_inputs(self, X: Any, *, stream: bool) -> None:
         super()._learn_inputs(X, stream=stream)

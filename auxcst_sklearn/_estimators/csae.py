@@ -113,6 +113,10 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
+        one training by all of them: each calls it with the same, whole data, and computes its
+        part of every batch. False for a model of its own in each process.
 
     Attributes
     ----------
@@ -213,6 +217,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         verbose: int | bool = 0,
         callbacks: list | None = None,
         net_params: dict[str, Any] | None = None,
+        distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.depth = depth
         self.width = width
@@ -239,6 +244,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         self.verbose = verbose
         self.callbacks = callbacks
         self.net_params = net_params
+        self.distributed = distributed
 
     _may_add_cost_network = False  # its layers would not be pretrained
 
@@ -305,7 +311,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             history.append(
                 {"epoch": epoch, "loss": loss, "reconstruction": reconstruction, "cost": cost}
             )
-            if self.verbose:
+            if net.verbose:
                 print(
                     f"Pretraining {name}, epoch {epoch}/{self.pretrain_epochs}: loss {loss:.4f} "
                     f"(reconstruction {reconstruction:.4f}, cost {cost:.4f})"

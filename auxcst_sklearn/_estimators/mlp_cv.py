@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Literal
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
+from .._training.distributed import joined, processes
 from .._training.training_set import TrainingSet
 from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
@@ -135,6 +137,10 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
+        one training by all of them: each calls it with the same, whole data, and computes its
+        part of every batch. False for a model of its own in each process.
 
     Attributes
     ----------
@@ -240,6 +246,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         verbose: int | bool = 0,
         callbacks: list | None = None,
         net_params: dict[str, Any] | None = None,
+        distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.alphas = alphas
         self.depth = depth
@@ -275,6 +282,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.verbose = verbose
         self.callbacks = callbacks
         self.net_params = net_params
+        self.distributed = distributed
 
     @property
     def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base
@@ -333,23 +341,26 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ValueError
             As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
         """
-        self._validate_params()
-        self._keep_splits()
-        with unchanged_on_error(self), numpy_arrays():
-            self.alphas_ = self._check_alphas()
-            # Rows without weight stay in, so that they count where `cv` names rows.
-            data = self._validate_training_set(
-                X, y, cost, sample_weight, self.classes, False, groups
-            )
-            held_out = (X_val, y_val, cost_val, sample_weight_val)
-            if self.cv is None:
-                data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
-                return self._choose(X, y, cost, sample_weight, groups, held_out)
-            self._cross_validate(data)
-            names = ("X_val", "y_val", "cost_val", "sample_weight_val")
-            return super().fit(
-                X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out))
-            )
+        with joined(self.distributed):
+            self._validate_params()
+            self._keep_splits()
+            with unchanged_on_error(self), numpy_arrays():
+                self.alphas_ = self._check_alphas()
+                # Rows without weight stay in, so that they count where `cv` names rows.
+                data = self._validate_training_set(
+                    X, y, cost, sample_weight, self.classes, False, groups
+                )
+                held_out = (X_val, y_val, cost_val, sample_weight_val)
+                if self.cv is None:
+                    data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+                    return self._choose(X, y, cost, sample_weight, groups, held_out)
+                self._check_checkpoint_dir()
+                self._folds = self._split(data)
+                self._cross_validate(data)
+                names = ("X_val", "y_val", "cost_val", "sample_weight_val")
+                super().fit(X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out)))
+                del self._folds
+                return self
 
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
@@ -360,11 +371,14 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 "cv=None chooses alpha by rows that the networks hold out, but with "
                 "early_stopping=False they hold out none. Set early_stopping=True, or cv=5."
             )
-        seed = as_seed(self.random_state)
+        # With checkpoints None may become the seed of an earlier fit.
+        keeps = self.random_state is None and self.checkpoint_dir is not None
+        seed = None if keeps else as_seed(self.random_state)
         models = [self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist()]
         trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
         self.mean_cost_path_ = np.full((len(models), self.n_networks), np.nan)
         found = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]
+        found = processes().from_first("the choice of alpha", found)
         best = 0
         if found:
             self.mean_cost_path_ = np.stack([costs for costs, _ in found])
@@ -410,7 +424,25 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         if isinstance(self.cv, Iterator) and iterator is not self.cv:
             self._splits = (self.cv, list(self.cv))
 
-    def _cross_validate(self, data: TrainingSet) -> None:
+    def _check_checkpoint_dir(self) -> None:
+        """Refuse, before any training, one folder for the fits of all folds."""
+        if self.checkpoint_dir is not None and "{fit}" not in fspath(self.checkpoint_dir):
+            raise ValueError(
+                f"checkpoint_dir={self.checkpoint_dir!r} is one folder, but cv={self.cv!r} fits "
+                "several times; expected a name with '{fit}', which stands for each fit, as in "
+                "'checkpoints/{fit}'."
+            )
+
+    def _determining_params(self) -> dict[str, Any]:
+        """The splits themselves, as an iterator or a generator of them is another one each time."""
+        return {
+            **super()._determining_params(),
+            "cv": joblib.hash(self._folds),
+            "alpha": self.alpha_,
+        }
+
+    def _split(self, data: TrainingSet) -> list[tuple[NDArray, NDArray]]:
+        """Rows to train on, and rows that are left out, of each fold."""
         cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
         splitter = check_cv(cv, data.label, classifier=True)
         given = {} if data.groups is None else {"groups": data.groups}  # not every split takes them
@@ -420,6 +452,10 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 f"cv={self.cv!r} gave no split; expected at least one. An iterator that was used "
                 "up elsewhere gives none: pass a list of its splits."
             )
+        return folds
+
+    def _cross_validate(self, data: TrainingSet) -> None:
+        folds = self._folds
         weight = np.ones(len(data.label)) if data.weight is None else data.weight
         fold_weight = [weight[test].sum() for _, test in folds]
         if min(fold_weight) == 0:
@@ -432,6 +468,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             [np.average(cost, weights=weight[test]) for cost in self._paid(data, train, test)]
             for train, test in folds
         ]
+        costs = processes().from_first("the choice of alpha", costs)
         self.mean_cost_path_ = np.transpose(costs)
         mean = np.average(self.mean_cost_path_, axis=1, weights=fold_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from .._training.distributed import processes
 from ..losses import LOSSES, Loss
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -46,6 +47,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
     "callbacks": [list, tuple, None],
     "net_params": [dict, None],
+    "distributed": [StrOptions({"auto"}), Options(bool, {False})],
 }
 
 # Of the estimators with auxiliary heads.
@@ -124,9 +126,14 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 
 
 def resolve_device(device: str) -> str:
-    """Check that torch sees the device; "auto" is the first GPU, else the CPU."""
+    """Check that torch sees the device; "auto" is a GPU, else the CPU.
+
+    Of several processes each has its own GPU.
+    """
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return processes().own_gpu()
     if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cpu"
     try:
         kind = torch.device(device).type
     except RuntimeError as error:

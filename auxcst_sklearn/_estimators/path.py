@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
+from .._training.distributed import joined, processes
 from .._training.stack_net import naming
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
+from .agreement import check_same
+from .checkpoint_key import open_checkpoints
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
+
+if TYPE_CHECKING:
+    from .._training.checkpoints import Checkpoints
 
 
 def alpha_path(
@@ -84,16 +91,29 @@ def alpha_path(
     >>> [model.hidden_layers_ for model in models]
     [[], ['hidden1']]
     """
+    with joined(getattr(estimator, "distributed", False)):
+        return _fit_path(estimator, alphas, X, y, (cost, sample_weight, groups), random_states)
+
+
+def _fit_path(
+    estimator: BaseEstimator, alphas: Sequence, X: Any, y: Any, more: tuple, random_states: Any
+) -> list:
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
+    cost, sample_weight, groups = more
     states = [estimator.random_state] if random_states is None else random_states
-    seeds = [as_seed(state) for state in states]
+    together = len(alphas) * len(states) > 1 and is_stackable(estimator)
+    keeps = estimator.get_params().get("checkpoint_dir") is not None
+    if keeps and not together and len(alphas) > 1:
+        _refuse_new_seeds(states)
+    # With checkpoints None may become the seed of an earlier fit.
+    seeds = [state if keeps and state is None else as_seed(state) for state in states]
     models = [
         clone(estimator).set_params(alpha=alpha, random_state=seed)
         for alpha in alphas
         for seed in seeds
     ]
-    if len(models) > 1 and is_stackable(estimator):
+    if together:
         fit_together(models, len(seeds), X, y, cost, sample_weight, groups)
     else:
         given = {"cost": cost, "sample_weight": sample_weight, "groups": groups}
@@ -105,11 +125,21 @@ def alpha_path(
     return paths[0] if random_states is None else paths
 
 
+def _refuse_new_seeds(states: Sequence[Any]) -> None:
+    if any(state is None for state in states):
+        raise ValueError(
+            "random_state=None cannot be passed with checkpoint_dir here, because networks that "
+            "are fitted one after another would not find the seed that they share again; expected "
+            "an integer."
+        )
+
+
 def as_seed(random_state: int | np.random.RandomState | None) -> int:
     """One seed for all alphas, so that they share it."""
     if isinstance(random_state, Integral):
         return random_state
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return processes().from_first("the random state", seed)
 
 
 def is_stackable(estimator: BaseEstimator) -> bool:
@@ -140,23 +170,41 @@ def fit_together(
     Models that a stack cannot train are fitted one after another.
     """
     names = [f"alpha={model.alpha}" for model in models]
-    trainings = []
-    for i, model in enumerate(models):
-        with naming(names[i]), model._fitting(resume=False):
-            data = model._validate_training_set(
-                X, y, cost, sample_weight, model.classes, False, groups
-            )
-            validation = model._validate_validation_set(*held_out)
-            trainings.append(model._build(data, resume=False, validation=validation))
-        trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
     of_all = {name: [getattr(m, name) for m in models] for name in ("alpha", "random_state")}
-    plan = models[0]._plan(models[0]._open_checkpoints(data, validation, **of_all))
-    if is_stackable(models[0]) and not trainings[0].rows.sets[0].in_blocks:
-        train_together(trainings, names, n_seeds, plan)
-    else:
-        for name, training in zip(names, trainings):
-            with naming(name):
-                training.run(plan)
+    trainings: list[Training] = []
+    with ExitStack() as stack:
+        for i, model in enumerate(models):
+            with naming(names[i]), model._fitting(resume=False):
+                data = model._validate_training_set(
+                    X, y, cost, sample_weight, model.classes, False, groups
+                )
+                validation = model._validate_validation_set(*held_out)
+                if not trainings:
+                    check_same(model, data, validation, resume=False)
+                    opened = open_checkpoints(model, data, validation, **of_all)
+                    plan = model._plan(checkpoints := stack.enter_context(opened))
+                    _share_seeds(models, n_seeds, checkpoints)
+                trainings.append(model._build(data, resume=False, validation=validation))
+            trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
+        if is_stackable(models[0]) and not trainings[0].rows.sets[0].in_blocks:
+            train_together(trainings, names, n_seeds, plan)
+        else:
+            for name, training in zip(names, trainings):
+                with naming(name):
+                    training.run(plan)
     for model, training in zip(models, trainings):
         model._set_attributes(training)
     return trainings
+
+
+def _share_seeds(
+    models: list[CostSensitiveAuxMLP], n_seeds: int, checkpoints: Checkpoints | None
+) -> None:
+    """Seeds, for each path one, in place of None: those of the fit that has left checkpoints."""
+    draw = np.random.RandomState(checkpoints.seed if checkpoints else None)
+    for i in range(n_seeds):
+        if models[i].random_state is None:
+            seed = as_seed(draw)
+            for model in models[i::n_seeds]:
+                model.random_state = seed
+    models[0]._start_random_state(resume=False)

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from .._features.frames import is_frame
 from ..costs._checks import frame_labels
+from .agreement import check_same
 
 # What `prepare` learns, it learns from so many rows, drawn from all blocks.
 SAMPLED_ROWS = 2**16
@@ -82,6 +83,7 @@ class StreamMixin:
             data = self._validate_training_set(
                 given["X"], given["y"], given["cost"], given["sample_weight"], classes, False
             )
+            check_same(self, data, None, False)
             for name in ("net_", "history_", "temperature_"):
                 vars(self).pop(name, None)
             self._prepared = self._build(data, False, one_epoch=True, n_rows=n_rows).net
@@ -158,6 +160,7 @@ class StreamMixin:
             named = self._check_named_classes(classes, cost)
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            check_same(self, data, None, resume)
             training = self._build(data, resume, one_epoch=True)
             training.run(Plan(1, "constant"))
             return self._set_attributes(training)

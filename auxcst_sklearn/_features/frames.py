@@ -14,8 +14,35 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
+# Data that lie on a disk, or on other machines, by the module of their type, and what reads them.
+_ELSEWHERE = {
+    "dask.": "X.compute()",
+    "dask_expr.": "X.compute()",
+    "zarr.": "X[:]",
+    "pyarrow.": "X.to_pandas()",
+    "datasets.arrow_dataset": "X.to_pandas()",
+    "datasets.iterable_dataset": "its rows",
+    "polars.lazyframe": "X.collect()",
+}
+
+
+def check_in_memory(X: Any, name: str = "X") -> None:
+    """Refuse what numpy would read as a whole in silence, or as rows of something else."""
+    if isinstance(X, np.ndarray | list):
+        return
+    kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(X).__mro__]
+    for prefix, read in _ELSEWHERE.items():
+        if any(kind.startswith(prefix) for kind in kinds):
+            raise ValueError(
+                f"{name} is a {kinds[0]}, which would be read as a whole; expected rows in memory "
+                "or a memory map. Write them to one by auxcst_sklearn.datasets.to_memmap, pass "
+                f"{read.replace('X', name)} if they are few, and predict block by block."
+            )
+
+
 def check_frame(X: Any) -> None:
-    """Refuse frames of which numpy and scikit-learn say nothing that helps."""
+    """Refuse data of which numpy and scikit-learn say nothing that helps."""
+    check_in_memory(X)
     if not is_frame(X):
         return
     if not X.shape[1]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -15,13 +15,16 @@ from .rows import Rows
 # Batches are cut from this many bytes of examples at a time: few enough to stay in the cache.
 GATHER_BYTES = 2**20
 
+# The rows of this process, of batches of some rows in order, and the sizes of its batches.
+OwnPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
+
 
 class Batches:
     """The batches of an epoch: shuffled by a generator, or in order without one.
 
     Rows are picked for several batches at once, each of which is a view of some: to pick them
     batch by batch takes as long as a small layer. Of more than `n_rows`, others are left out in
-    each epoch.
+    each epoch. Of several processes each has an `own_part` of every batch; see `exchange.py`.
     """
 
     def __init__(
@@ -30,8 +33,10 @@ class Batches:
         size: int,
         generator: torch.Generator | None = None,
         n_rows: int | None = None,
+        own_part: OwnPart | None = None,
     ) -> None:
         self.rows, self.size, self.generator = rows, size, generator
+        self.own_part = own_part
         self.n_rows = len(rows) if n_rows is None else n_rows
 
     def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
@@ -41,6 +46,8 @@ class Batches:
         else:
             order = torch.randperm(len(self.rows), generator=self.generator)[:n]
         sizes = batch_sizes(n, self.size)
+        if self.own_part is not None:
+            order, sizes = self.own_part(order, sizes)
         n_at_once = max(1, GATHER_BYTES // (self.size * self.rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
@@ -50,7 +57,12 @@ class Batches:
                 yield x_part, Target(*target_part)
 
     def __len__(self) -> int:
-        return len(batch_sizes(self.n_rows, self.size))
+        return len(self.sizes)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of rows of the batches, of all processes together."""
+        return batch_sizes(self.n_rows, self.size)
 
 
 def batch_sizes(n: int, size: int) -> list[int]:
@@ -77,6 +89,11 @@ class StackedBatches:
 
     def __len__(self) -> int:
         return len(self.parts[0])
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of rows of the batches, in each set."""
+        return self.parts[0].sizes
 
 
 def join_targets(targets: Sequence[Target]) -> Target:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..losses import Target
-from .batches import Batches, StackedBatches, batch_sizes, join_targets
+from .batches import Batches, OwnPart, StackedBatches, batch_sizes, join_targets
 from .rows import Batch, Rows, to_device
 
 # Neighbouring rows of about so many bytes are read together, and mixed with those of other blocks,
@@ -77,25 +77,38 @@ class BlockBatches:
     """
 
     def __init__(
-        self, sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], stacked: bool
+        self,
+        sets: Sequence[Rows],
+        size: int,
+        generators: Sequence[torch.Generator],
+        *,
+        stacked: bool,
+        own_part: OwnPart | None = None,
     ) -> None:
         self.sets, self.size, self.generators, self.stacked = sets, size, generators, stacked
+        self.own_part = own_part
 
     def __len__(self) -> int:
-        return len(self._sizes())
+        return len(self.sizes)
 
-    def _sizes(self) -> list[int]:
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of rows of the batches in each set, of all processes together."""
         return batch_sizes(min(map(len, self.sets)), self.size)
 
     def __iter__(self) -> Iterator[Batch]:
         device, queues = self.sets[0].device, [_Queue() for _ in self.sets]
         blocks = self._blocks()
-        for size in self._sizes():
+        for size in self.sizes:
             while min(map(len, queues)) < size:
                 for queue in queues:
                     queue.copy_rest()
                 self._read(next(blocks), queues)
-            xs, targets = zip(*(queue.take(size) for queue in queues))
+            parts = [queue.take(size) for queue in queues]
+            if self.own_part is not None:
+                own, _ = self.own_part(torch.arange(size), [size])
+                parts = [_pick(part, own) for part in parts] if len(own) < size else parts
+            xs, targets = zip(*parts)
             if self.stacked:
                 yield to_device(torch.stack(xs), device), join_targets(targets)
             else:
@@ -119,8 +132,10 @@ class BlockBatches:
 AnyBatches = Batches | StackedBatches | BlockBatches
 
 
-def shuffled(rows: Rows, size: int, generator: torch.Generator) -> Batches | BlockBatches:
+def shuffled(
+    rows: Rows, size: int, generator: torch.Generator, own_part: OwnPart | None = None
+) -> Batches | BlockBatches:
     """The shuffled batches of an epoch of one network."""
     if rows.in_blocks:
-        return BlockBatches([rows], size, [generator], stacked=False)
-    return Batches(rows, size, generator)
+        return BlockBatches([rows], size, [generator], stacked=False, own_part=own_part)
+    return Batches(rows, size, generator, own_part=own_part)

@@ -28,9 +28,10 @@ class Checkpointing(Callback):
 
     def epochs_left(self, epochs: int) -> int:
         """Number of epochs to train."""
-        if self.state is not None and self.state["stopped"]:
-            return 0
-        return epochs - self.n_finished
+        stopped = self.state is not None and self.state["stopped"]
+        left = 0 if stopped else epochs - self.n_finished
+        self.files.had_ended = left == 0
+        return left
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         self.n_before = len(net.history)

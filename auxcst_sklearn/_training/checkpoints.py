@@ -16,9 +16,10 @@ from zipfile import BadZipFile
 
 import joblib
 import torch
+from filelock import FileLock, Timeout
 
 FORMAT = b"auxcst_sklearn checkpoint 1\n"
-KEY_FILE = "fit.json"
+KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # In the name of a folder it stands for the fit, so that the candidates of a search have one each.
 OF_FIT = "{fit}"
 KEPT = 2
@@ -48,16 +49,35 @@ class Checkpoints:
     """The folder of one fit, whose trainings are numbered in their order.
 
     `key` has a digest for each part of the data and each parameter that determines the result;
-    a folder of another fit is refused. `seed` is that of the fit whose checkpoints are there.
+    a folder of another fit is refused, and so is one in which another process or thread is at
+    work: the folder is locked until `close`, or the end of the process. `seed` is that of the fit
+    whose checkpoints are there.
     """
 
     def __init__(self, folder: str | os.PathLike, every: int, key: Mapping[str, str], seed: int):
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
-        self.every, self.n_trainings = every, 0
+        self.every = every
+        self.trainings: list[TrainingFiles] = []
+        self._lock = FileLock(self.folder / LOCK_FILE)
+        try:
+            self.seed = self._take_folder(name, key, seed)
+        except BaseException:
+            self.close()
+            raise
+
+    def _take_folder(self, name: str, key: Mapping[str, str], seed: int) -> int:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.seed = self._open(name, key, seed)
+            self._lock.acquire(timeout=0)
+            return self._open(name, key, seed)
+        except Timeout as error:
+            raise ValueError(
+                f"checkpoint_dir={name!r} is in use: another fit, in this process or another one, "
+                f"writes its checkpoints to {self.folder} now; expected a folder for each. Wait "
+                "for its end, or name another folder; equal members of an ensemble need a "
+                "random_state each."
+            ) from error
         except OSError as error:
             raise ValueError(
                 f"checkpoint_dir={name!r} cannot be written to ({error}); expected a folder with "
@@ -89,12 +109,24 @@ class Checkpoints:
 
     def next_training(self) -> TrainingFiles:
         """The files of the training that comes next."""
-        self.n_trainings += 1
-        return TrainingFiles(self.folder, f"training{self.n_trainings}", self.every)
+        name = f"training{len(self.trainings) + 1}"
+        self.trainings.append(TrainingFiles(self.folder, name, self.every))
+        return self.trainings[-1]
+
+    @property
+    def had_ended(self) -> bool:
+        """Whether all trainings were read from the checkpoints, to their last epoch."""
+        return all(training.had_ended for training in self.trainings)
+
+    def close(self) -> None:
+        """Leave the folder to other fits."""
+        self._lock.release()
 
 
 class TrainingFiles:
     """The checkpoints of one training, of which the last ones are kept."""
+
+    had_ended = False
 
     def __init__(self, folder: Path, name: str, every: int) -> None:
         self.folder, self.name, self.every = folder, name, every

@@ -25,12 +25,14 @@ from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .averaging import WeightAverage
-from .batches import Batches, epoch_means
+from .batches import Batches
 from .blocks import AnyBatches, shuffled
 from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
+from .distributed import processes
 from .early_stopping import EarlyStopping
+from .exchange import NO_EXCHANGE, NoExchange, exchange
 from .interrupts import InterruptWatch
 from .rows import AnyRows
 from .schedule import one_cycle, set_rate
@@ -76,6 +78,7 @@ class TrainingLoop(NeuralNet):
     _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
+    _exchange: NoExchange = NO_EXCHANGE
     _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]]
 
     def __init__(
@@ -131,7 +134,7 @@ class TrainingLoop(NeuralNet):
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
         self.generators = [torch.Generator().manual_seed(seed)]
-        on_device = torch.Generator(device=self.device).manual_seed(seed)
+        on_device = torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))
         self.dropout_generators = [on_device]
         for module in self.module_.modules():
             if isinstance(module, SeededModule):
@@ -156,6 +159,14 @@ class TrainingLoop(NeuralNet):
         """
         check_schedule(plan.schedule, self.callbacks_)
         self._prepare_optimizer()
+        try:
+            with exchange(self) as self._exchange:
+                self._train(rows, held_out, plan)
+        finally:
+            self._exchange = NO_EXCHANGE
+        self.finish(rows)
+
+    def _train(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
@@ -183,7 +194,6 @@ class TrainingLoop(NeuralNet):
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
-        self.finish(rows)
 
     def _prepare_optimizer(self) -> None:
         if self.optimizer_ is None:  # of a net that was loaded
@@ -234,9 +244,10 @@ class TrainingLoop(NeuralNet):
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of the rows, shuffled for training, large for validation."""
         (rows,) = dataset.sets
+        own_part = self._exchange.own_part
         if training:
-            return shuffled(rows, self.batch_size, self.generators[0])
-        return Batches(rows, max(self.batch_size, self.predict_rows))
+            return shuffled(rows, self.batch_size, self.generators[0], own_part)
+        return Batches(rows, max(self.batch_size, self.predict_rows), own_part=own_part)
 
     def run_single_epoch(
         self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -250,27 +261,27 @@ class TrainingLoop(NeuralNet):
         notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
         self.notify_gradient = self._any_callback_defines("on_grad_computed")
         self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
-        means, sizes = torch.empty(0), list[int]()
+        means = torch.empty(0)
         if not notify_batch:  # one for all: checkpoints name the last batch of the history
             self.history.new_batch()
-        for batch in iterator:
-            size = len(batch[1].label)
+        for i, batch in enumerate(iterator):
             if notify_batch:
                 self.history.new_batch()
                 self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
             step = step_fn(batch)
-            if not sizes:  # one tensor for all: thousands of small ones scatter over the memory
+            if i == 0:  # one tensor for all: thousands of small ones scatter over the memory
                 means = step["means"].new_empty((len(iterator), *step["means"].shape))
-            means[len(sizes)] = step["means"]
-            sizes.append(size)
+            means[i] = step["means"]
             if notify_batch:
                 step = {name: value.detach() for name, value in step.items()}
                 self.history.record_batch(f"{prefix}_loss", step["loss"].item())
-                self.history.record_batch(f"{prefix}_batch_size", size)
+                self.history.record_batch(f"{prefix}_batch_size", len(batch[1].label))
                 self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
-        if training and self._average is not None:
-            self._average.put_in_place()
-        found = epoch_means(means, sizes)
+        if training:
+            self._exchange.average_statistics(self.module_)
+            if self._average is not None:
+                self._average.put_in_place()
+        found = self._exchange.epoch_means(means, iterator.sizes)
         self.record(prefix, found.reshape(len(found), -1))
 
     def record(self, prefix: str, means: np.ndarray) -> None:
@@ -320,6 +331,7 @@ class TrainingLoop(NeuralNet):
             parameter.grad = None
         loss, losses, output = self._objective(x, target)
         loss.backward()
+        loss = self._exchange.average_gradients(self._trained, loss, len(target.label))
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
             self.notify(

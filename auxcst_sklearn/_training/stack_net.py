@@ -21,6 +21,7 @@ from ..modules._stacked import SharedDropout, slices, stack, unstack
 from .batches import Batches, StackedBatches, split_target
 from .blocks import AnyBatches, BlockBatches
 from .callbacks import ProgressBar
+from .distributed import processes
 from .early_stopping import EarlyStopping
 from .loop import Plan, TrainingLoop
 from .net import CostNet
@@ -82,7 +83,7 @@ class StackNet(CostNet):
         seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=self.n_row_sets)
         self._set_generators(
             [torch.Generator().manual_seed(s) for s in seeds.tolist()],
-            [torch.Generator(device=self.device).manual_seed(seed)],
+            [torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))],
         )
 
     def _set_generators(self, of_rows: list[torch.Generator], on_device: list) -> None:
@@ -98,12 +99,18 @@ class StackNet(CostNet):
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of every set of rows, side by side; each set is shuffled by itself."""
         if training and dataset.sets[0].in_blocks:
-            return BlockBatches(dataset.sets, self.batch_size, self.generators, stacked=True)
+            return BlockBatches(
+                dataset.sets,
+                self.batch_size,
+                self.generators,
+                stacked=True,
+                own_part=self._exchange.own_part,
+            )
         size = self.batch_size if training else max(self.batch_size, self.predict_rows)
         generators = self.generators if training else [None] * self.n_row_sets
         return StackedBatches(
             [
-                Batches(rows, size, generator, len(dataset))
+                Batches(rows, size, generator, len(dataset), self._exchange.own_part)
                 for rows, generator in zip(dataset.sets, generators)
             ]
         )

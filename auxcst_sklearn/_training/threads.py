@@ -15,6 +15,9 @@ from torch import nn
 # Multiply-adds of a forward pass below which a second thread costs more than it brings.
 FEWEST_MULTIPLICATIONS = 2e7
 
+# Names the number of threads for large networks, wherever a fit or a prediction runs.
+VARIABLE = "AUXCST_NUM_THREADS"
+
 # Whether this process is a fork of one that had imported this module, by whatever means.
 _forked = False
 
@@ -33,19 +36,34 @@ def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
     """Limit workers of a parallel run, and passes too small for two threads, to one thread.
 
     The workers of joblib's threading and multiprocessing backends each see all cores, unlike
-    those of loky. A forked one would also wait for ever for the threads of its parent.
+    those of loky. A forked one would also wait for ever for the threads of its parent. Large
+    passes get as many as the environment variable AUXCST_NUM_THREADS names, but for forks.
     """
     before = torch.get_num_threads()
-    if before == 1 or not (multiplications < FEWEST_MULTIPLICATIONS or _is_worker()):
+    wanted = _threads(multiplications, before)
+    if wanted == before:
         yield
         return
     # Not by threadpoolctl: torch's own MKL ignores OpenMP once a number of threads has been
     # set. In both libraries the limit is the calling thread's own.
-    torch.set_num_threads(1)
+    torch.set_num_threads(wanted)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _threads(multiplications: float, usual: int) -> int:
+    if multiplications < FEWEST_MULTIPLICATIONS or _is_fork():
+        return 1
+    if not (named := os.environ.get(VARIABLE)):
+        return 1 if _is_worker() else usual
+    if not (named.isdecimal() and int(named)):
+        raise ValueError(
+            f"The environment variable {VARIABLE}={named!r}; expected a positive integer, the "
+            "number of threads of each fit."
+        )
+    return int(named)
 
 
 def multiplications_per_row(module: nn.Module) -> float:
@@ -57,12 +75,9 @@ def multiplications_per_row(module: nn.Module) -> float:
 
 
 def _is_worker() -> bool:
-    """Whether this is a second thread, a daemonic process or a fork; workers of loky are none."""
-    process = current_process()
-    fork_process = getattr(context, "ForkProcess", ())  # Windows has none
-    return (
-        threading.current_thread() is not threading.main_thread()
-        or process.daemon
-        or _forked
-        or isinstance(process, fork_process)
-    )
+    """Whether this is a second thread or a daemonic process; workers of loky are none."""
+    return threading.current_thread() is not threading.main_thread() or current_process().daemon
+
+
+def _is_fork() -> bool:
+    return _forked or isinstance(current_process(), getattr(context, "ForkProcess", ()))

@@ -25,6 +25,7 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
+    "agreement",
     "base",
     "building",
     "features",

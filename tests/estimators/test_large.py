@@ -161,6 +161,17 @@ def test_sample_costs_groups_and_validation_sets(data, in_blocks, tmp_path):
         assert "valid_cost" in model.history_[-1]
 
 
+def test_checkpoints(data, in_blocks, tmp_path):
+    X, y = data
+    mapped = stored(X, tmp_path)
+    model = mlp(categorical_features=[3], checkpoint_dir=tmp_path / "fit", random_state=0)
+    expected = model.fit(mapped, y).predict_cost(X)
+    np.testing.assert_array_equal(model.fit(mapped, y).predict_cost(X), expected)
+    other = stored(X + np.float32(0.5), tmp_path)
+    with pytest.raises(ValueError, match="X"):
+        model.fit(other, y)
+
+
 def test_alphas_one_after_another(data, in_blocks, tmp_path):
     X, y = data
     mapped = stored(X, tmp_path)

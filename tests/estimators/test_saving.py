@@ -144,6 +144,10 @@ def test_a_file_without_a_later_parameter_has_its_default(problem):
     assert copy.averaging == CostSensitiveAuxMLP().averaging
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.0.0",
+    reason="numpy 1 does not read generators that numpy 2 has pickled",
+)
 def test_files_of_the_last_version_load(problem):
     """The file holds pickles by the commit before formats had a number, rows and predictions."""
     for data, X, expected in pickle.loads(OLDER.read_bytes()).values():

@@ -22,7 +22,7 @@ def test_the_last_two_are_kept_and_the_last_one_is_loaded(tmp_path):
     assert state["epoch"] == 10
     assert state["weights"].tolist() == [0, 1, 2]
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["fit.json", "training1-00000002.pt", "training1-00000010.pt"]
+    assert names == ["fit.json", "fit.lock", "training1-00000002.pt", "training1-00000010.pt"]
     assert Checkpoints(tmp_path, 1, KEY, 4).seed == 3
     assert Checkpoints(tmp_path, 1, KEY, 4).next_training().load()["epoch"] == 10
 
@@ -63,6 +63,17 @@ def test_every_cut_and_every_flipped_bit_is_found(tmp_path):
             path.write_bytes(damaged)
             with pytest.warns(RuntimeWarning, match="damaged"):
                 assert files.load() is None
+
+
+def test_a_folder_is_for_one_fit_at_a_time(tmp_path):
+    first = Checkpoints(tmp_path, 1, KEY, 0)
+    with pytest.raises(ValueError, match=f"is in use: another fit, .* to {tmp_path} now"):
+        Checkpoints(tmp_path, 1, KEY, 0)
+    first.close()
+    Checkpoints(tmp_path, 1, KEY, 0).close()
+    with pytest.raises(ValueError, match="differs in width"):
+        Checkpoints(tmp_path, 1, {**KEY, "width": "c"}, 0)
+    Checkpoints(tmp_path, 1, KEY, 0)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"key": 3, "seed": 1}', b"\xff"])

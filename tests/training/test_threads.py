@@ -1,6 +1,8 @@
 import multiprocessing
 import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -76,6 +78,48 @@ def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
 
     assert found == [1]
     assert limited(LARGE, ROWS) == 2
+
+
+WITH_VARIABLE = """
+import os, sys, threading, torch
+from multiprocessing import get_context
+from auxcst_sklearn._training.threads import thread_limit
+
+def note(multiplications=1e9):
+    with thread_limit(multiplications):
+        print(torch.get_num_threads(), end=" ", flush=True)
+
+def in_thread(*args):
+    thread = threading.Thread(target=note, args=args)
+    thread.start()
+    thread.join()
+
+note(); note(1.0); in_thread(); in_thread(1.0)
+print(torch.get_num_threads(), end=" ", flush=True)
+child = get_context("fork").Process(target=note)
+child.start()
+child.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_variable_names_the_threads_of_wide_workers():
+    named = {"OMP_NUM_THREADS": "1", "AUXCST_NUM_THREADS": "2"}
+    command = [sys.executable, "-W", "ignore", "-c", WITH_VARIABLE]
+    found = subprocess.run(command, env={**os.environ, **named}, capture_output=True, text=True)
+
+    # Here and in a thread, each for a large and a small network; afterwards; in a fork.
+    assert found.stdout.split() == ["2", "1", "2", "1", "1", "1"], found.stderr
+
+
+@pytest.mark.parametrize("named", ["0", "many", "-1", "1.5"])
+def test_a_variable_that_names_no_number(named, monkeypatch):
+    monkeypatch.setenv("AUXCST_NUM_THREADS", named)
+    with pytest.raises(ValueError, match=f"AUXCST_NUM_THREADS='{named}'; expected a positive"):
+        CostSensitiveAuxMLP().fit([[0.0], [1.0]], [0, 1])
+    monkeypatch.setenv("AUXCST_NUM_THREADS", "")  # as if there were none
+    with thread_limit():
+        pass
 
 
 @pytest.mark.usefixtures("two_threads")

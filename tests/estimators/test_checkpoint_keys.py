@@ -1,0 +1,202 @@
+"""What a fit depends on is in the key of its checkpoints; a folder is for one fit at a time."""
+
+import os
+import sys
+import time
+import warnings
+from importlib import import_module
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+
+from auxcst_sklearn import (
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxMLPCV,
+    CostSensitiveAuxNet,
+    alpha_path,
+)
+from tests.estimators.test_checkpoints import DEATH, Dying, X, Y, assert_same, mlp, state_of
+
+ENDED = "had ended, and with random_state=None"
+
+
+def choice(**changes):
+    given = {"depth": 2, "width": 8, "max_epochs": 3, "alphas": [0, 0.4]}
+    return CostSensitiveAuxMLPCV(**{**given, **changes})
+
+
+def test_a_choice_of_alpha_without_a_seed_goes_on(tmp_path):
+    first = state_of(choice(checkpoint_dir=tmp_path).fit(X, Y))
+    with pytest.warns(UserWarning, match=ENDED):
+        second = state_of(choice(checkpoint_dir=tmp_path).fit(X, Y))
+    assert_same(second, first)
+    with pytest.raises(ValueError, match="differs in random_state"):
+        choice(checkpoint_dir=tmp_path, random_state=0).fit(X, Y)
+
+
+def test_paths_without_seeds_go_on(tmp_path):
+    estimator = mlp(max_epochs=2, checkpoint_dir=tmp_path, random_state=None)
+    (first, again), (other, _) = alpha_path(estimator, [0, 0.4], X, Y, random_states=[None, None])
+    with pytest.warns(UserWarning, match=ENDED):
+        found = alpha_path(estimator, [0, 0.4], X, Y, random_states=[None, None])
+    for model, expected in zip(found[0], (first, again)):
+        assert_same(state_of(model), state_of(expected))
+    assert first.random_state == again.random_state != other.random_state
+    with pytest.raises(ValueError, match="random_state=None cannot be passed with checkpoint_dir"):
+        alpha_path(estimator.set_params(optimizer=Dying), [0, 0.4], X, Y)
+
+
+def test_members_of_an_ensemble_that_are_equal_warn(tmp_path):
+    member = mlp(max_epochs=2, checkpoint_dir=tmp_path / "{fit}", random_state=None)
+    with pytest.warns(UserWarning, match=f"{ENDED}.*pass each an integer"):
+        VotingClassifier([("a", member), ("b", member)]).fit(X, Y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        several = VotingClassifier([(str(i), mlp(**{**member.get_params(), "random_state": i}))
+                                    for i in range(2)]).fit(X, Y)  # fmt: skip
+        bag = BaggingClassifier(member, 2, bootstrap=False, random_state=0).fit(X, Y)
+    for first, second in (several.estimators_, bag.estimators_):  # a bag hands out seeds
+        assert not np.array_equal(first.predict_cost(X), second.predict_cost(X))
+
+
+def test_going_on_after_a_kill_does_not_warn(tmp_path):
+    model = mlp(checkpoint_dir=tmp_path, random_state=None, max_epochs=4, patience=4).fit(X, Y)
+    first = state_of(model)
+    last = max(tmp_path.glob("*.pt"))
+    last.unlink()  # as if the process had died in the last epoch
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_same(state_of(model.fit(X, Y)), first)
+
+
+def halves():
+    yield np.arange(60), np.arange(60, 120)
+    yield np.arange(60, 120), np.arange(60)
+
+
+def test_folds_need_folders_of_their_own(tmp_path):
+    with pytest.raises(ValueError, match=r"is one folder, but cv=2 fits .*'\{fit\}'"):
+        choice(cv=2, checkpoint_dir=tmp_path / "folder").fit(X, Y)
+    assert not (tmp_path / "folder").exists()
+
+
+def test_iterators_of_splits_go_on_and_their_rows_are_in_the_key(tmp_path):
+    folder = tmp_path / "{fit}"
+    given = {"checkpoint_dir": folder, "random_state": 0, "optimizer": Dying}
+    first = choice(cv=halves(), **given).fit(X, Y)
+    DEATH.steps = 0
+    second = choice(cv=halves(), **given).fit(X, Y)
+    assert DEATH.steps == 0
+    assert_same(state_of(second), state_of(first))
+    assert not hasattr(second, "_folds")
+
+    n_fits = len(list(tmp_path.iterdir()))
+    choice(cv=[(train[:-1], test) for train, test in halves()], **given).fit(X, Y)
+    assert DEATH.steps < 0
+    assert len(list(tmp_path.iterdir())) == 2 * n_fits
+
+
+MODULE = """
+import torch
+
+FACTOR = {factor}
+
+def stretched(x):
+    return {body}
+
+class Network(torch.nn.Sequential):
+    def __init__(self):
+        super().__init__(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+
+    def forward(self, x):
+        return super().forward(FACTOR * stretched(x))
+"""
+
+
+def test_an_edited_module_is_another_fit(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def fit(factor=1.0, body="x"):
+        (tmp_path / "edited_network.py").write_text(MODULE.format(factor=factor, body=body))
+        sys.modules.pop("edited_network", None)
+        network = import_module("edited_network").Network
+        given = {"max_epochs": 1, "random_state": 0, "checkpoint_dir": tmp_path / "fit"}
+        return CostSensitiveAuxNet(network, **given).fit(X, Y)
+
+    first = state_of(fit())
+    assert_same(state_of(fit(body="x  # a remark")), first)
+    for changes in ({"factor": 2.0}, {"body": "x + 1"}):
+        with pytest.raises(ValueError, match="differs in code of module;"):
+            fit(**changes)
+
+
+def test_classes_of_a_script(tmp_path):
+    """As a worker of a search has them: of a main module in which they are not."""
+
+    def fit(factor=1.0):
+        home = {"__name__": "__main__"}
+        exec(MODULE.format(factor=factor, body="x"), home)
+        given = {"max_epochs": 1, "random_state": 0, "checkpoint_dir": tmp_path}
+        return CostSensitiveAuxNet(home["Network"], **given).fit(X, Y)
+
+    assert_same(state_of(fit()), state_of(fit()))
+    with pytest.raises(ValueError, match="differs in code of module;"):
+        fit(2.0)
+
+
+def test_code_of_an_estimator(tmp_path):
+    def fit(step):
+        class Own(CostSensitiveAuxMLP):
+            def _draw_seed(self):
+                return super()._draw_seed() + step
+
+        return Own(**mlp(max_epochs=1, checkpoint_dir=tmp_path).get_params()).fit(X, Y)
+
+    assert_same(state_of(fit(1)), state_of(fit(1)))
+    with pytest.raises(ValueError, match="differs in code of estimator;"):
+        fit(2)
+
+
+class Slow(torch.optim.AdamW):
+    def step(self, closure=None):
+        time.sleep(0.02)
+        return super().step(closure)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("widths", [(8, 8), (8, 9)])
+def test_two_processes_in_one_folder(widths, tmp_path):
+    """One trains, the other is refused; or, where the first has ended before, both are right."""
+    context = get_context("fork")
+    start, results = context.Barrier(2), context.Queue()
+
+    def run(width):
+        model = mlp(width=width, max_epochs=2, optimizer=Slow, checkpoint_dir=tmp_path)
+        start.wait()
+        try:
+            results.put((width, model.fit(X, Y).predict_cost(X)))
+        except ValueError as error:
+            results.put((width, str(error)))
+
+    processes = [context.Process(target=run, args=(width,)) for width in widths]
+    for process in processes:
+        process.start()
+    found = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+
+    n_fitted = 0
+    for width, result in found:
+        if isinstance(result, str):
+            assert str(tmp_path) in result
+            assert "is in use" in result or "differs in width" in result
+        else:
+            expected = mlp(width=width, max_epochs=2, optimizer=Slow).fit(X, Y).predict_cost(X)
+            np.testing.assert_array_equal(result, expected)
+            n_fitted += 1
+    assert n_fitted >= 1

@@ -1,0 +1,39 @@
+"""The code of the README and of the guide runs, page by page."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+import sklearn
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.rst", *sorted((ROOT / "docs" / "guide").glob("*.rst"))]
+PAGES = [page for page in PAGES if ".. code-block:: python" in page.read_text(encoding="utf-8")]
+BLOCK = re.compile(
+    r"^\.\. (code-block:: python|literalinclude:: (\S+\.py))\n(.*?)(?=^\S|\Z)", re.M | re.S
+)
+
+
+def blocks(page):
+    """Code blocks, and the files that a page includes."""
+    for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        file, text = match[2], match[3]
+        if file:
+            yield (page.parent / file).read_text(encoding="utf-8")
+        else:
+            yield "\n".join(line[4:] for line in text.splitlines())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    with sklearn.config_context():
+        names = {"__name__": page.stem}
+        for block in blocks(page):
+            exec(compile(block, str(page), "exec"), names)
+    if page.stem == "README":
+        text = page.read_text(encoding="utf-8")
+        expected = re.search(r"code-block:: text\n\n(.*?)\n\n", text, re.S)[1]
+        assert capsys.readouterr().out.split() == expected.split()

@@ -1,0 +1,230 @@
+"""Fits that `test_distributed.py` runs in one process, and in several that are one group."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from skorch.callbacks import Callback
+from torch import distributed as dist
+
+from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn._training import exchange
+from tests.factories import small_cnn, small_mlp, small_net, small_stack
+
+SGD = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "batch_size": 32}
+PLAIN = {**SGD, "dropout": 0.0}
+
+# 163 rows leave batches of 3 after those of 32, also where a fold is held out.
+_rng = np.random.RandomState(0)
+X = _rng.randn(163, 6).astype(np.float32)
+Y = (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int) + (X[:, 2] > 0.8)
+COST = _rng.gamma(1, 2, size=(163, 3)) * (np.arange(3) != Y[:, np.newaxis])
+WEIGHT = _rng.uniform(0.2, 3, size=163)
+IMAGES = _rng.rand(90, 6, 6).astype(np.float32)
+
+
+def weights(model):
+    return [value.numpy(force=True) for value in model.net_.module_.state_dict().values()]
+
+
+def found(model):
+    """What must be the same on all ranks, to the bit."""
+    return weights(model), getattr(model, "temperature_", 1.0), model.history_
+
+
+def single():
+    return found(small_mlp(**PLAIN, early_stopping=True, patience=1, max_epochs=6).fit(X, Y))
+
+
+def weighted():
+    return found(small_mlp(**PLAIN, loss="one_sided").fit(X, Y, COST, sample_weight=WEIGHT))
+
+
+def stack():
+    return found(small_stack(**PLAIN, max_epochs=4).fit(X, Y, COST, sample_weight=WEIGHT))
+
+
+def many_short_batches():
+    """Batches of 3 rows, which are too small for two processes."""
+    return found(small_mlp(**{**PLAIN, "batch_size": 3}, max_epochs=1).fit(X, Y))
+
+
+def continued():
+    model = small_stack(**PLAIN, warm_start=True).fit(X, Y).fit(X[:100], Y[:100])
+    return found(model.partial_fit(X, Y))
+
+
+def choice_of_alpha():
+    return _chosen(cv=None)
+
+
+def folds_of_alpha():
+    return _chosen(cv=2)
+
+
+def _chosen(cv):
+    few = {"max_epochs": 2, "n_networks": 2, "random_state": 0, "device": "cpu"}
+    model = CostSensitiveAuxMLPCV([0, 0.5], 2, 8, cv=cv, **PLAIN, **few).fit(X, Y)
+    return [model.mean_cost_path_, *found(model)]
+
+
+def path():
+    return [found(m) for m in alpha_path(small_mlp(**PLAIN), [0, 1], X, Y, random_states=[None])[0]]
+
+
+def pretrained():
+    few = {"pretrain_epochs": 1, "max_epochs": 2, "random_state": 0, "device": "cpu"}
+    return found(CSAEPretrainedMLP(2, 8, **few, **PLAIN).fit(X, Y))
+
+
+def in_a_thread():
+    """As tasks of dask and Ray run."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(single).result()
+
+
+def on_gpu():
+    model = small_stack(**PLAIN, **{"device": "auto"}).fit(X, Y)
+    if dist.is_initialized():
+        assert model.net_.device == f"cuda:{dist.get_rank()}"
+    return found(model)
+
+
+def by_default():
+    """Dropout, AdamW, and random numbers that no seed fixes."""
+    return found(small_stack(random_state=None, verbose=1).fit(X, Y))
+
+
+def images():
+    """Batch normalisation, a flip, and a calibration network."""
+    return found(small_cnn(augmentation="flip", batch_size=20).fit(IMAGES, Y[:90]))
+
+
+def own_module():
+    """A module whose start weights differ among the ranks."""
+    module = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
+    return found(small_net(module).fit(X, Y))
+
+
+EQUAL = [single, weighted, stack, many_short_batches, continued, choice_of_alpha]
+EQUAL += [folds_of_alpha, pretrained, in_a_thread]
+ALIKE = [*EQUAL, path, by_default, images, own_module]
+
+# ---------------------------------------------------------------- mistakes
+
+
+class OnRank1(Callback):
+    """Does something on rank 1, in its second epoch."""
+
+    def __init__(self, action):
+        self.action = action
+
+    def on_batch_begin(self, net, training=True, **kwargs):
+        if dist.get_rank() == 1 and training and len(net.history) == 2:
+            self.action()
+
+
+def _raise(error):
+    raise error
+
+
+def _interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def bad_rows(rank):
+    small_cnn().fit(np.where(rank, np.nan, IMAGES), Y[:90])
+
+
+def bad_parameter(rank):
+    small_mlp(max_epochs=1 - rank).fit(X, Y)
+
+
+def other_labels(rank):
+    small_mlp(learning_rate=0.1 + rank).fit(X, np.roll(Y, rank))
+
+
+def other_rows(rank):
+    CostSensitiveAuxMLPCV([0, 1], 2, 8).fit(X[rank:], Y[rank:])
+
+
+def divergence(rank):
+    small_stack(**{**SGD, "learning_rate": 1e30}, loss="squared").fit(X, Y)
+
+
+def error_in_an_epoch(rank):
+    small_stack(callbacks=[OnRank1(lambda: _raise(OSError("disk full")))]).fit(X, Y)
+
+
+def error_seen_late(rank):
+    """As on a GPU, where ranks look at each sixteenth sum alone."""
+    exchange.STEPS = exchange.GPU_STEPS
+    try:
+        single()
+        error_in_an_epoch(rank)
+    finally:
+        exchange.STEPS = 1
+
+
+def interrupt(rank):
+    small_mlp(callbacks=[OnRank1(_interrupt)]).fit(X, Y)
+
+
+def stop_of_one(rank):
+    small_mlp(callbacks=[OnRank1(lambda: _raise(KeyboardInterrupt()))]).fit(X, Y)
+
+
+def checkpoints(rank):
+    small_mlp(checkpoint_dir="never_made").fit(X, Y)
+
+
+def death(rank):
+    small_mlp(callbacks=[OnRank1(lambda: os._exit(3))]).fit(X, Y)
+
+
+MISTAKES = [bad_rows, bad_parameter, other_labels, other_rows, divergence, error_in_an_epoch]
+MISTAKES += [error_seen_late, interrupt, stop_of_one, checkpoints]
+
+
+def message(mistake, rank):
+    try:
+        mistake(rank)
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def alone(rank):
+    """A model of its own in each process."""
+    if rank == 0:
+        return found(small_mlp(**PLAIN, distributed=False).fit(X, Y))
+    return None
+
+
+def main(rank, size, folder, backend):
+    torch.set_num_threads(1)
+    torch.manual_seed(rank)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["LOCAL_RANK"] = str(rank)
+    store = f"file://{folder}/store"
+    dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
+    path = Path(folder, f"rank{rank}.pkl")
+    if backend == "nccl":
+        path.write_bytes(pickle.dumps({"on_gpu": on_gpu()}))
+        return
+    results = {mistake.__name__: message(mistake, rank) for mistake in MISTAKES}
+    results |= {"alone": alone(rank)} | {fit.__name__: fit() for fit in ALIKE}
+    path.write_bytes(pickle.dumps(results))
+    results["death"] = message(death, rank)  # ends rank 1
+    path.write_bytes(pickle.dumps(results))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
