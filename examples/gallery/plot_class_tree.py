@@ -65,6 +65,6 @@ fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%
-# The tree changes few decisions of logistic regression, because most mistakes are too certain.
-# The network costs a little less, but the interval of the difference, printed above, includes
-# zero: these articles do not tell which of the two is better.
+# The tree changes few decisions of logistic regression here. The network costs a little less, but
+# the interval of the difference, printed above, includes zero: these articles do not tell which
+# of the two is better.

@@ -74,5 +74,5 @@ right.legend(fontsize="small", loc="lower left")
 plt.show()
 
 # %%
-# The network costs less than boosting at each of the five prices. The most probable class is no
-# worse at the lowest price, and more than twice as dear at the highest.
+# The network costs less than boosting at each of the five prices. The most probable class is
+# hardly worse at the lowest price, and more than twice as dear at the highest.

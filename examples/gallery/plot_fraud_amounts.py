@@ -76,6 +76,6 @@ plt.show()
 
 # %%
 # To raise no alert, or to take the most probable class, costs most: the amounts have to be in the
-# decision. Boosting gains much by calibration, because few frauds make its probabilities too
-# certain. The network is the cheapest here, and no interval includes zero; on other data the
-# order is another one, see :doc:`/models`.
+# decision. Boosting gains much by calibration, as it often does where positives are few. The
+# network is the cheapest here, and no interval includes zero; on other data the order is another
+# one, see :doc:`/models`.

@@ -61,5 +61,5 @@ ax.legend(fontsize="small")
 plt.show()
 
 # %%
-# The curves fall where a further check costs more than it finds: beyond some 10 % of the payments
+# A curve falls where a further check costs more than it finds: beyond some 10 % of the payments
 # even the best order has nothing more to gain. The dotted line is a budget of 1 %.
