@@ -24,8 +24,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg"}
 
 
-def test_there_are_fifteen_scripts():
-    assert len(SCRIPTS) == 15
+def test_the_documentation_has_an_order_of_all_scripts():
+    conf = (ROOT / "docs" / "conf.py").read_text()
+    listed = re.search(r"^gallery = \[(.*?)\]", conf, re.DOTALL | re.MULTILINE)[1]
+    assert sorted(re.findall(r"\w+", listed)) == [path.stem[5:] for path in SCRIPTS]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

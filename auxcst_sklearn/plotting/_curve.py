@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
 from ._results import (
+    caption,
     columns,
     find_name,
     finite_column,
@@ -191,7 +191,7 @@ class CostCurveDisplay:
             x_name=x.rpartition("__")[-1],
             hue_name=hue and hue.rpartition("__")[-1],
             y_label="cross-validated cost" if negate else "cross-validated score",
-            caption=_caption(candidates[rows[score[rows].argmax()]], table, search.n_splits_),
+            caption=caption(candidates[rows[score[rows].argmax()]], table, search.n_splits_),
         )
         return display.plot(ax, **plot_kw)
 
@@ -385,22 +385,3 @@ class CostCurveDisplay:
         if spread_style is not None and np.isfinite(spread):
             band = self.ax_.axhspan(mean - spread, mean + spread, color=color, alpha=0.1, lw=0)
             self.spread_.append(band)
-
-
-def _caption(best: Mapping[str, Any], table: Mapping[str, list], n_folds: int) -> str:
-    """The best candidate, by the parameters in which candidates differ, and what the bands are."""
-    named = {
-        name.rpartition("__")[-1]: value
-        for name, value in best.items()
-        if len({repr(other) for other in table[name]}) > 1
-    }
-    error = f"± standard error over {n_folds} folds, paired"
-    if not named:
-        return error
-    return "best: " + ", ".join(f"{n} {_short(v)}" for n, v in named.items()) + "\n" + error
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return textwrap.shorten(str(value), 24, placeholder=" ...")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from numbers import Real
@@ -134,3 +135,22 @@ def levels(values: list) -> tuple[list, NDArray[np.intp]]:
     keys = [v if v is None or numeric else str(v) for v in values]
     levels = sorted(dict.fromkeys(keys), key=lambda k: (k is None, k if numeric else 0))
     return levels, np.array([levels.index(key) for key in keys])
+
+
+def caption(best: Mapping[str, Any], table: Mapping[str, list], n_folds: int) -> str:
+    """The best candidate, by the parameters in which candidates differ, and what the bands are."""
+    named = {
+        name.rpartition("__")[-1]: value
+        for name, value in best.items()
+        if len({repr(other) for other in table[name]}) > 1
+    }
+    error = f"± standard error over {n_folds} folds, paired"
+    if not named:
+        return error
+    return "best: " + ", ".join(f"{n} {_short(v)}" for n, v in named.items()) + "\n" + error
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return textwrap.shorten(str(value), 24, placeholder=" ...")
