@@ -1,4 +1,4 @@
-"""Configuration of Sphinx; names and version come from the installed package."""
+"""Configuration of Sphinx; name and version are those installed."""
 
 import os
 import warnings
@@ -77,7 +77,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
 }
 html_title = project
 html_show_sourcelink = False

@@ -19,7 +19,7 @@ from benchmarks.common.json_files import write_json
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 
-N, D, N_TEST = 32_768, 20, 30_000
+N, D, N_TEST = 16_384, 20, 30_000
 PROBLEMS = {
     "three classes": ([1 / 3, 1 / 3, 1 / 3], [[0, 1, 5], [2, 0, 1], [10, 4, 0]]),
     "1 % positives": ([0.99, 0.01], [[0, 1], [50, 0]]),
