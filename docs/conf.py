@@ -37,7 +37,8 @@ intersphinx_mapping = (
     else {}
 )
 
-# By task: costs first, then decisions and plots, then networks, then the work around them.
+# Costs first, then decisions and plots, then networks, then the work
+# around them.
 gallery = [
     "fraud_amounts",
     "credit_limits",
@@ -58,7 +59,9 @@ gallery = [
 # torch's exporter warns about itself, and pages show warnings.
 warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
 sphinx_gallery_conf = {
-    "within_subsection_order": FunctionSortKey([f"plot_{name}.py" for name in gallery].index),
+    "within_subsection_order": FunctionSortKey(
+        [f"plot_{name}.py" for name in gallery].index
+    ),
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",

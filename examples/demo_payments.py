@@ -109,7 +109,7 @@ def plot(y: np.ndarray, cost: np.ndarray, decisions: dict, path: Path) -> None:
         ax.margins(x=0.12)
         ax.spines[["top", "right"]].set_visible(False)
         ours = mean_cost(y, decisions[OURS], cost=cost)
-        title = f"Networks: EUR {ours:.2f} a payment. Other decisions, more than that:"
+        title = f"Networks: EUR {ours:.2f} a payment. What other decisions add:"
         figure.suptitle(title, color="#0072B2", fontsize=14)
         ax.set_xlabel("EUR a payment (bars: 95 % intervals, paired)")
         figure.savefig(path, dpi=110)
