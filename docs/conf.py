@@ -1,7 +1,10 @@
 """Configuration of Sphinx; name and version are those installed."""
 
 import os
+import warnings
 from importlib.metadata import metadata
+
+from sphinx_gallery.sorting import FunctionSortKey
 
 _metadata = metadata("auxcst_sklearn")
 project = _metadata["Name"]
@@ -34,7 +37,31 @@ intersphinx_mapping = (
     else {}
 )
 
+# Costs first, then decisions and plots, then networks, then the work
+# around them.
+gallery = [
+    "fraud_amounts",
+    "credit_limits",
+    "triage",
+    "ordinal_grades",
+    "class_tree",
+    "one_percent",
+    "five_prices",
+    "threshold_budget",
+    "cost_confusion",
+    "layer_estimates",
+    "cnn_digits",
+    "own_module",
+    "search",
+    "onnx_service",
+    "cluster_search",
+]
+# torch's exporter warns about itself, and pages show warnings.
+warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
 sphinx_gallery_conf = {
+    "within_subsection_order": FunctionSortKey(
+        [f"plot_{name}.py" for name in gallery].index
+    ),
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",

@@ -1,7 +1,7 @@
 """Decide which payments to stop, and see what that saves in money.
 
-One payment in thirty is fraud. An alert costs 5, whether it finds fraud or not; missed fraud costs
-its amount, which is known when deciding. `CostSensitiveAuxMLPCV` chooses the weight of the
+One payment in thirty is fraud. An alert costs EUR 5, whether it finds fraud or not; missed fraud
+costs its amount, which is known when deciding. `CostSensitiveAuxMLPCV` chooses the weight of the
 auxiliary heads by the payments that its networks do not see. The table has what a new payment costs
 under its decisions and under those of others; the figure has the differences on the same payments,
 with 95 % intervals.
@@ -96,14 +96,24 @@ def plot(y: np.ndarray, cost: np.ndarray, decisions: dict, path: Path) -> None:
     """Cost of a payment under each method minus that under ours, on the same payments."""
     others = [name for name in decisions if name != OURS]
     found = [cost_difference(y, decisions[name], decisions[OURS], cost=cost) for name in others]
-    mean = np.array([difference.mean for difference in found])
-    low, high = np.array([(d.low, d.high) for d in found]).T
-    figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    ax.errorbar(mean, others, xerr=[mean - low, high - mean], fmt="o", capsize=4)
-    ax.axvline(0, color="black", linewidth=0.8)
-    ax.invert_yaxis()
-    ax.set_xlabel(f"cost of a payment, more than by {OURS}")
-    figure.savefig(path, dpi=150)
+    mean, low, high = np.array(found).T
+    with plt.rc_context({"font.size": 13}):
+        figure, ax = plt.subplots(figsize=(9, 3.6), layout="constrained")
+        bars = ax.barh(others, mean, height=0.6, color="#D55E00", alpha=0.75)
+        ax.errorbar(mean, others, xerr=[mean - low, high - mean], fmt="none", color="k", capsize=4)
+        for bar, end, difference in zip(bars, np.maximum(high, 0), mean):
+            at = end, bar.get_y() + bar.get_height() / 2
+            ax.annotate(f"{difference:+.2f}", at, (8, 0), textcoords="offset points", va="center")
+        ax.axvline(0, color="#0072B2", linewidth=3)
+        ax.invert_yaxis()
+        ax.margins(x=0.12)
+        ax.spines[["top", "right"]].set_visible(False)
+        ours = mean_cost(y, decisions[OURS], cost=cost)
+        title = f"Networks: EUR {ours:.2f} a payment. What other decisions add:"
+        figure.suptitle(title, color="#0072B2", fontsize=14)
+        ax.set_xlabel("EUR a payment (bars: 95 % intervals, paired)")
+        figure.savefig(path, dpi=110)
+        plt.close(figure)
 
 
 def main() -> None:

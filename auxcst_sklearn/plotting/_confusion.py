@@ -220,8 +220,9 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
-            "include_counts": ["boolean"],
+            "include_counts": ["boolean", StrOptions({"auto"})],
             "colorbar": ["boolean"],
+            "unit": [str, None],
         },
         prefer_skip_nested_validation=True,
     )
@@ -231,9 +232,10 @@ class CostConfusionDisplay:
         *,
         normalize: Literal["all", "true", "pred"] | None = None,
         include_values: bool | Literal["auto"] = "auto",
-        include_counts: bool = False,
+        include_counts: bool | Literal["auto"] = "auto",
         cmap: Any = None,
         colorbar: bool = True,
+        unit: str | None = None,
     ) -> CostConfusionDisplay:
         """Draw the matrix.
 
@@ -247,14 +249,16 @@ class CostConfusionDisplay:
         include_values : bool or "auto", default="auto"
             Whether to write numbers in the cells where something was paid; "auto" does where
             they can be read.
-        include_counts : bool, default=False
+        include_counts : bool or "auto", default="auto"
             Whether the number of samples, or the sum of their weights, stands below the cost, in
-            all cells that have samples: few dear mistakes look other than many cheap ones. Only
-            where `include_values` lets numbers be written.
+            all cells that have samples: few dear mistakes look other than many cheap ones. "auto"
+            does where they can be read. Only where `include_values` lets numbers be written.
         cmap : str or matplotlib Colormap, default=None
             Colours. None for "Blues", or "RdBu_r" around zero where some costs are negative.
         colorbar : bool, default=True
             Whether to draw a colour bar.
+        unit : str, default=None
+            Unit of the costs, such as "EUR", for the title and the colour bar.
 
         Returns
         -------
@@ -281,17 +285,17 @@ class CostConfusionDisplay:
         )
         if colorbar:
             whole = {"all": "the total cost", "true": "the row's cost", "pred": "the column's cost"}
-            label = f"% of {whole[normalize]}" if normalize else "cost paid"
+            paid = f"cost paid ({unit})" if unit else "cost paid"
+            label = f"% of {whole[normalize]}" if normalize else paid
             self.figure_.colorbar(self.im_, ax=ax, label=label)
-        title = f"total cost {amount(self.total_cost)}, mean {amount(self.mean_cost)}"
+        of = f" {unit}" if unit else ""
+        title = f"total cost {amount(self.total_cost)}{of}, mean {amount(self.mean_cost)}{of}"
         ax.set_title(title, fontsize="medium")
         ax.set(xlabel="predicted label", ylabel="true label")
         names = range(len(shown)) if self.display_labels is None else self.display_labels
         labels = [str(name) for name in names]
         thin_out_ticks(ax, labels)
-        self.text_ = self._write_values(
-            self._cell_texts(shown, include_counts), shown, include_values
-        )
+        self.text_ = self._write_values(shown, include_values, include_counts)
         return self
 
     def _shown(self, normalize: str | None) -> NDArray:
@@ -310,7 +314,8 @@ class CostConfusionDisplay:
     def _cell_texts(self, shown: NDArray, include_counts: bool) -> dict[tuple[int, int], str]:
         """What stands in the cells where something was paid; with counts, where samples are."""
         largest = np.abs(shown).max() or 1
-        decimals = max(0, 2 - int(np.floor(np.log10(largest))))
+        whole = np.array_equal(shown, np.round(shown))
+        decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
         filled = self.counts if include_counts else self.cost
         texts = {(int(i), int(j)): f"{shown[i, j]:,.{decimals}f}" for i, j in np.argwhere(filled)}
         if include_counts:
@@ -318,14 +323,21 @@ class CostConfusionDisplay:
                 texts[cell] += f"\nn = {_count(self.counts[cell])}"
         return texts
 
+    def _text_size(self, texts: dict[tuple[int, int], str]) -> float:
+        """The largest size in which all texts fit their cells, and at most 10 points."""
+        lines = [text.split("\n") for text in texts.values()]
+        width = max((0.6 * len(line) for text in lines for line in text), default=1)
+        height = max((1.2 * len(text) for text in lines), default=1)
+        return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / max(width, height))
+
     def _write_values(
-        self, texts: dict[tuple[int, int], str], shown: NDArray, include_values: bool | str
+        self, shown: NDArray, include_values: bool | str, include_counts: bool | str
     ) -> NDArray | None:
         """Texts in the cells, as large as fits; with "auto" none where that is too small."""
-        longest = max(
-            (len(line) for text in texts.values() for line in text.split("\n")), default=1
-        )
-        size = min(10.0, cell_points(self.ax_, len(shown)) * 0.9 / (0.6 * longest))
+        texts = self._cell_texts(shown, include_counts is not False)
+        if include_counts == "auto" and self._text_size(texts) < 6:
+            texts = self._cell_texts(shown, False)
+        size = self._text_size(texts)
         if include_values is False or (include_values == "auto" and size < 6):
             return None
         written = np.full(shown.shape, None, dtype=object)

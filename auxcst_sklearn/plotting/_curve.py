@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
 from ._results import (
+    caption,
     columns,
     find_name,
     finite_column,
@@ -41,13 +42,16 @@ class CostCurveDisplay:
     mean : ndarray of shape (n_hue, n_x)
         Mean costs; NaN where there is no result.
     spread : ndarray of shape (n_hue, n_x)
-        Half the height of the band around each mean; NaN where it is unknown.
+        Half the height of the band around each mean, its standard error; NaN where it is unknown.
     x_name : str
         Name of the parameter on the x axis.
     hue_name : str, default=None
         Title of the legend.
     y_label : str, default="mean test cost"
         Label of the y axis.
+    caption : str, default=None
+        Title of axes that have none: the best candidate, and what the bands are. A line that
+        starts with "±" is left out where no bands are drawn.
 
     Attributes
     ----------
@@ -88,6 +92,7 @@ class CostCurveDisplay:
         x_name: str,
         hue_name: str | None = None,
         y_label: str = "mean test cost",
+        caption: str | None = None,
     ) -> None:
         self.x_values = x_values
         self.hue_values = hue_values
@@ -96,6 +101,7 @@ class CostCurveDisplay:
         self.x_name = x_name
         self.hue_name = hue_name
         self.y_label = y_label
+        self.caption = caption
 
     @classmethod
     def from_search(
@@ -110,11 +116,16 @@ class CostCurveDisplay:
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostCurveDisplay:
-        """Draw what a search found: mean cost and standard deviation over the folds.
+        """Draw what a search found: mean cost over the folds, and its standard error.
+
+        All candidates meet the same folds. Standard errors are those of the costs after what a
+        fold adds to all candidates is taken off, so that they are for differences between
+        candidates, and smaller than the spread of the folds.
 
         Where further parameters were searched, several candidates share their `x` and `hue`.
-        The one with the smallest mean cost is drawn, unless `where` fixes those parameters.
-        Candidates that failed are left out.
+        The one with the smallest mean cost is drawn, unless `where` fixes those parameters; the
+        caption names all parameters of the best. Its cost is optimistic, because it was chosen by
+        these folds. Candidates that failed are left out.
 
         In a list of grids, a parameter may be missing from some. Candidates without `x` become
         a horizontal line. For `hue` and `where`, the value of the searched estimator itself
@@ -153,7 +164,7 @@ class CostCurveDisplay:
             scorer, or if no candidate remains.
         """
         check_is_fitted(search, "cv_results_")
-        score, deviation = search_scores(search, metric)
+        score, error = search_scores(search, metric)
         candidates = search.cv_results_["params"]
         own = search.estimator.get_params()
         table = {
@@ -173,13 +184,14 @@ class CostCurveDisplay:
 
         def best(rows: NDArray) -> tuple[float, float]:
             i = rows[score[rows].argmax()]
-            return -score[i] if negate else score[i], deviation[i]
+            return -score[i] if negate else score[i], error[i]
 
         display = cls(
             *summarize(at_x, at_hue, rows, best),
             x_name=x.rpartition("__")[-1],
             hue_name=hue and hue.rpartition("__")[-1],
-            y_label="mean test cost" if negate else "mean test score",
+            y_label="cross-validated cost" if negate else "cross-validated score",
+            caption=caption(candidates[rows[score[rows].argmax()]], table, search.n_splits_),
         )
         return display.plot(ax, **plot_kw)
 
@@ -243,6 +255,7 @@ class CostCurveDisplay:
             x_name=x,
             hue_name=hue,
             y_label=f"mean {y}".replace("_", " "),
+            caption="± standard error over runs",
         )
         return display.plot(ax, **plot_kw)
 
@@ -266,12 +279,15 @@ class CostCurveDisplay:
     ) -> CostCurveDisplay:
         """Draw the curves.
 
+        Axes without a title get the caption.
+
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         spread_style : {"band", "bars"} or None, default="band"
-            How the spread is shown; None hides it. Where x is not a number, bands become bars.
+            How the standard error is shown; None hides it. Where x is not a number, bands become
+            bars.
         xscale : {"linear", "log"}, default="linear"
             Scale of the x axis. A logarithmic one gives zero a place on its left.
         y_label : str, default=None
@@ -308,6 +324,9 @@ class CostCurveDisplay:
                 self._draw_level(i, color, label, spread_style)
         ax.set(xlabel=self.x_name, ylabel=y_label or self.y_label)
         tidy(ax)
+        if self.caption and not ax.get_title():
+            lines = [line for line in self.caption.split("\n") if spread_style or line[0] != "±"]
+            ax.set_title("\n".join(lines), fontsize="small")
         self.legend_ = draw_legend(ax, self.hue_name) if legend else None
         return self
 
@@ -349,7 +368,7 @@ class CostCurveDisplay:
         color = style["color"]
         if spread_style == "band" and numeric and len(x) > 1:
             band = self.ax_.fill_between(
-                x, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0
+                x, mean - spread, mean + spread, color=color, alpha=0.25, linewidth=0
             )
             self.spread_.append(band)
         elif spread_style is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 # The colours of Okabe and Ito, which the colour-blind can tell apart, without the pale yellow.
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 MARKERS = "osD^vPX"
 
 
@@ -25,10 +25,11 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def colors(n: int) -> list:
-    if n <= len(COLORS):
-        return COLORS[:n]
-    from matplotlib import colormaps
+    from matplotlib import colormaps, rcParams
 
+    # Black, or white on a dark background.
+    if n <= len(COLORS) + 1:
+        return [*COLORS, rcParams["text.color"]][:n]
     return list(colormaps["viridis"](np.linspace(0, 0.9, n)))
 
 

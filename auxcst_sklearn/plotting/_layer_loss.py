@@ -31,6 +31,8 @@ class LayerLossDisplay:
         The weighted sum that was minimized.
     part : {"train", "valid"}, default="train"
         Whether the losses are those of the training or of the held-out rows.
+    held_out : LayerLossDisplay, default=None
+        Losses of the held-out rows, to be drawn beside those of the training rows, dashed.
 
     Attributes
     ----------
@@ -39,7 +41,8 @@ class LayerLossDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : dict of str to matplotlib Line2D
-        The curve of each head, and of "total" where there is more than one head.
+        The curve of each head, and of "total" where there is more than one head. Those of
+        `held_out` are in its own `lines_`.
     legend_ : matplotlib Legend or None
         The legend.
 
@@ -67,22 +70,24 @@ class LayerLossDisplay:
         total: NDArray,
         *,
         part: Literal["train", "valid"] = "train",
+        held_out: LayerLossDisplay | None = None,
     ) -> None:
         self.epochs = epochs
         self.losses = losses
         self.total = total
         self.part = part
+        self.held_out = held_out
 
     @classmethod
     @validate_params(
-        {"part": [StrOptions({"train", "valid"})]}, prefer_skip_nested_validation=False
+        {"part": [StrOptions({"train", "valid", "both"})]}, prefer_skip_nested_validation=False
     )
     def from_estimator(
         cls,
         estimator: Any,
         *,
         normalize: bool = False,
-        part: Literal["train", "valid"] = "train",
+        part: Literal["train", "valid", "both"] = "train",
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> LayerLossDisplay:
@@ -95,9 +100,10 @@ class LayerLossDisplay:
         normalize : bool, default=False
             Whether to divide each curve by its first value, so that heads with different losses
             compare.
-        part : {"train", "valid"}, default="train"
-            Losses of the training rows, the means over an epoch in which the network changes, or
-            of the rows held out by early stopping, after each epoch.
+        part : {"train", "valid", "both"}, default="train"
+            Losses of the training rows, the means over an epoch in which the network changes and
+            its dropout is at work; of the rows held out by early stopping, after each epoch,
+            which may be lower for that reason; or both.
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         **plot_kw : dict
@@ -123,21 +129,29 @@ class LayerLossDisplay:
                 "network of auxcst_sklearn, a pipeline that ends with one, or a search with one "
                 "as best_estimator_."
             )
+        if part == "both":
+            display = cls._of(network.history_, "train")
+            display.held_out = cls._of(network.history_, "valid")
+        else:
+            display = cls._of(network.history_, part)
+        return display.plot(ax, normalize=normalize, **plot_kw)
+
+    @classmethod
+    def _of(cls, history: list[dict], part: Literal["train", "valid"]) -> LayerLossDisplay:
         prefix = f"{part}_loss_"
-        records = [record for record in network.history_ if f"{prefix}output" in record]
+        records = [record for record in history if f"{prefix}output" in record]
         if not records:
             raise ValueError(
                 f"history_ holds no losses for part={part!r}. Held-out losses need "
                 "early_stopping=True in the estimator."
             )
         layers = [key.removeprefix(prefix) for key in records[0] if key.startswith(prefix)]
-        display = cls(
+        return cls(
             np.array([record["epoch"] for record in records]),
             {layer: np.array([r[prefix + layer] for r in records]) for layer in layers},
             np.array([record[f"{part}_loss"] for record in records]),
             part=part,
         )
-        return display.plot(ax, normalize=normalize, **plot_kw)
 
     def plot(
         self, ax: Axes | None = None, *, normalize: bool = False, legend: bool = True
@@ -164,22 +178,29 @@ class LayerLossDisplay:
             If matplotlib is missing.
         """
         ax = axes(ax)
-        self.ax_, self.figure_, self.lines_ = ax, ax.figure, {}
-        curves = dict(self.losses)
-        if len(curves) > 1:
-            curves["total"] = self.total
-        for color, (layer, loss) in zip(colors(len(curves)), curves.items()):
-            style = {"color": color, "label": layer}
-            if layer == "total":
-                style.update(color="0.4", linestyle="--")
-            if len(loss) == 1:
-                style["marker"] = "o"
-            (self.lines_[layer],) = ax.plot(
-                self.epochs, loss / loss[0] if normalize else loss, **style
-            )
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw_curves(ax, normalize, "-")
         name = {"train": "training loss", "valid": "held-out loss"}[self.part]
+        if self.held_out is not None:
+            self.held_out._draw_curves(ax, normalize, "--")
+            name = "loss (solid: training, dashed: held out)"
         ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
         self.legend_ = draw_legend(ax, "loss of") if legend else None
         return self
+
+    def _draw_curves(self, ax: Axes, normalize: bool, linestyle: str) -> None:
+        """A curve for each head; the solid ones have labels."""
+        curves, self.lines_ = dict(self.losses), {}
+        if len(curves) > 1:
+            curves["total"] = self.total
+        for color, (layer, loss) in zip(colors(len(curves)), curves.items()):
+            (self.lines_[layer],) = ax.plot(
+                self.epochs,
+                loss / loss[0] if normalize else loss,
+                color="0.55" if layer == "total" else color,
+                label=layer if linestyle == "-" else None,
+                linestyle=linestyle,
+                marker="o" if len(loss) == 1 else None,
+            )

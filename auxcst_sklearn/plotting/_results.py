@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from numbers import Real
@@ -25,14 +26,34 @@ def final_estimator(estimator: Any) -> Any:
 
 
 def search_scores(search: Any, metric: str | None) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation over the folds, per candidate."""
+    """Mean over the folds and its standard error, paired by folds, per candidate."""
     results = search.cv_results_
     if metric is None:
         metric = search.refit if search.multimetric_ and search.refit else "score"
     if f"mean_test_{metric}" not in results:
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
         raise ValueError(f"metric={metric!r} is no scorer of the search; expected one of {known}.")
-    return results[f"mean_test_{metric}"], results[f"std_test_{metric}"]
+    folds = [results[f"split{k}_test_{metric}"] for k in range(search.n_splits_)]
+    return results[f"mean_test_{metric}"], paired_standard_error(np.array(folds).T)
+
+
+def paired_standard_error(scores: NDArray) -> NDArray[np.float64]:
+    """Standard error of each candidate's mean over the folds, (n_candidates, n_folds).
+
+    All candidates meet the same folds. What a fold adds to all of them says nothing about their
+    differences, and is removed: scores minus the fold's mean, times the factor by which that
+    makes them too small (Cousineau, 2005; Morey, 2008). One candidate alone has its ordinary
+    standard error.
+    """
+    error = np.full(len(scores), np.nan)
+    known = np.isfinite(scores).all(axis=1)
+    found, n_folds = scores[known], scores.shape[1]
+    if n_folds < 2 or not len(found):
+        return error
+    if len(found) > 1:
+        found = (found - found.mean(axis=0)) * np.sqrt(len(found) / (len(found) - 1))
+    error[known] = found.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    return error
 
 
 def columns(results: Any) -> dict[str, list]:
@@ -114,3 +135,22 @@ def levels(values: list) -> tuple[list, NDArray[np.intp]]:
     keys = [v if v is None or numeric else str(v) for v in values]
     levels = sorted(dict.fromkeys(keys), key=lambda k: (k is None, k if numeric else 0))
     return levels, np.array([levels.index(key) for key in keys])
+
+
+def caption(best: Mapping[str, Any], table: Mapping[str, list], n_folds: int) -> str:
+    """The best candidate, by the parameters in which candidates differ, and what the bands are."""
+    named = {
+        name.rpartition("__")[-1]: value
+        for name, value in best.items()
+        if len({repr(other) for other in table[name]}) > 1
+    }
+    error = f"± standard error over {n_folds} folds, paired"
+    if not named:
+        return error
+    return "best: " + ", ".join(f"{n} {_short(v)}" for n, v in named.items()) + "\n" + error
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return textwrap.shorten(str(value), 24, placeholder=" ...")

@@ -317,9 +317,9 @@ class CostThresholdDisplay:
         paid = _paid(self.bayes_cost, self.bayes_alert_rate)
         style: dict[str, Any] = {"color": COLORS[1], "linestyle": "--"}
         if self.bayes_threshold is None:
-            label = f"Bayes decision for each row: {paid}"
+            label = f"Bayes decision for each row:\n{paid}"
             return self.ax_.axhline(self.bayes_cost, label=label, **style)
-        label = f"Bayes threshold {amount(self.bayes_threshold)}: {paid}"
+        label = f"Bayes threshold {amount(self.bayes_threshold)}:\n{paid}"
         return self.ax_.axvline(np.clip(self.bayes_threshold, lowest, 1), label=label, **style)
 
     def _draw_best(self, lowest: float) -> Any:
@@ -331,7 +331,7 @@ class CostThresholdDisplay:
             marker="o",
             linestyle="none",
             clip_on=False,
-            label=f"least cost, threshold {at}: {_paid(self.best_cost, self.best_alert_rate)}",
+            label=f"least cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
         )
         return point
 

@@ -104,11 +104,13 @@ def test_negative_costs_have_colours_around_zero_and_no_shares():
 
 def test_numbers_stand_where_something_was_paid():
     display = CostConfusionDisplay(np.array([[0.0, 64.58], [0.61, 0.0]]), np.ones((2, 2))).plot()
+    assert display.text_[0, 0].get_text() == "0.0\nn = 1"
+    display.plot(include_counts=False)
     assert display.text_[0, 0] is None
     assert [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()] == ["64.6", "0.6"]
     assert display.plot(include_values=False).text_ is None
     many = CostConfusionDisplay(np.eye(100), np.eye(100)).plot(include_values=True)
-    assert many.text_[99, 99].get_text() == "1.00"
+    assert many.text_[99, 99].get_text() == "1"
 
 
 def test_counts_stand_below_the_costs_wherever_there_are_samples():
@@ -126,7 +128,7 @@ def test_counts_pass_through_the_constructors():
     display = CostConfusionDisplay.from_predictions(
         [0, 0, 1], [0, 1, 1], cost_matrix=[[0, 2], [1, 0]], include_counts=True
     )
-    assert display.text_[0, 1].get_text() == "2.00\nn = 1"
+    assert display.text_[0, 1].get_text() == "2\nn = 1"
 
 
 def test_many_classes_have_few_labels_and_no_numbers():
@@ -153,7 +155,15 @@ def test_small_axes_of_one_figure():
 def test_ten_classes_are_all_named_and_numbered():
     display = CostConfusionDisplay(np.full((10, 10), 12.3), np.ones((10, 10))).plot()
     assert len(display.ax_.get_xticks()) == 10
-    assert display.text_[9, 9].get_text() == "12.3"
+    assert display.text_[9, 9].get_text() == "12.3\nn = 1"
+    costs_alone = CostConfusionDisplay(np.full((10, 10), 12.3), np.full((10, 10), 1e7)).plot()
+    assert costs_alone.text_[9, 9].get_text() == "12.3"
+
+
+def test_title_and_colour_bar_have_the_unit():
+    display = CostConfusionDisplay(np.array([[0.0, 9], [1, 0]]), np.ones((2, 2))).plot(unit="EUR")
+    assert display.ax_.get_title() == "total cost 10 EUR, mean 2.5 EUR"
+    assert display.figure_.axes[1].get_ylabel() == "cost paid (EUR)"
 
 
 def test_names_must_fit_the_classes():

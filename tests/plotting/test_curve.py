@@ -34,6 +34,7 @@ def candidates(search, **fixed):
 
 def test_curves_of_a_search_are_the_best_of_the_other_parameters(search):
     display = CostCurveDisplay.from_search(search)
+    folds = candidates(search)
     assert display.x_values == [*ALPHAS, None]
     assert display.hue_values == [1, 2, 3]
     for i, depth in enumerate([1, 2, 3]):
@@ -47,7 +48,10 @@ def test_curves_of_a_search_are_the_best_of_the_other_parameters(search):
             assert len(found) == 2
             best = min(found, key=np.mean)
             np.testing.assert_allclose(display.mean[i, k], best.mean())
-            np.testing.assert_allclose(display.spread[i, k], best.std())
+            centred = np.array(list(folds)) - np.mean(folds, axis=0)
+            errors = centred.std(axis=1, ddof=1) * np.sqrt(len(folds) / (len(folds) - 1) / 3)
+            place = [np.array_equal(best, cost) for cost in folds].index(True)
+            np.testing.assert_allclose(display.spread[i, k], errors[place])
     assert np.nanmin(display.mean) == pytest.approx(-search.best_score_)
 
 
@@ -63,7 +67,7 @@ def test_scores_can_be_drawn_as_they_are(search):
     costs = CostCurveDisplay.from_search(search)
     scores = CostCurveDisplay.from_search(search, negate=False)
     np.testing.assert_array_equal(scores.mean, -costs.mean)
-    assert scores.ax_.get_ylabel() == "mean test score"
+    assert scores.ax_.get_ylabel() == "cross-validated score"
 
 
 def test_drawn_curves_are_the_data(search):
@@ -77,11 +81,28 @@ def test_drawn_curves_are_the_data(search):
         assert heights.max() == pytest.approx((display.mean + display.spread)[i, :-1].max())
     assert len({line.get_color() for line in display.lines_}) == 3
     assert display.ax_.get_xlabel() == "alpha"
-    assert display.ax_.get_ylabel() == "mean test cost"
+    assert display.ax_.get_ylabel() == "cross-validated cost"
     assert display.ax_.get_xscale() == "linear"
     assert display.legend_.get_title().get_text() == "depth"
     labels = [text.get_text() for text in display.legend_.get_texts()]
     assert labels == ["1 (no alpha)", "2", "3"]
+
+
+def test_caption_names_the_best_of_all_parameters_and_what_bands_are(search):
+    display = CostCurveDisplay.from_search(search)
+    named = display.caption.split("\n")[0].removeprefix("best: ").split(", ")
+    best = {k.rpartition("__")[-1]: v for k, v in search.best_params_.items()}
+    assert sorted(named) == sorted(
+        f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in best.items()
+    )
+    assert display.ax_.get_title().endswith("\n± standard error over 3 folds, paired")
+    fixed = CostCurveDisplay.from_search(search, where={"loss": "squared", "depth": 3})
+    assert "loss squared" in fixed.caption
+    assert "depth 3" in fixed.caption
+    assert "±" not in display.plot(spread_style=None).ax_.get_title()
+    _, ax = plt.subplots()
+    ax.set_title("mine")
+    assert display.plot(ax).ax_.get_title() == "mine"
 
 
 def test_single_curve_has_no_legend(search):

@@ -3,6 +3,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -40,3 +42,10 @@ def test_amounts_have_about_three_digits():
 def test_shares_have_about_two_digits():
     values = (0, 0.00123, 0.0456, 0.789, 1)
     assert [share(v) for v in values] == ["0 %", "0.12 %", "4.6 %", "79 %", "100 %"]
+
+
+@pytest.mark.parametrize(("style", "seventh"), [("default", "black"), ("dark_background", "white")])
+def test_no_curve_has_the_colour_of_the_background(style, seventh):
+    with plt.style.context(style):
+        assert matplotlib.colors.to_hex(colors(7)[6]) == matplotlib.colors.to_hex(seventh)
+        assert len({matplotlib.colors.to_hex(color) for color in colors(7)}) == 7

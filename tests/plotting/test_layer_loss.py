@@ -22,6 +22,20 @@ def test_layer_losses_are_those_of_the_history(fitted, part):
     assert display.ax_.get_ylabel() == name
 
 
+def test_held_out_losses_stand_dashed_beside_those_of_training(fitted):
+    display = LayerLossDisplay.from_estimator(fitted, part="both")
+    for part, shown in [("train", display), ("valid", display.held_out)]:
+        for layer, line in shown.lines_.items():
+            key = f"{part}_loss" if layer == "total" else f"{part}_loss_{layer}"
+            np.testing.assert_array_equal(line.get_ydata(), [r[key] for r in fitted.history_])
+            assert line.get_linestyle() == {"train": "-", "valid": "--"}[part]
+            assert line.get_color() == display.lines_[layer].get_color()
+            assert line.axes is display.ax_
+    assert display.ax_.get_ylabel() == "loss (solid: training, dashed: held out)"
+    labels = [text.get_text() for text in display.legend_.get_texts()]
+    assert labels == ["hidden1", "hidden2", "output", "total"]
+
+
 def test_normalized_layer_losses_start_at_one(fitted):
     display = LayerLossDisplay.from_estimator(fitted, normalize=True)
     for layer, loss in display.losses.items():
@@ -49,5 +63,7 @@ def test_estimators_without_layer_losses(data, network):
         LayerLossDisplay.from_estimator(network())
     with pytest.raises(ValueError, match="early_stopping=True"):
         LayerLossDisplay.from_estimator(network(early_stopping=False).fit(*data), part="valid")
+    with pytest.raises(ValueError, match="early_stopping=True"):
+        LayerLossDisplay.from_estimator(network(early_stopping=False).fit(*data), part="both")
     with pytest.raises(ValueError, match="'part' parameter"):
         LayerLossDisplay.from_estimator(network().fit(*data), part="test")

@@ -6,7 +6,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn.plotting._results import columns, final_estimator, find_name, levels, matches
+from auxcst_sklearn.plotting._results import (
+    columns,
+    final_estimator,
+    find_name,
+    levels,
+    matches,
+    paired_standard_error,
+)
 
 
 def test_columns_of_records_and_frames_mark_what_is_missing():
@@ -48,3 +55,29 @@ def test_final_estimator_looks_through_pipelines():
     scaler = StandardScaler()
 
     assert final_estimator(make_pipeline(StandardScaler(), make_pipeline(scaler))) is scaler
+
+
+def test_what_a_fold_adds_to_all_candidates_is_no_error():
+    rng = np.random.RandomState(0)
+    own, fold = rng.normal(size=(400, 5)), 100 * rng.normal(size=5)
+
+    error = paired_standard_error(own + fold)
+    np.testing.assert_allclose(error, paired_standard_error(own))
+    plain = own.std(axis=1, ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(np.mean(error**2), np.mean(plain**2), rtol=0.02)
+
+
+def test_two_candidates_have_the_error_of_their_difference():
+    scores = np.random.RandomState(0).normal(size=(2, 7))
+
+    of_difference = (scores[0] - scores[1]).std(ddof=1) / np.sqrt(7)
+    np.testing.assert_allclose(paired_standard_error(scores), of_difference / np.sqrt(2))
+
+
+def test_candidates_that_failed_or_are_alone():
+    scores = np.array([[1.0, 2.0, 4.0], [np.nan, 1.0, 1.0]])
+
+    error = paired_standard_error(scores)
+    np.testing.assert_allclose(error[0], scores[0].std(ddof=1) / np.sqrt(3))
+    assert np.isnan(error[1])
+    assert np.isnan(paired_standard_error(np.ones((2, 1)))).all()
