@@ -4,6 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
+# Folders have the names of some.
+.PHONY: help demo test fuzz test-oldest test-next coverage dist test-dist \
+	lint bench-cost bench-tables bench-speed bench-path paper-panel bench-serving format docs clean
+
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"

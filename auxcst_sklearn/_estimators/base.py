@@ -63,7 +63,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    _parameter_constraints: dict = CONSTRAINTS
+    _parameter_constraints: dict[str, Any] = CONSTRAINTS
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values; a net makes such a state of itself."""

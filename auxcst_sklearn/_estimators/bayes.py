@@ -120,7 +120,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     _sample_costs = False
     _known_costs = False
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],

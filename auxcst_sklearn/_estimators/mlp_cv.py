@@ -199,7 +199,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     True
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         **CostSensitiveAuxMLP._parameter_constraints,
         "alphas": ["array-like"],
         "cv": ["cv_object"],
@@ -215,7 +215,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         depth: int = 3,
         width: int | Sequence[int] = 128,
         *,
-        cv: int | BaseCrossValidator | Iterable | None = None,
+        cv: int | BaseCrossValidator | Iterable[Any] | None = None,
         loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
@@ -240,11 +240,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         compile: bool = False,
-        checkpoint_dir: str | PathLike | None = None,
+        checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
-        callbacks: list | None = None,
+        callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
     ) -> None:
@@ -363,7 +363,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 return self
 
     def _choose(
-        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
+        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple[Any, ...]
     ) -> CostSensitiveAuxMLPCV:
         """Take the networks of the alpha for which their held-out rows cost the least."""
         if not self.early_stopping and held_out[0] is None:
@@ -441,7 +441,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             "alpha": self.alpha_,
         }
 
-    def _split(self, data: TrainingSet) -> list[tuple[NDArray, NDArray]]:
+    def _split(self, data: TrainingSet) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Rows to train on, and rows that are left out, of each fold."""
         cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
         splitter = check_cv(cv, data.label, classifier=True)
@@ -473,7 +473,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         mean = np.average(self.mean_cost_path_, axis=1, weights=fold_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])
 
-    def _paid(self, data: TrainingSet, train: NDArray, test: NDArray) -> Iterator[NDArray]:
+    def _paid(
+        self, data: TrainingSet, train: NDArray[Any], test: NDArray[Any]
+    ) -> Iterator[NDArray[Any]]:
         """Costs of the predictions of left-out rows, for each alpha."""
         y = self.classes_[data.label]
         matrix = train_cost = known = None

@@ -96,8 +96,13 @@ def alpha_path(
 
 
 def _fit_path(
-    estimator: BaseEstimator, alphas: Sequence, X: Any, y: Any, more: tuple, random_states: Any
-) -> list:
+    estimator: BaseEstimator,
+    alphas: Sequence[Any],
+    X: Any,
+    y: Any,
+    more: tuple[Any, ...],
+    random_states: Any,
+) -> list[Any]:
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
     cost, sample_weight, groups = more

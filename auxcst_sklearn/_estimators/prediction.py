@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._decorators import available_if
 from ..costs._checks import expected_cost, is_per_sample_matrix
 from ..costs._dispatch import numpy_arrays
 from ..metrics import mean_cost

@@ -38,7 +38,7 @@ class StreamMixin:
     # The net that `prepare` has built, and once it trains True.
     _prepared: Any = None
 
-    classes_: NDArray
+    classes_: NDArray[Any]
     classes: Any
     cost_matrix: Any
     _fitting: Any
@@ -47,7 +47,7 @@ class StreamMixin:
     _build: Any
     _set_attributes: Any
 
-    def prepare(self, blocks: Iterable[tuple]) -> StreamMixin:
+    def prepare(self, blocks: Iterable[tuple[Any, ...]]) -> StreamMixin:
         """Learn from all blocks what must be known before training on them by `partial_fit`.
 
         These are the classes, the number of rows, and, from a random sample of 65,536 rows, the
@@ -89,11 +89,13 @@ class StreamMixin:
             self._prepared = self._build(data, False, one_epoch=True, n_rows=n_rows).net
         return self
 
-    def _sample(self, blocks: Iterable[tuple]) -> tuple[tuple, list, int, NDArray]:
+    def _sample(
+        self, blocks: Iterable[tuple[Any, ...]]
+    ) -> tuple[tuple[Any, ...], list[Any], int, NDArray[Any]]:
         """Rows of all blocks, each as likely as any other; how many there are, and all labels."""
         rng = np.random.RandomState(self._draw_seed())
-        kept: list[tuple] = []
-        keys: list[NDArray] = []
+        kept: list[tuple[Any, ...]] = []
+        keys: list[NDArray[Any]] = []
         n_rows, seen, n_fields = 0, np.empty(0), 0
         for block in blocks:
             if not 2 <= len(block) <= 4 or (n_fields and len(block) != n_fields):
@@ -183,7 +185,9 @@ class StreamMixin:
         return named
 
 
-def _smallest(kept: list[tuple], keys: list[NDArray]) -> tuple[list[tuple], list[NDArray]]:
+def _smallest(
+    kept: list[tuple[Any, ...]], keys: list[NDArray[Any]]
+) -> tuple[list[tuple[Any, ...]], list[NDArray[Any]]]:
     """Of all rows those with the smallest keys."""
     every = np.concatenate(keys)
     limit = np.inf
@@ -197,7 +201,7 @@ def _smallest(kept: list[tuple], keys: list[NDArray]) -> tuple[list[tuple], list
     return parts, [key[mask] for key, mask in zip(keys, masks)]
 
 
-def _concatenate(parts: tuple) -> Any:
+def _concatenate(parts: tuple[Any, ...]) -> Any:
     first = parts[0]
     if first is None:
         return None

@@ -54,7 +54,9 @@ class Checkpoints:
     whose checkpoints are there.
     """
 
-    def __init__(self, folder: str | os.PathLike, every: int, key: Mapping[str, str], seed: int):
+    def __init__(
+        self, folder: str | os.PathLike[str], every: int, key: Mapping[str, str], seed: int
+    ):
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every

@@ -82,7 +82,7 @@ class CostNet(TrainingLoop):
         )
         objective.loss = objective.loss.rescaled(factor, shift)
 
-    def use_callbacks(self, callbacks: list) -> None:
+    def use_callbacks(self, callbacks: list[Any]) -> None:
         """Take the user's callbacks, if they are others than before."""
         if [*map(id, callbacks)] != [*map(id, self.user_callbacks)]:
             self.callbacks = callbacks + self.callbacks[len(self.user_callbacks) :]

@@ -55,7 +55,7 @@ def to_device(x: Tensor, device: str) -> Tensor:
     return x.to(device)
 
 
-class Rows(Dataset):
+class Rows(Dataset[Any]):
     """Examples (x, target) in memory; indexing returns some of them on the device.
 
     Costs are one row per example, or one row per class, gathered by label for each batch. Sparse
@@ -186,7 +186,7 @@ class Rows(Dataset):
         return Target(cost, label, weight, matrices)
 
 
-class RowSets(Dataset):
+class RowSets(Dataset[Any]):
     """Sets of rows for the networks of a stack; an epoch has as many as the smallest."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:

@@ -86,7 +86,7 @@ class StackNet(CostNet):
             [torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))],
         )
 
-    def _set_generators(self, of_rows: list[torch.Generator], on_device: list) -> None:
+    def _set_generators(self, of_rows: list[torch.Generator], on_device: list[Any]) -> None:
         self.generators, self.dropout_generators = of_rows, on_device
         for module in self.module_.modules():
             if isinstance(module, SharedDropout):

@@ -91,7 +91,7 @@ def _of_array(source: Any, columns: Sequence[Name] | None) -> Table:
     width = source.shape[1] if len(source.shape) == 2 else 1
     names = _chosen(list(range(width)), columns)
 
-    def batches() -> Iterator[NDArray]:
+    def batches() -> Iterator[NDArray[Any]]:
         for rows in _cut(source):
             yield np.asarray(rows).reshape(-1, width)[:, names]
 
@@ -200,7 +200,7 @@ def is_text(column: Any) -> bool:
     return types.is_dictionary(t) or types.is_string(t) or types.is_large_string(t)
 
 
-def levels_of(batch: Any) -> dict[Name, set]:
+def levels_of(batch: Any) -> dict[Name, set[Any]]:
     """The different strings of each column that has some."""
     if isinstance(batch, np.ndarray):
         return {}
@@ -211,7 +211,9 @@ def levels_of(batch: Any) -> dict[Name, set]:
     }
 
 
-def write_batch(batch: Any, out: NDArray, names: Sequence[Name], categories: Categories) -> None:
+def write_batch(
+    batch: Any, out: NDArray[Any], names: Sequence[Name], categories: Categories
+) -> None:
     """Write the columns of a batch into rows (n, d), each value as it is or refused."""
     for j, name in enumerate(names):
         if isinstance(batch, np.ndarray):
@@ -226,7 +228,7 @@ def write_batch(batch: Any, out: NDArray, names: Sequence[Name], categories: Cat
         out[:, j] = _cast(values, out.dtype, name)
 
 
-def _values(column: Any, name: Name, categories: list[str] | None) -> NDArray:
+def _values(column: Any, name: Name, categories: list[str] | None) -> NDArray[Any]:
     import pyarrow as pa
     from pyarrow import compute
 
@@ -250,7 +252,7 @@ def _values(column: Any, name: Name, categories: list[str] | None) -> NDArray:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _cast(values: NDArray, dtype: np.dtype, name: Name) -> NDArray:
+def _cast(values: NDArray[Any], dtype: np.dtype, name: Name) -> NDArray[Any]:
     """Values in the type of the file; refused where it holds others."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype)

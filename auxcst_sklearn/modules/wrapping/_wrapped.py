@@ -120,7 +120,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         """Images in a memory of their own, as the module may write to them and others read them."""
         return self.images(x.clone())
 
-    def _draws(self) -> AbstractContextManager:
+    def _draws(self) -> AbstractContextManager[Any]:
         if self.training and self.generator is not None:
             return SeededDraws(self.generator)
         return nullcontext()
