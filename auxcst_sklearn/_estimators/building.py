@@ -262,7 +262,8 @@ class BuildMixin:
         net.module.set_precision(self.precision == "bf16")
         if isinstance(self.temperature, Real):
             net.temperature = float(self.temperature)
-        return net.initialize()
+        net.initialize()
+        return net
 
     def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
         """Losses of the output and of the auxiliary heads."""

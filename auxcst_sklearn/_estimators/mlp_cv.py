@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike, fspath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import joblib
 import numpy as np
@@ -20,6 +20,9 @@ from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
 from .path import alpha_path, as_seed, fit_together
 from .streams import unchanged_on_error
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -311,7 +314,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         y_val: ArrayLike | None = None,
         cost_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
-    ) -> CostSensitiveAuxMLPCV:
+    ) -> Self:
         """Choose alpha, and train the network.
 
         Parameters
@@ -364,7 +367,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
 
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple[Any, ...]
-    ) -> CostSensitiveAuxMLPCV:
+    ) -> Self:
         """Take the networks of the alpha for which their held-out rows cost the least."""
         if not self.early_stopping and held_out[0] is None:
             raise ValueError(

@@ -142,9 +142,9 @@ def _refuse_new_seeds(states: Sequence[Any]) -> None:
 def as_seed(random_state: int | np.random.RandomState | None) -> int:
     """One seed for all alphas, so that they share it."""
     if isinstance(random_state, Integral):
-        return random_state
+        return int(random_state)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    return processes().from_first("the random state", seed)
+    return int(processes().from_first("the random state", seed))
 
 
 def is_stackable(estimator: BaseEstimator) -> bool:

@@ -70,9 +70,12 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
     found, normal = _at(inner, quantiles), norm.ppf(inner)
     found = found - found.mean(axis=0)
     lengths = np.sqrt((found**2).sum(axis=0) * (normal**2).sum())
-    return normal @ found < NORMAL * lengths
+    far: NDArray[np.bool_] = normal @ found < NORMAL * lengths
+    return far
 
 
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
     """Quantiles (n_levels, n_features) of other levels, from those of `QUANTILES`."""
-    return np.array([np.interp(levels, QUANTILES, column) for column in quantiles.T]).T
+    columns = [np.interp(levels, QUANTILES, column) for column in quantiles.T]
+    found: NDArray[Any] = np.array(columns).T
+    return found

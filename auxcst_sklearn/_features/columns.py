@@ -70,13 +70,16 @@ class CategoryCodes:
         if self.mask.all():
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
-        return check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+        numbers: NDArray[Any] = check_array(
+            part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X"
+        )
+        return numbers
 
     def _categories(self, X: Any) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
             return np.column_stack(columns)
-        part = X[:, self.mask]
+        part: NDArray[Any] = X[:, self.mask]
         if part.dtype.kind in "OUS":
             part = part.astype(object)
             part[part == None] = np.nan  # noqa: E711  # of each object

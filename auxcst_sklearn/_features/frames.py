@@ -67,7 +67,8 @@ def select(X: Any, columns: int | Sequence[int]) -> Any:
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, NaN where one is missing."""
     if hasattr(column, "iloc"):
-        return column.to_numpy(dtype=object, na_value=np.nan)
+        values: NDArray[Any] = column.to_numpy(dtype=object, na_value=np.nan)
+        return values
     values = np.empty(len(column), dtype=object)
     values[:] = [np.nan if value is None else value for value in column.to_list()]
     return values

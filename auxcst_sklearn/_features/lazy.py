@@ -28,7 +28,7 @@ class LazyRows:
     ) -> None:
         self.X, self.prepare, self.index = X, prepare, index
         self.dtype = np.dtype(X.dtype if dtype is None else dtype)
-        self.shape = (len(X) if index is None else len(index), *X.shape[1:])
+        self.shape: tuple[int, ...] = (len(X) if index is None else len(index), *X.shape[1:])
 
     def __len__(self) -> int:
         return self.shape[0]

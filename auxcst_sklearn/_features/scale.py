@@ -119,10 +119,10 @@ class FeatureStatistics:
     def _numbers(self, rows: Any) -> NDArray[Any]:
         """Rows in float64, NaN where they hold no number."""
         rows = rows.toarray() if sparse.issparse(rows) else rows
-        rows = rows.astype(np.float64)
+        numbers: NDArray[Any] = rows.astype(np.float64)
         if self.categorical is not None:
-            rows[:, self.categorical] = np.nan
-        return rows
+            numbers[:, self.categorical] = np.nan
+        return numbers
 
     def _take(self, rows: NDArray[Any]) -> None:
         self.low = np.fmin(self.low, np.fmin.reduce(rows))
@@ -197,7 +197,8 @@ class FeatureStatistics:
         # Of n values none is farther from the mean than sqrt(n - 1) deviations.
         limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(self.count)), OUTLYING)
         dominated = deviation > 1.5 * iqr / NORMAL_IQR
-        return (deviation > 0) & (farthest > limit * deviation) & dominated
+        heavy: NDArray[np.bool_] = (deviation > 0) & (farthest > limit * deviation) & dominated
+        return heavy
 
     def _robust(
         self, deviation: NDArray[Any], heavy: NDArray[Any]
@@ -233,10 +234,12 @@ class FeatureStatistics:
         bottom, top = bounds[:, counts.argmax()]
         if counts.max() < max(4, varying.sum() / 8):
             return none
-        return (self.low == bottom) & (self.high <= top)
+        within: NDArray[np.bool_] = (self.low == bottom) & (self.high <= top)
+        return within
 
 
 def _quantiles(values: NDArray[Any]) -> NDArray[Any]:
     if not len(values):
         return np.full(len(QUANTILES), np.nan)
-    return np.quantile(values, QUANTILES, axis=0)
+    quantiles: NDArray[Any] = np.quantile(values, QUANTILES, axis=0)
+    return quantiles

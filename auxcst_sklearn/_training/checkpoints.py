@@ -161,7 +161,8 @@ class TrainingFiles:
         state = content[len(FORMAT) + 32 :]
         if sha256(state).digest() != digest:
             raise ValueError("its checksum is another one")
-        return torch.load(BytesIO(state), weights_only=True)
+        loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
+        return loaded
 
     def save(self, epoch: int, state: Mapping[str, Any]) -> None:
         """Write the state after an epoch; without room the training goes on, with a warning."""

@@ -129,7 +129,8 @@ class TrainingLoop(NeuralNet):
     @property
     def n_networks(self) -> int:
         """Number of networks: 1, or more in a stack."""
-        return self.module_.n_networks
+        n_networks: int = self.module_.n_networks
+        return n_networks
 
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""

@@ -161,7 +161,7 @@ class Rows(Dataset[Any]):
     @property
     def row_nbytes(self) -> int:
         """Size of one example, when dense."""
-        return self.X.dtype.itemsize * int(np.prod(self.X.shape[1:]))
+        return int(self.X.dtype.itemsize * np.prod(self.X.shape[1:]))
 
     def __len__(self) -> int:
         n = self.X.shape[0] if self.index is None else len(self.index)
@@ -174,7 +174,8 @@ class Rows(Dataset[Any]):
 
     def _x(self, index: Tensor) -> Tensor:
         if self.on_device:
-            return self.X[index]
+            rows: Tensor = self.X[index]
+            return rows
         if isinstance(self.X, Tensor):
             return to_device(self.X[index], self.device)
         return to_device(densify(self.X[index.numpy()]), self.device)

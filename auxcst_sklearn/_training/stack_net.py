@@ -66,7 +66,8 @@ class StackNet(CostNet):
     @property
     def n_row_sets(self) -> int:
         """Number S of sets of rows."""
-        return self.criterion_.n_row_sets
+        n_row_sets: int = self.criterion_.n_row_sets
+        return n_row_sets
 
     @cached_property
     def multiplications_per_row(self) -> float:

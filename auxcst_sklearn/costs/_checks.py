@@ -74,7 +74,8 @@ def expected_cost(
             "n_classes), which presume the true class, belong in score."
         )
     matrices = check_cost_matrices(cost, n_samples=len(probability), classes=classes)
-    return np.einsum("nk,nkj->nj", probability, matrices)
+    expected: NDArray[np.float64] = np.einsum("nk,nkj->nj", probability, matrices)
+    return expected
 
 
 def sample_costs(cost: Any, label: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
@@ -82,7 +83,8 @@ def sample_costs(cost: Any, label: NDArray[Any], classes: NDArray[Any]) -> NDArr
     if not is_per_sample_matrix(cost):
         return check_cost(cost, n_samples=len(label), classes=classes)
     matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes)
-    return matrices[np.arange(len(label)), label]
+    rows: NDArray[np.float64] = matrices[np.arange(len(label)), label]
+    return rows
 
 
 def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.float64]:
@@ -114,7 +116,10 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     """Non-negative weights, one for each row of `like`; None for equal ones."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    weight: NDArray[np.float64] = _check_sample_weight(
+        sample_weight, like, dtype=np.float64, ensure_non_negative=True
+    )
+    return weight
 
 
 def check_some_weight(weight: NDArray[Any]) -> None:

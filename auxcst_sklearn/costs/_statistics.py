@@ -50,7 +50,8 @@ class CostStatistics:
     @property
     def mean(self) -> NDArray[Any]:
         """Mean cost vector of all examples (K,)."""
-        return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
+        mean: NDArray[Any] = self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
+        return mean
 
     @cached_property
     def class_mean(self) -> NDArray[Any]:
@@ -60,4 +61,5 @@ class CostStatistics:
     @property
     def prior(self) -> NDArray[Any]:
         """Share of each class (K,), after adding one example to each, so that none is zero."""
-        return (self.weight + 1) / (self.weight + 1).sum()
+        share: NDArray[Any] = (self.weight + 1) / (self.weight + 1).sum()
+        return share

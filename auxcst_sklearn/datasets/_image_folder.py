@@ -192,7 +192,8 @@ def _decode(
     image = image.convert("RGB")
     if size is not None:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
-    return np.asarray(image).transpose(2, 0, 1)
+    pixels: NDArray[np.uint8] = np.asarray(image).transpose(2, 0, 1)
+    return pixels
 
 
 def _check_shape(name: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
@@ -220,7 +221,8 @@ def _progress(names: Sequence[PurePosixPath], verbose: int) -> Sequence[PurePosi
         return names
     from tqdm import tqdm  # comes with skorch
 
-    return tqdm(names, desc="images", unit="")
+    shown: Sequence[PurePosixPath] = tqdm(names, desc="images", unit="")
+    return shown
 
 
 def _pillow() -> ModuleType:

@@ -46,7 +46,7 @@ def to_memmap(
     random_state: int | None = None,
     overwrite: bool = False,
     verbose: int | bool = 0,
-) -> NDArray[Any]:
+) -> np.memmap[Any, np.dtype[Any]]:
     """Write a table to a file of numbers, batch by batch, and open it as a memory map.
 
     The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Features,
@@ -141,11 +141,12 @@ def to_memmap(
         with suppress(FileNotFoundError):
             part.unlink()
         raise
-    return np.load(path, mmap_mode="r")
+    written: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r")
+    return written
 
 
 def _check_dtype(dtype: Any) -> np.dtype:
-    found = np.dtype(dtype)
+    found: np.dtype[Any] = np.dtype(dtype)
     if found.kind not in "iuf":
         raise ValueError(f"dtype={dtype!r}; expected a type of numbers, such as float32 or int64.")
     return found

@@ -242,7 +242,8 @@ class _ArrayUnpickler(pickle.Unpickler):
 def _bytes(value: Any) -> bytes | bytearray:
     """Bytes, also as they are encoded in protocol 2: a text, and the name of its encoding."""
     if isinstance(value, _Inert):
-        return value.args[0].encode("latin1")
+        encoded: bytes = value.args[0].encode("latin1")
+        return encoded
     if not isinstance(value, (bytes, bytearray)):
         raise TypeError(f"it holds an object of type {type(value).__name__} instead of bytes")
     return value
@@ -267,7 +268,8 @@ def _array(value: Any, expected: str, kinds: str, itemsize: int | None = None) -
     if kind.kind not in kinds or itemsize not in (None, kind.itemsize):
         raise ValueError(f"it holds numbers of type {kind} instead of {expected}")
     numbers = np.frombuffer(_bytes(content), kind)
-    return numbers.reshape(shape, order="F" if fortran_order else "C")
+    shaped: NDArray[Any] = numbers.reshape(shape, order="F" if fortran_order else "C")
+    return shaped
 
 
 _VERSIONS = {

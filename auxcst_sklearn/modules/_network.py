@@ -71,7 +71,8 @@ class LayeredNetwork(AuxNetwork):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
-        return self.output(self._run(x, heads={})[0])
+        output: Tensor = self.output(self._run(x, heads={})[0])
+        return output
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""

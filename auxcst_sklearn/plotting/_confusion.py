@@ -310,7 +310,9 @@ class CostConfusionDisplay:
             )
         axis = {"all": None, "true": 1, "pred": 0}[normalize]
         total = self.cost.sum(axis=axis, keepdims=True)
-        return 100 * np.divide(self.cost, total, out=np.zeros_like(self.cost), where=total > 0)
+        share = np.zeros_like(self.cost)
+        np.divide(self.cost, total, out=share, where=total > 0)
+        return 100 * share
 
     def _cell_texts(self, shown: NDArray[Any], include_counts: bool) -> dict[tuple[int, int], str]:
         """What stands in the cells where something was paid; with counts, where samples are."""

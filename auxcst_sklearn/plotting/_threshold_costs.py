@@ -84,7 +84,7 @@ def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:
         return int(np.argmax(classes))
     if np.ndim(pos_label) or pos_label not in labels:
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels}.")
-    return labels.index(pos_label)
+    return int(labels.index(pos_label))
 
 
 def threshold_curve(
@@ -117,7 +117,8 @@ def bayes_decision(probability: NDArray[Any], costs: BinaryCosts) -> NDArray[np.
         expected = both @ costs.matrix
     else:
         return None
-    return expected.argmin(axis=1) == costs.positive
+    is_positive: NDArray[np.bool_] = expected.argmin(axis=1) == costs.positive
+    return is_positive
 
 
 def bayes_threshold(costs: BinaryCosts) -> float | None:

@@ -48,12 +48,12 @@ class Listener(TorchFunctionMode):
                     part.register_forward_hook(self._on_return),
                 ]
         if self.functions:
-            super().__enter__()
+            super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.functions:
-            super().__exit__(*error)
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
         for handle in self.handles:
             handle.remove()
 

@@ -114,7 +114,7 @@ class Trace:
 
     def was_overwritten(self, call: Call) -> bool:
         """Whether something later changed the output of a call in place."""
-        return self.calls[call]._version > self._versions[call]
+        return bool(self.calls[call]._version > self._versions[call])
 
     def runs(self, path: str) -> int:
         """Number of calls of a path."""
