@@ -16,13 +16,13 @@ from auxcst_sklearn.metrics import cost_scorer
 
 def train(X: NDArray[Any], y: NDArray[np.int64], cost: NDArray[np.float64]) -> CostSensitiveAuxMLP:
     """Fit a small network; `fit` has the type of what it fits."""
-    return CostSensitiveAuxMLP(depth=1, width=16, max_epochs=5, random_state=0).fit(X, y, cost=cost)
+    return CostSensitiveAuxMLP(depth=1, width=16, random_state=0).fit(X, y, cost=cost)
 
 
 def main() -> None:
     """Train from a file that stays on the disk, and pay for the decisions."""
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(200, 4))
+    table = rng.normal(size=(1000, 4))
     y = (table[:, 0] > 0).astype(np.int64)
     cost = np.array([[0.0, 1.0], [5.0, 0.0]])[y]
     with TemporaryDirectory() as folder:
