@@ -16,7 +16,7 @@ from auxcst_sklearn.metrics import cost_scorer
 
 def train(X: NDArray[Any], y: NDArray[np.int64], cost: NDArray[np.float64]) -> CostSensitiveAuxMLP:
     """Fit a small network; `fit` has the type of what it fits."""
-    return CostSensitiveAuxMLP(depth=1, width=16, random_state=0).fit(X, y, cost=cost)
+    return CostSensitiveAuxMLP(depth=1, width=16, max_epochs=20, random_state=0).fit(X, y, cost=cost)
 
 
 def main() -> None:
