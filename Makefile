@@ -4,6 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
+# Folders have the names of some.
+.PHONY: help demo test fuzz test-oldest test-next coverage dist test-dist \
+	lint bench-cost bench-tables bench-speed bench-path paper-panel bench-serving format docs clean
+
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
 	@echo "make test    lint, then run all tests"
@@ -13,6 +17,9 @@ help:
 	@echo "make test-next  run the tests with pre-releases of scikit-learn, skorch and torch"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
+	@echo "make coverage   run all tests and write htmlcov/, line by line"
+	@echo "make dist    build the sdist and the wheel in dist/, and check them"
+	@echo "make test-dist  install the wheel alone and try it"
 	@echo "make clean   remove the virtual environment and what was built"
 
 $(BIN)/python:
@@ -45,6 +52,24 @@ test-next:
 	$(VENV)-next/bin/python -m pip install --quiet --constraint constraints.txt ".[test]"
 	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade scikit-learn skorch torch
 	$(VENV)-next/bin/python -m pytest --numprocesses 2
+
+coverage: $(VENV)/installed-test
+	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-report=html
+
+# What a release publishes. `build` makes the wheel from the sdist, so that the sdist is complete.
+dist:
+	rm -rf build dist
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/python -m pip install --quiet build twine
+	$(VENV)-dist/bin/python -m build
+	$(VENV)-dist/bin/python -m twine check --strict dist/*
+
+# The wheel in an environment of its own, without extras and away from the checkout.
+test-dist:
+	$(if $(wildcard dist/*.whl),,$(error make dist comes first))
+	$(PYTHON) -m venv --clear $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	$(VENV)-wheel/bin/python -I tests/try_wheel.py README.rst
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -83,4 +108,5 @@ docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-next build dist docs/_build *.egg-info
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-next $(VENV)-dist $(VENV)-wheel build dist htmlcov \
+		docs/_build docs/gallery *.egg-info

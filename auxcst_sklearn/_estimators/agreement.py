@@ -61,6 +61,7 @@ def earlier(estimator: BaseEstimator) -> list[Any]:
 def digest(value: Any) -> str:
     """Digest of a value; what cannot be pickled is not compared."""
     try:
-        return joblib.hash(to_state(value))
+        of_state: str = joblib.hash(to_state(value))
+        return of_state
     except (PicklingError, AttributeError, TypeError):
         return ""

@@ -37,6 +37,8 @@ from .prediction import CostPredictionMixin
 from .streams import StreamMixin, unchanged_on_error
 
 if TYPE_CHECKING:  # skorch takes its time: on first use
+    from typing_extensions import Self
+
     from .._training.checkpoints import Checkpoints
     from .._training.loop import Plan
     from .._training.training import Training
@@ -63,7 +65,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    _parameter_constraints: dict = CONSTRAINTS
+    _parameter_constraints: dict[str, Any] = CONSTRAINTS
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values; a net makes such a state of itself."""
@@ -96,7 +98,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         y_val: ArrayLike | None = None,
         cost_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
-    ) -> BaseCostSensitiveNet:
+    ) -> Self:
         """Train the network.
 
         Parameters
@@ -175,7 +177,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def _determining_params(self) -> dict[str, Any]:
         """The parameters on which the result of a fit may depend."""
-        return self.get_params(deep=False)
+        params: dict[str, Any] = self.get_params(deep=False)
+        return params
 
     def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
         from .._training.loop import Plan
@@ -274,7 +277,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     # -------------------------------------------------------- set attributes
 
-    def _set_attributes(self, training: Training) -> BaseCostSensitiveNet:
+    def _set_attributes(self, training: Training) -> Self:
         """Learn the temperature, and set the fitted attributes."""
         from .._training.temperature import learn_temperature
 
@@ -322,7 +325,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
         if (few := predict_few(self, X, "probabilities")) is not None:
-            return few / few.sum(axis=1, keepdims=True)
+            probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
+            return probability
         check_is_fitted(self)
         return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
@@ -34,9 +34,13 @@ from ..costs._statistics import CostStatistics
 from ..metrics import mean_cost
 from .prediction import decision_values, warn_of_missing_costs
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 def _routing_enabled() -> bool:
-    return sklearn.get_config()["enable_metadata_routing"]
+    enabled: bool = sklearn.get_config()["enable_metadata_routing"]
+    return enabled
 
 
 class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -120,7 +124,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     _sample_costs = False
     _known_costs = False
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
@@ -150,7 +154,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         sample_weight: ArrayLike | None = None,
         cost: ArrayLike | None = None,
         **fit_params: Any,
-    ) -> BayesMinimumRiskClassifier:
+    ) -> Self:
         """Fit the classifier, and calibrate it if asked to.
 
         Parameters
@@ -286,7 +290,8 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             return expected_cost(probability, cost, self.classes_)
         if self._known_costs:
             warn_of_missing_costs()
-        return probability @ self.cost_matrix_
+        expected: NDArray[Any] = probability @ self.cost_matrix_
+        return expected
 
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest expected cost.
@@ -304,7 +309,8 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Predicted labels.
         """
         choice = self.predict_cost(X, cost).argmin(axis=1)
-        return self.classes_[choice]
+        labels: NDArray[Any] = self.classes_[choice]
+        return labels
 
     def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Minus the expected costs: the larger, the better the class.
@@ -372,12 +378,14 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     @property
     def n_features_in_(self) -> int:
         """Number of features seen during fit."""
-        return self.estimator_.n_features_in_
+        n_features: int = self.estimator_.n_features_in_
+        return n_features
 
     @property
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features seen during fit."""
-        return self.estimator_.feature_names_in_
+        names: NDArray[Any] = self.estimator_.feature_names_in_
+        return names
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of what `fit` passes on to the classifier, and of what is used here.

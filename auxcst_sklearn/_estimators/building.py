@@ -51,7 +51,7 @@ class BuildMixin:
     early_stopping: bool
     device: str
     verbose: int | bool
-    callbacks: list | None
+    callbacks: list[Any] | None
     net_params: dict[str, Any] | None
     distributed: Literal["auto", False]
 
@@ -65,7 +65,7 @@ class BuildMixin:
     warm_start = False
     precision = "float32"
     compile = False
-    checkpoint_dir: str | os.PathLike | None = None
+    checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every = 1
 
     # Whether the loss may add a cost network, which learns costs that differ within a class.
@@ -262,7 +262,8 @@ class BuildMixin:
         net.module.set_precision(self.precision == "bf16")
         if isinstance(self.temperature, Real):
             net.temperature = float(self.temperature)
-        return net.initialize()
+        net.initialize()
+        return net
 
     def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
         """Losses of the output and of the auxiliary heads."""

@@ -141,7 +141,8 @@ def _digest(name: str, value: Any) -> str:
     elif isinstance(value, LazyRows):
         value = [joblib.hash(value[rows]) for rows in row_blocks(value)]
     try:  # not of the value itself, as a pickle of tensors is another one each time
-        return _KeyHasher("md5").hash(to_state(value))
+        digest: str = _KeyHasher("md5").hash(to_state(value))
+        return digest
     except (PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{name}={value!r} cannot be told from others ({error}), so that checkpoint_dir has no "

@@ -210,7 +210,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     True
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         **BaseImageEstimator._parameter_constraints,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
@@ -255,11 +255,11 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         compile: bool = False,
-        checkpoint_dir: str | PathLike | None = None,
+        checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
-        callbacks: list | None = None,
+        callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
     ) -> None:

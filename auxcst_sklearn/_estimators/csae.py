@@ -178,7 +178,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         **BaseCostSensitiveNet._parameter_constraints,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
@@ -215,7 +215,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
-        callbacks: list | None = None,
+        callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
     ) -> None:
@@ -266,7 +266,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         )
         return module, []
 
-    def _per_layer(self, name: str, interval: Interval) -> list:
+    def _per_layer(self, name: str, interval: Interval) -> list[Any]:
         values = per_layer(getattr(self, name), self.depth, name=name, layers="hidden layer")
         check_each(values, name=name, interval=interval)
         return values

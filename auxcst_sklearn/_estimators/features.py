@@ -51,8 +51,8 @@ class FeatureNet(BaseCostSensitiveNet):
 
     is_categorical_: NDArray[np.bool_] | None
     _codes: CategoryCodes | None
-    input_center_: NDArray | None
-    input_scale_: NDArray | None
+    input_center_: NDArray[Any] | None
+    input_scale_: NDArray[Any] | None
 
     # -------------------------------------------------------------- validate
 
@@ -99,7 +99,7 @@ class FeatureNet(BaseCostSensitiveNet):
         X = self._codes.transform(X)  # type: ignore[union-attr]
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
 
-    def _validate_lazily(self, X: NDArray, y: Any) -> Any:
+    def _validate_lazily(self, X: NDArray[Any], y: Any) -> Any:
         """Rows with categories that are too many to be copied, with their codes when read."""
         codes, dtype = self._codes, np.float32 if X.dtype == np.float32 else np.float64
         rows = LazyRows(X, codes.transform, dtype=dtype)  # type: ignore[union-attr]

@@ -56,7 +56,8 @@ def predict_few(
     alone = nullcontext() if torch.get_num_threads() == 1 else thread_limit(0)
     with torch.inference_mode(), alone:
         output = chain(net.to_sets(torch.from_numpy(rows)))
-        return net.mean_of_networks(getattr(net, kind)(output))[:n].numpy().astype(np.float64)
+        estimate: Tensor = net.mean_of_networks(getattr(net, kind)(output))
+        return estimate[:n].numpy().astype(np.float64)
 
 
 def _are_plain(model: Any, X: Any) -> bool:

@@ -23,9 +23,9 @@ class BaseImageEstimator(BaseCostSensitiveNet):
 
     image_shape: Sequence[int] | None
     channels_last: bool
-    augmentation: str | Callable | None
+    augmentation: str | Callable[..., Any] | None
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         **AUX_CONSTRAINTS,
         "image_shape": ["array-like", None],
         "channels_last": ["boolean"],

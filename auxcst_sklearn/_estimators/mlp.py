@@ -201,7 +201,7 @@ class CostSensitiveAuxMLP(FeatureNet):
     (3, 3)
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         **AUX_CONSTRAINTS,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
@@ -247,11 +247,11 @@ class CostSensitiveAuxMLP(FeatureNet):
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         compile: bool = False,
-        checkpoint_dir: str | PathLike | None = None,
+        checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
-        callbacks: list | None = None,
+        callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike, fspath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import joblib
 import numpy as np
@@ -20,6 +20,9 @@ from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
 from .path import alpha_path, as_seed, fit_together
 from .streams import unchanged_on_error
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -199,7 +202,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     True
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         **CostSensitiveAuxMLP._parameter_constraints,
         "alphas": ["array-like"],
         "cv": ["cv_object"],
@@ -215,7 +218,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         depth: int = 3,
         width: int | Sequence[int] = 128,
         *,
-        cv: int | BaseCrossValidator | Iterable | None = None,
+        cv: int | BaseCrossValidator | Iterable[Any] | None = None,
         loss: str | Loss = "bayes_risk",
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
@@ -240,11 +243,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         compile: bool = False,
-        checkpoint_dir: str | PathLike | None = None,
+        checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = 0,
-        callbacks: list | None = None,
+        callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
     ) -> None:
@@ -311,7 +314,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         y_val: ArrayLike | None = None,
         cost_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
-    ) -> CostSensitiveAuxMLPCV:
+    ) -> Self:
         """Choose alpha, and train the network.
 
         Parameters
@@ -363,8 +366,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 return self
 
     def _choose(
-        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple
-    ) -> CostSensitiveAuxMLPCV:
+        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple[Any, ...]
+    ) -> Self:
         """Take the networks of the alpha for which their held-out rows cost the least."""
         if not self.early_stopping and held_out[0] is None:
             raise ValueError(
@@ -441,7 +444,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             "alpha": self.alpha_,
         }
 
-    def _split(self, data: TrainingSet) -> list[tuple[NDArray, NDArray]]:
+    def _split(self, data: TrainingSet) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Rows to train on, and rows that are left out, of each fold."""
         cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
         splitter = check_cv(cv, data.label, classifier=True)
@@ -473,7 +476,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         mean = np.average(self.mean_cost_path_, axis=1, weights=fold_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])
 
-    def _paid(self, data: TrainingSet, train: NDArray, test: NDArray) -> Iterator[NDArray]:
+    def _paid(
+        self, data: TrainingSet, train: NDArray[Any], test: NDArray[Any]
+    ) -> Iterator[NDArray[Any]]:
         """Costs of the predictions of left-out rows, for each alpha."""
         y = self.classes_[data.label]
         matrix = train_cost = known = None

@@ -94,7 +94,7 @@ def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
     return net_params or {}
 
 
-def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list:
+def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list[Any]:
     """One value for each layer, from one number for all or a sequence."""
     try:
         values = np.asarray(value).tolist()
@@ -110,7 +110,7 @@ def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list:
     return values
 
 
-def check_each(values: Sequence, *, name: str, interval: Interval) -> None:
+def check_each(values: Sequence[Any], *, name: str, interval: Interval) -> None:
     """Hold every value of a sequence to the interval that a single number is held to."""
     for value in values:
         if not interval.is_satisfied_by(value):

@@ -96,8 +96,13 @@ def alpha_path(
 
 
 def _fit_path(
-    estimator: BaseEstimator, alphas: Sequence, X: Any, y: Any, more: tuple, random_states: Any
-) -> list:
+    estimator: BaseEstimator,
+    alphas: Sequence[Any],
+    X: Any,
+    y: Any,
+    more: tuple[Any, ...],
+    random_states: Any,
+) -> list[Any]:
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
     cost, sample_weight, groups = more
@@ -137,9 +142,9 @@ def _refuse_new_seeds(states: Sequence[Any]) -> None:
 def as_seed(random_state: int | np.random.RandomState | None) -> int:
     """One seed for all alphas, so that they share it."""
     if isinstance(random_state, Integral):
-        return random_state
+        return int(random_state)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    return processes().from_first("the random state", seed)
+    return int(processes().from_first("the random state", seed))
 
 
 def is_stackable(estimator: BaseEstimator) -> bool:

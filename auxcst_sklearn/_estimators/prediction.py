@@ -8,14 +8,15 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._decorators import available_if
 from ..costs._checks import expected_cost, is_per_sample_matrix
 from ..costs._dispatch import numpy_arrays
 from ..metrics import mean_cost
@@ -44,6 +45,8 @@ def warn_of_missing_costs() -> None:
 
 class CostPredictionMixin(ClassifierMixin):
     """Predictions from the cost estimates of the heads; the training is elsewhere."""
+
+    classes_: NDArray[Any]
 
     @abstractmethod
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
@@ -127,7 +130,8 @@ class CostPredictionMixin(ClassifierMixin):
             Predicted labels.
         """
         choice = self.predict_cost(X, cost).argmin(axis=1)
-        return self.classes_[choice]
+        labels: NDArray[Any] = self.classes_[choice]
+        return labels
 
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from sklearn.utils import _safe_indexing
 from .._features.frames import is_frame
 from ..costs._checks import frame_labels
 from .agreement import check_same
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # What `prepare` learns, it learns from so many rows, drawn from all blocks.
 SAMPLED_ROWS = 2**16
@@ -38,8 +41,8 @@ class StreamMixin:
     # The net that `prepare` has built, and once it trains True.
     _prepared: Any = None
 
-    classes_: NDArray
-    classes: Any
+    classes_: NDArray[Any]
+    classes: ArrayLike | None
     cost_matrix: Any
     _fitting: Any
     _draw_seed: Any
@@ -47,7 +50,7 @@ class StreamMixin:
     _build: Any
     _set_attributes: Any
 
-    def prepare(self, blocks: Iterable[tuple]) -> StreamMixin:
+    def prepare(self, blocks: Iterable[tuple[Any, ...]]) -> Self:
         """Learn from all blocks what must be known before training on them by `partial_fit`.
 
         These are the classes, the number of rows, and, from a random sample of 65,536 rows, the
@@ -89,11 +92,13 @@ class StreamMixin:
             self._prepared = self._build(data, False, one_epoch=True, n_rows=n_rows).net
         return self
 
-    def _sample(self, blocks: Iterable[tuple]) -> tuple[tuple, list, int, NDArray]:
+    def _sample(
+        self, blocks: Iterable[tuple[Any, ...]]
+    ) -> tuple[tuple[Any, ...], list[Any], int, NDArray[Any]]:
         """Rows of all blocks, each as likely as any other; how many there are, and all labels."""
         rng = np.random.RandomState(self._draw_seed())
-        kept: list[tuple] = []
-        keys: list[NDArray] = []
+        kept: list[tuple[Any, ...]] = []
+        keys: list[NDArray[Any]] = []
         n_rows, seen, n_fields = 0, np.empty(0), 0
         for block in blocks:
             if not 2 <= len(block) <= 4 or (n_fields and len(block) != n_fields):
@@ -122,7 +127,7 @@ class StreamMixin:
         classes: ArrayLike | None = None,
         cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> StreamMixin:
+    ) -> Self:
         """Train on the rows for one more epoch, at a constant rate and without early stopping.
 
         What the network needs to know of the data beforehand, the first call learns from its rows,
@@ -163,7 +168,8 @@ class StreamMixin:
             check_same(self, data, None, resume)
             training = self._build(data, resume, one_epoch=True)
             training.run(Plan(1, "constant"))
-            return self._set_attributes(training)
+            self._set_attributes(training)
+            return self
 
     def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
         """All labels that the caller of `partial_fit` names."""
@@ -183,7 +189,9 @@ class StreamMixin:
         return named
 
 
-def _smallest(kept: list[tuple], keys: list[NDArray]) -> tuple[list[tuple], list[NDArray]]:
+def _smallest(
+    kept: list[tuple[Any, ...]], keys: list[NDArray[Any]]
+) -> tuple[list[tuple[Any, ...]], list[NDArray[Any]]]:
     """Of all rows those with the smallest keys."""
     every = np.concatenate(keys)
     limit = np.inf
@@ -197,7 +205,7 @@ def _smallest(kept: list[tuple], keys: list[NDArray]) -> tuple[list[tuple], list
     return parts, [key[mask] for key, mask in zip(keys, masks)]
 
 
-def _concatenate(parts: tuple) -> Any:
+def _concatenate(parts: tuple[Any, ...]) -> Any:
     first = parts[0]
     if first is None:
         return None

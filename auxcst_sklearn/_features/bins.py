@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
@@ -48,13 +50,13 @@ class Bins:
         self.kept = np.diff(scaling.scaled(self.edges), axis=0).T > NARROWEST
         self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
 
-    def bounds(self, scaling: Scaling) -> tuple[NDArray, NDArray]:
+    def bounds(self, scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
         """Lower bounds and widths of the bins after scaling."""
         edges = scaling.scaled(self.edges).T
         low, width = edges[:, :-1][self.kept], np.diff(edges)[self.kept]
         return low, np.maximum(width, NARROWEST)
 
-    def make_encoding(self, scaling: Scaling, numbers: NDArray) -> PiecewiseLinear | None:
+    def make_encoding(self, scaling: Scaling, numbers: NDArray[Any]) -> PiecewiseLinear | None:
         """The encoding of numbers, of which `numbers` are the columns; None without a bin."""
         if not self.kept.any():
             return None
@@ -62,15 +64,18 @@ class Bins:
         return PiecewiseLinear(columns, *self.bounds(scaling))
 
 
-def _far_from_normal(quantiles: NDArray) -> NDArray[np.bool_]:
+def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of features whose inner quantiles are not on a line with normal ones."""
     inner = np.linspace(0, 1, 17)[1:-1]
     found, normal = _at(inner, quantiles), norm.ppf(inner)
     found = found - found.mean(axis=0)
     lengths = np.sqrt((found**2).sum(axis=0) * (normal**2).sum())
-    return normal @ found < NORMAL * lengths
+    far: NDArray[np.bool_] = normal @ found < NORMAL * lengths
+    return far
 
 
-def _at(levels: NDArray, quantiles: NDArray) -> NDArray:
+def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
     """Quantiles (n_levels, n_features) of other levels, from those of `QUANTILES`."""
-    return np.array([np.interp(levels, QUANTILES, column) for column in quantiles.T]).T
+    columns = [np.interp(levels, QUANTILES, column) for column in quantiles.T]
+    found: NDArray[Any] = np.array(columns).T
+    return found

@@ -41,7 +41,7 @@ class CategoryCodes:
             raise
         return self
 
-    def _levels(self, X: NDArray) -> NDArray:
+    def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
         """The different values of each column, filled up to one length with the last of them."""
         found = [[np.empty(0)] for _ in range(self.mask.sum())]
         for part in row_blocks(X):
@@ -55,7 +55,7 @@ class CategoryCodes:
         """Number of codes of each column."""
         return [sum(level == level for level in levels) for levels in self.encoder.categories_]
 
-    def transform(self, X: Any) -> NDArray:
+    def transform(self, X: Any) -> NDArray[Any]:
         """One array of floats, columns as in X."""
         numbers = self._numbers(X)
         single = numbers is not None and numbers.dtype == np.float32
@@ -66,17 +66,20 @@ class CategoryCodes:
         encoded[:, self.mask] = self.encoder.transform(categories)
         return encoded
 
-    def _numbers(self, X: Any) -> NDArray | None:
+    def _numbers(self, X: Any) -> NDArray[Any] | None:
         if self.mask.all():
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
-        return check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+        numbers: NDArray[Any] = check_array(
+            part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X"
+        )
+        return numbers
 
-    def _categories(self, X: Any) -> NDArray:
+    def _categories(self, X: Any) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
             return np.column_stack(columns)
-        part = X[:, self.mask]
+        part: NDArray[Any] = X[:, self.mask]
         if part.dtype.kind in "OUS":
             part = part.astype(object)
             part[part == None] = np.nan  # noqa: E711  # of each object
@@ -166,7 +169,7 @@ def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) ->
             )
 
 
-def _refuse_mixed(values: NDArray) -> None:
+def _refuse_mixed(values: NDArray[Any]) -> None:
     """Say which column has categories that have no order."""
     for j, column in enumerate(values.T):
         types = {type(value).__name__ for value in column if value == value}

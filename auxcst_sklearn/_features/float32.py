@@ -31,7 +31,7 @@ def as_float32(X: Any) -> Any:
     return X
 
 
-def bounds_of(X: Any) -> tuple[NDArray, NDArray]:
+def bounds_of(X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Smallest and largest value of each column, by blocks of rows; NaN does not count."""
     low, high = (
         f.reduce([f.reduce(X[rows], axis=0) for rows in row_blocks(X)]) for f in (np.fmin, np.fmax)

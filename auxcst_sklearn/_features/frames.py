@@ -64,10 +64,11 @@ def select(X: Any, columns: int | Sequence[int]) -> Any:
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
 
 
-def objects(column: Any) -> NDArray:
+def objects(column: Any) -> NDArray[Any]:
     """The values of a column, NaN where one is missing."""
     if hasattr(column, "iloc"):
-        return column.to_numpy(dtype=object, na_value=np.nan)
+        values: NDArray[Any] = column.to_numpy(dtype=object, na_value=np.nan)
+        return values
     values = np.empty(len(column), dtype=object)
     values[:] = [np.nan if value is None else value for value in column.to_list()]
     return values
@@ -83,6 +84,6 @@ def holds_categories(column: Any) -> bool:
     return name != "object" or holds_string(objects(column))
 
 
-def holds_string(values: NDArray) -> bool:
+def holds_string(values: NDArray[Any]) -> bool:
     """Whether any of the objects is a string."""
     return any(isinstance(value, str) for value in values.flat)

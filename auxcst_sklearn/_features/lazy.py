@@ -21,14 +21,14 @@ class LazyRows:
     def __init__(
         self,
         X: Any,
-        prepare: Callable[[NDArray], NDArray] | None = None,
+        prepare: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
         *,
         dtype: DTypeLike | None = None,
-        index: NDArray | None = None,
+        index: NDArray[Any] | None = None,
     ) -> None:
         self.X, self.prepare, self.index = X, prepare, index
         self.dtype = np.dtype(X.dtype if dtype is None else dtype)
-        self.shape = (len(X) if index is None else len(index), *X.shape[1:])
+        self.shape: tuple[int, ...] = (len(X) if index is None else len(index), *X.shape[1:])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -43,7 +43,7 @@ class LazyRows:
         """Size of all rows, if they were prepared."""
         return prod(self.shape) * self.dtype.itemsize
 
-    def __getitem__(self, rows: Any) -> NDArray:
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
         read = self.X[rows if self.index is None else self.index[rows]]
         return read if self.prepare is None else self.prepare(read)
 
@@ -67,7 +67,7 @@ def stays_lazy(X: Any) -> bool:
     return n_bytes > LARGE_BYTES or (n_bytes > DISK_BYTES and is_on_disk(X))
 
 
-def pick(X: Any, index: NDArray) -> Any:
+def pick(X: Any, index: NDArray[Any]) -> Any:
     """Some of the rows, not copied where they are too many."""
     if not stays_lazy(X):
         return X[index]

@@ -41,11 +41,11 @@ class Levels:
             self.own[int(j)] = count >= fewest
 
     @property
-    def numbers(self) -> NDArray:
+    def numbers(self) -> NDArray[Any]:
         """Columns of numbers."""
         return np.flatnonzero(~self.categorical)
 
-    def make_input(self, fill: NDArray, bins: PiecewiseLinear | None) -> FeatureInput | None:
+    def make_input(self, fill: NDArray[Any], bins: PiecewiseLinear | None) -> FeatureInput | None:
         """The first module of a network, or None for numbers without gaps and bins."""
         if not (self.gaps.any() or self.categorical.any() or bins is not None):
             return None

@@ -33,10 +33,10 @@ class Scaling:
     any more: the network itself scales them.
     """
 
-    center: NDArray
-    scale: NDArray
-    heavy: NDArray
-    fill: NDArray
+    center: NDArray[Any]
+    scale: NDArray[Any]
+    heavy: NDArray[Any]
+    fill: NDArray[Any]
     in_network: bool
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Scaling:
             assert_all_finite(scaled, allow_nan=True, input_name="X")
         return scaled
 
-    def scaled(self, rows: NDArray) -> NDArray:
+    def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows in float64, after scaling."""
         rows = (rows - self.center) / self.scale  # in float64, whatever the rows are
         if self.has_heavy:
@@ -112,19 +112,19 @@ class FeatureStatistics:
         return self
 
     @property
-    def quartiles(self) -> NDArray:
+    def quartiles(self) -> NDArray[Any]:
         """Quartiles of the features, (3, n_features)."""
         return self.quantiles[[16, 32, 48]]
 
-    def _numbers(self, rows: Any) -> NDArray:
+    def _numbers(self, rows: Any) -> NDArray[Any]:
         """Rows in float64, NaN where they hold no number."""
         rows = rows.toarray() if sparse.issparse(rows) else rows
-        rows = rows.astype(np.float64)
+        numbers: NDArray[Any] = rows.astype(np.float64)
         if self.categorical is not None:
-            rows[:, self.categorical] = np.nan
-        return rows
+            numbers[:, self.categorical] = np.nan
+        return numbers
 
-    def _take(self, rows: NDArray) -> None:
+    def _take(self, rows: NDArray[Any]) -> None:
         self.low = np.fmin(self.low, np.fmin.reduce(rows))
         self.high = np.fmax(self.high, np.fmax.reduce(rows))
         known = ~np.isnan(rows)
@@ -133,7 +133,7 @@ class FeatureStatistics:
         rows -= mean
         self._join(count, mean, np.sum(rows**2, axis=0, where=known) / np.maximum(count, 1))
 
-    def _join(self, count: NDArray, mean: NDArray, var: NDArray) -> None:
+    def _join(self, count: NDArray[Any], mean: NDArray[Any], var: NDArray[Any]) -> None:
         """Moments of all rows, from those so far and those of more."""
         total = np.maximum(self.count + count, 1)
         share, apart = count / total, mean - self.mean
@@ -141,7 +141,7 @@ class FeatureStatistics:
         self.mean = self.mean + share * apart
         self.count = self.count + count
 
-    def _take_quantiles(self, rows: NDArray, count: NDArray) -> None:
+    def _take_quantiles(self, rows: NDArray[Any], count: NDArray[Any]) -> None:
         """Let the quantiles of blocks of rows count by their numbers of values."""
         if np.isnan(rows.sum()):
             found = np.array([_quantiles(column[~np.isnan(column)]) for column in rows.T]).T
@@ -177,7 +177,7 @@ class FeatureStatistics:
             scaling.fill = scaling.scaled(self.quartiles[[1]])[0]
         return scaling
 
-    def _deviation(self) -> NDArray:
+    def _deviation(self) -> NDArray[Any]:
         """Deviations, zero where only rounding keeps a feature from being constant."""
         if not np.isfinite(self.var).all():
             column = np.flatnonzero(~np.isfinite(self.var))[0]
@@ -188,7 +188,7 @@ class FeatureStatistics:
         deviation = np.sqrt(self.var)
         return np.where(deviation > 100 * np.finfo(np.float64).eps * abs(self.mean), deviation, 0.0)
 
-    def _are_heavy(self, deviation: NDArray) -> NDArray:
+    def _are_heavy(self, deviation: NDArray[Any]) -> NDArray[Any]:
         """Mask of features whose deviation is that of a few values far from the others."""
         if self.sparse:
             return np.zeros(len(deviation), dtype=bool)
@@ -197,9 +197,12 @@ class FeatureStatistics:
         # Of n values none is farther from the mean than sqrt(n - 1) deviations.
         limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(self.count)), OUTLYING)
         dominated = deviation > 1.5 * iqr / NORMAL_IQR
-        return (deviation > 0) & (farthest > limit * deviation) & dominated
+        heavy: NDArray[np.bool_] = (deviation > 0) & (farthest > limit * deviation) & dominated
+        return heavy
 
-    def _robust(self, deviation: NDArray, heavy: NDArray) -> tuple[NDArray, NDArray]:
+    def _robust(
+        self, deviation: NDArray[Any], heavy: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Centres and deviations; those of heavy features from the quartiles, if these differ."""
         low, median, high = self.quartiles
         robust = heavy & (high > low)
@@ -207,7 +210,7 @@ class FeatureStatistics:
         return center, np.where(robust, (high - low) / NORMAL_IQR, deviation)
 
     def _stay(
-        self, mean: NDArray, deviation: NDArray, alike: NDArray, heavy: NDArray
+        self, mean: NDArray[Any], deviation: NDArray[Any], alike: NDArray[Any], heavy: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Mask of the features that are of order one, group by group."""
         varying = deviation > 0
@@ -231,10 +234,12 @@ class FeatureStatistics:
         bottom, top = bounds[:, counts.argmax()]
         if counts.max() < max(4, varying.sum() / 8):
             return none
-        return (self.low == bottom) & (self.high <= top)
+        within: NDArray[np.bool_] = (self.low == bottom) & (self.high <= top)
+        return within
 
 
-def _quantiles(values: NDArray) -> NDArray:
+def _quantiles(values: NDArray[Any]) -> NDArray[Any]:
     if not len(values):
         return np.full(len(QUANTILES), np.nan)
-    return np.quantile(values, QUANTILES, axis=0)
+    quantiles: NDArray[Any] = np.quantile(values, QUANTILES, axis=0)
+    return quantiles

@@ -59,7 +59,7 @@ class ProgressBar(Callback):
             self.bar_.close()
 
 
-def without_training_state(callbacks: list) -> list:
+def without_training_state(callbacks: list[Any]) -> list[Any]:
     """Copies without what a training left in them, such as the optimizer of a schedule."""
     copies = []
     for entry in callbacks:
@@ -72,7 +72,7 @@ def without_training_state(callbacks: list) -> list:
     return copies
 
 
-def copies_of(callbacks: list) -> list:
+def copies_of(callbacks: list[Any]) -> list[Any]:
     """Copies of the callbacks, without those that cannot be copied, such as loggers."""
     copies = []
     for callback in callbacks:

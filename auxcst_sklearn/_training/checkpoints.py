@@ -54,7 +54,9 @@ class Checkpoints:
     whose checkpoints are there.
     """
 
-    def __init__(self, folder: str | os.PathLike, every: int, key: Mapping[str, str], seed: int):
+    def __init__(
+        self, folder: str | os.PathLike[str], every: int, key: Mapping[str, str], seed: int
+    ):
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every
@@ -159,7 +161,8 @@ class TrainingFiles:
         state = content[len(FORMAT) + 32 :]
         if sha256(state).digest() != digest:
             raise ValueError("its checksum is another one")
-        return torch.load(BytesIO(state), weights_only=True)
+        loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
+        return loaded
 
     def save(self, epoch: int, state: Mapping[str, Any]) -> None:
         """Write the state after an epoch; without room the training goes on, with a warning."""

@@ -48,7 +48,9 @@ class Group(OneProcess):
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.ended = False  # by an error that is known to all ranks
 
-    def gather(self, name: str, value: Any = None, *, error: BaseException | None = None) -> list:
+    def gather(
+        self, name: str, value: Any = None, *, error: BaseException | None = None
+    ) -> list[Any]:
         """Values of all ranks; an error of one is raised on the others."""
         message = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
         found: list[Any] = [None] * self.size
@@ -111,7 +113,7 @@ class Group(OneProcess):
             return seed
         return int(np.random.SeedSequence([seed, self.rank]).generate_state(1)[0])
 
-    def own_device(self) -> AbstractContextManager:
+    def own_device(self) -> AbstractContextManager[Any]:
         """Where there are GPUs alone to exchange objects, let it be the own one."""
         only_gpus = "cpu:" not in dist.get_backend_config()
         return torch.cuda.device(self.own_gpu()) if only_gpus else nullcontext()

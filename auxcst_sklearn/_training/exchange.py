@@ -114,7 +114,7 @@ class Exchange(NoExchange):
         weights = torch.from_numpy(own / n_copies / sum(sizes))
         of_batches = means.cpu().double()
         total = torch.tensordot(weights, of_batches, dims=1)
-        return self.sum(total).cpu().double().numpy().reshape(total.shape)
+        return self.sum(total).cpu().double().reshape(total.shape).numpy()
 
     def sum(self, values: Tensor) -> Tensor:
         """Sum of the values of all ranks."""

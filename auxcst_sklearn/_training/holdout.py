@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,8 @@ def hold_out(
         )
     if groups is not None:
         splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
-        return next(splitter.split(label, label, groups))
+        split: tuple[NDArray[Any], NDArray[Any]] = next(splitter.split(label, label, groups))
+        return split
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
     seen, unseen = train_test_split(
@@ -91,18 +92,18 @@ class LargeFolds(NamedTuple):
     """
 
     of_row: NDArray[np.uint8]
-    rows: list[NDArray]
-    weight: list[NDArray]
+    rows: list[NDArray[Any]]
+    weight: list[NDArray[Any]]
 
 
 def sampled_folds(
-    label: NDArray,
+    label: NDArray[Any],
     n_folds: int,
     share: float,
     row_nbytes: int,
     *,
     random_state: int,
-    groups: NDArray | None = None,
+    groups: NDArray[Any] | None = None,
 ) -> LargeFolds:
     """Folds of which some rows are evaluated: alike many of each class, or all of a rare one.
 
@@ -116,8 +117,8 @@ def sampled_folds(
     of_row = np.full(len(label), n_folds, np.uint8)
     if groups is not None:
         of_row = _folds_of_groups(groups, n_folds, share, rng)
-    parts: list[list[NDArray]] = [[] for _ in range(n_folds)]
-    weights: list[list[NDArray]] = [[] for _ in range(n_folds)]
+    parts: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
+    weights: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
     for k in classes:
         of_class = np.flatnonzero(label == k)
         if groups is None:
@@ -141,13 +142,13 @@ def sampled_folds(
     return LargeFolds(of_row, chosen, weight)
 
 
-def _draw(rows: NDArray, n: int, rng: np.random.RandomState) -> NDArray:
+def _draw(rows: NDArray[Any], n: int, rng: np.random.RandomState) -> NDArray[Any]:
     chosen = sample_without_replacement(len(rows), n, random_state=rng)
     return rows[rng.permutation(chosen)]
 
 
 def _folds_of_groups(
-    groups: NDArray, n_folds: int, share: float, rng: np.random.RandomState
+    groups: NDArray[Any], n_folds: int, share: float, rng: np.random.RandomState
 ) -> NDArray[np.uint8]:
     """A fold for each group, of `share` of the groups; `n_folds` for those in none."""
     known, of_row = np.unique(groups, return_inverse=True)

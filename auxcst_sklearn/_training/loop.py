@@ -69,7 +69,7 @@ class TrainingLoop(NeuralNet):
     callbacks_: list[tuple[str, Callback]]
     optimizer_: Any
 
-    callbacks: list
+    callbacks: list[Any]
     generators: list[torch.Generator]
     dropout_generators: list[torch.Generator]
 
@@ -89,7 +89,7 @@ class TrainingLoop(NeuralNet):
         scale: CostScale,
         statistics: CostStatistics,
         compile_step: bool = False,
-        user_callbacks: Sequence = (),
+        user_callbacks: Sequence[Any] = (),
         **arguments: Any,
     ) -> None:
         own = arguments.pop("callbacks", None) or []
@@ -104,7 +104,7 @@ class TrainingLoop(NeuralNet):
         """Multiply-adds of a forward pass of one row."""
         return multiplications_per_row(self.module_)
 
-    def thread_limit(self) -> AbstractContextManager:
+    def thread_limit(self) -> AbstractContextManager[Any]:
         """Limit the threads of a training."""
         return thread_limit(self.batch_size * self.multiplications_per_row)
 
@@ -129,7 +129,8 @@ class TrainingLoop(NeuralNet):
     @property
     def n_networks(self) -> int:
         """Number of networks: 1, or more in a stack."""
-        return self.module_.n_networks
+        n_networks: int = self.module_.n_networks
+        return n_networks
 
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""

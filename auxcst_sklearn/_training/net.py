@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from skorch.utils import get_map_location
 from torch import Tensor
@@ -82,7 +83,7 @@ class CostNet(TrainingLoop):
         )
         objective.loss = objective.loss.rescaled(factor, shift)
 
-    def use_callbacks(self, callbacks: list) -> None:
+    def use_callbacks(self, callbacks: list[Any]) -> None:
         """Take the user's callbacks, if they are others than before."""
         if [*map(id, callbacks)] != [*map(id, self.user_callbacks)]:
             self.callbacks = callbacks + self.callbacks[len(self.user_callbacks) :]
@@ -128,16 +129,19 @@ class CostNet(TrainingLoop):
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
-        return self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
+        cost: Tensor = self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
+        return cost
 
     def probabilities(self, output: Tensor) -> Tensor:
         """Class probabilities from the output layer, after the temperature."""
-        return self.criterion_.loss.probabilities(self._tempered(output))
+        probability: Tensor = self.criterion_.loss.probabilities(self._tempered(output))
+        return probability
 
     def _tempered(self, output: Tensor) -> Tensor:
         if self.temperature == 1:
             return output
-        return self.criterion_.loss.with_temperature(output, self.temperature)
+        tempered: Tensor = self.criterion_.loss.with_temperature(output, self.temperature)
+        return tempered
 
     def predict_heads(
         self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
@@ -158,7 +162,8 @@ class CostNet(TrainingLoop):
             return [self.mean_of_networks(self.probabilities(self.module_(x)))]
 
         (p,) = self._predict_batches(X, compute)
-        return p / p.sum(axis=1, keepdims=True)
+        scaled: NDArray[Any] = p / p.sum(axis=1, keepdims=True)
+        return scaled
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Estimates of one network are their own mean."""

@@ -55,7 +55,7 @@ def to_device(x: Tensor, device: str) -> Tensor:
     return x.to(device)
 
 
-class Rows(Dataset):
+class Rows(Dataset[Any]):
     """Examples (x, target) in memory; indexing returns some of them on the device.
 
     Costs are one row per example, or one row per class, gathered by label for each batch. Sparse
@@ -161,7 +161,7 @@ class Rows(Dataset):
     @property
     def row_nbytes(self) -> int:
         """Size of one example, when dense."""
-        return self.X.dtype.itemsize * int(np.prod(self.X.shape[1:]))
+        return int(self.X.dtype.itemsize * np.prod(self.X.shape[1:]))
 
     def __len__(self) -> int:
         n = self.X.shape[0] if self.index is None else len(self.index)
@@ -174,7 +174,8 @@ class Rows(Dataset):
 
     def _x(self, index: Tensor) -> Tensor:
         if self.on_device:
-            return self.X[index]
+            rows: Tensor = self.X[index]
+            return rows
         if isinstance(self.X, Tensor):
             return to_device(self.X[index], self.device)
         return to_device(densify(self.X[index.numpy()]), self.device)
@@ -186,7 +187,7 @@ class Rows(Dataset):
         return Target(cost, label, weight, matrices)
 
 
-class RowSets(Dataset):
+class RowSets(Dataset[Any]):
     """Sets of rows for the networks of a stack; an epoch has as many as the smallest."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:

@@ -66,7 +66,8 @@ class StackNet(CostNet):
     @property
     def n_row_sets(self) -> int:
         """Number S of sets of rows."""
-        return self.criterion_.n_row_sets
+        n_row_sets: int = self.criterion_.n_row_sets
+        return n_row_sets
 
     @cached_property
     def multiplications_per_row(self) -> float:
@@ -86,7 +87,7 @@ class StackNet(CostNet):
             [torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))],
         )
 
-    def _set_generators(self, of_rows: list[torch.Generator], on_device: list) -> None:
+    def _set_generators(self, of_rows: list[torch.Generator], on_device: list[Any]) -> None:
         self.generators, self.dropout_generators = of_rows, on_device
         for module in self.module_.modules():
             if isinstance(module, SharedDropout):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 
-def check_cost(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.float64]:
+def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
     values = _finite(cost, "cost", "(n_samples, n_classes)")
     n_rows, n_columns = values.shape
@@ -32,7 +32,7 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.flo
     return values
 
 
-def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray) -> NDArray[np.float64]:
+def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """A matrix for each sample, finite, (n_samples, n_classes, n_classes), as in `classes`."""
     shape = (n_samples, len(classes), len(classes))
     values = _finite(cost, "cost", "(n_samples, n_classes, n_classes)", ndim=3)
@@ -61,7 +61,9 @@ def _shape(cost: Any) -> str:
         return "rows of different lengths"
 
 
-def expected_cost(probability: NDArray, cost: Any, classes: NDArray) -> NDArray[np.float64]:
+def expected_cost(
+    probability: NDArray[Any], cost: Any, classes: NDArray[Any]
+) -> NDArray[np.float64]:
     """Expected cost of each prediction (n, K) under class probabilities, by each row's matrix."""
     if not is_per_sample_matrix(cost):
         n, n_classes = probability.shape
@@ -72,18 +74,20 @@ def expected_cost(probability: NDArray, cost: Any, classes: NDArray) -> NDArray[
             "n_classes), which presume the true class, belong in score."
         )
     matrices = check_cost_matrices(cost, n_samples=len(probability), classes=classes)
-    return np.einsum("nk,nkj->nj", probability, matrices)
+    expected: NDArray[np.float64] = np.einsum("nk,nkj->nj", probability, matrices)
+    return expected
 
 
-def sample_costs(cost: Any, label: NDArray, classes: NDArray) -> NDArray[np.float64]:
+def sample_costs(cost: Any, label: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Costs (n_samples, n_classes) of each prediction for samples whose true class is known."""
     if not is_per_sample_matrix(cost):
         return check_cost(cost, n_samples=len(label), classes=classes)
     matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes)
-    return matrices[np.arange(len(label)), label]
+    rows: NDArray[np.float64] = matrices[np.arange(len(label)), label]
+    return rows
 
 
-def check_cost_matrix(cost_matrix: Any, *, classes: NDArray) -> NDArray[np.float64]:
+def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Class-level costs as a finite (n_classes, n_classes) array, both axes as in `classes`."""
     values = _finite(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
     if values.shape[0] != values.shape[1]:
@@ -103,7 +107,7 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray) -> NDArray[np.float
     return values
 
 
-def same_label_kind(labels: NDArray, y: NDArray) -> bool:
+def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
     """Whether the labels of costs and those of examples are texts, or neither is."""
     return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
 
@@ -112,10 +116,13 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     """Non-negative weights, one for each row of `like`; None for equal ones."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    weight: NDArray[np.float64] = _check_sample_weight(
+        sample_weight, like, dtype=np.float64, ensure_non_negative=True
+    )
+    return weight
 
 
-def check_some_weight(weight: NDArray) -> None:
+def check_some_weight(weight: NDArray[Any]) -> None:
     """Refuse weights by which no sample counts, or whose sum is not finite."""
     with np.errstate(over="ignore"):
         total = weight.sum()
@@ -131,7 +138,7 @@ def check_some_weight(weight: NDArray) -> None:
         )
 
 
-def sorted_labels(*ys: NDArray, name: str) -> NDArray:
+def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
     """All labels of one or several arrays, sorted."""
     labels = np.concatenate(ys)
     is_object = labels.dtype.kind == "O"
@@ -147,7 +154,7 @@ def sorted_labels(*ys: NDArray, name: str) -> NDArray:
     )
 
 
-def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
+def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:
     """Column of each label; `classes` may be in any order."""
     if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
         raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
@@ -167,7 +174,7 @@ def label_index(y: NDArray, classes: NDArray, *, name: str) -> NDArray[np.intp]:
     return index
 
 
-def frame_labels(cost: Any, like: NDArray | None = None) -> NDArray | None:
+def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | None:
     """Column labels of a DataFrame, None for anything else.
 
     Texts are turned into numbers of the type of the labels `like`, where they are their text.
@@ -222,7 +229,7 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     return values
 
 
-def _check_count(n_columns: int, classes: NDArray, found: str) -> None:
+def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:
     if n_columns != len(classes):
         raise ValueError(
             f"{found}, but there are {len(classes)} classes: {_shorten(classes)}. If some "
@@ -231,7 +238,7 @@ def _check_count(n_columns: int, classes: NDArray, found: str) -> None:
         )
 
 
-def _positions(labels: NDArray, classes: NDArray, name: str) -> list[int]:
+def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[int]:
     """Where each class stands among the labels; text labels match classes by their text."""
     wanted = classes.tolist()
     if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
@@ -252,6 +259,6 @@ def _positions(labels: NDArray, classes: NDArray, name: str) -> list[int]:
     return [place[label] for label in wanted]
 
 
-def _shorten(labels: NDArray, most: int = 10) -> str:
+def _shorten(labels: NDArray[Any], most: int = 10) -> str:
     shown = ", ".join(repr(label) for label in labels[:most].tolist())
     return f"[{shown}{', ...' if len(labels) > most else ''}]"

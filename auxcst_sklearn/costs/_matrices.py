@@ -101,7 +101,8 @@ def randomized_proportional_cost_matrix(
     labels = column_or_1d(y)
     classes = sorted_labels(labels, name="y")
     count = np.bincount(np.searchsorted(classes, labels), minlength=len(classes)).astype(float)
-    cost_matrix = check_random_state(random_state).uniform(size=(len(count), len(count))) * 10.0
+    random = check_random_state(random_state)
+    cost_matrix: NDArray[np.float64] = random.uniform(size=(len(count), len(count))) * 10.0
     cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
     return cost_matrix

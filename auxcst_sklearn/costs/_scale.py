@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ class CostScale:
     unit: float = 1.0
 
     @classmethod
-    def of(cls, cost: NDArray, weight: NDArray | None = None) -> CostScale:
+    def of(cls, cost: NDArray[Any], weight: NDArray[Any] | None = None) -> CostScale:
         """Scale of cost vectors (m, K), each counted `weight` times."""
         # Dividing by the largest value first keeps sums of huge costs finite.
         largest = np.abs(cost).max()
@@ -51,10 +52,10 @@ class CostScale:
             (1 - share) * self.unit + share * other.unit,
         )
 
-    def to_units(self, cost: NDArray) -> NDArray:
+    def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
         """Costs as the network sees them."""
         return cost / self.unit - self.offset / self.unit  # huge costs do not overflow
 
-    def to_currency(self, estimate: NDArray) -> NDArray:
+    def to_currency(self, estimate: NDArray[Any]) -> NDArray[Any]:
         """Estimates as the caller sees them."""
         return estimate * self.unit + self.offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 class CostStatistics:
     """Total weight of each class (K,) and its mean cost vector (K, K); NaN where none is known."""
 
-    weight: NDArray
-    rows: NDArray
+    weight: NDArray[Any]
+    rows: NDArray[Any]
 
     @classmethod
-    def of(cls, cost: NDArray, label: NDArray, weight: NDArray | None = None) -> CostStatistics:
+    def of(
+        cls, cost: NDArray[Any], label: NDArray[Any], weight: NDArray[Any] | None = None
+    ) -> CostStatistics:
         """Statistics of cost vectors (n, K) of examples with label indices (n,)."""
         n_classes = cost.shape[1]
         total = np.zeros((n_classes, n_classes))
@@ -45,16 +48,18 @@ class CostStatistics:
         return CostStatistics(self.weight, factor * self.rows + shift)
 
     @property
-    def mean(self) -> NDArray:
+    def mean(self) -> NDArray[Any]:
         """Mean cost vector of all examples (K,)."""
-        return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
+        mean: NDArray[Any] = self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
+        return mean
 
     @cached_property
-    def class_mean(self) -> NDArray:
+    def class_mean(self) -> NDArray[Any]:
         """Mean cost vector of each class (K, K); where none is known, the overall mean."""
         return np.where(np.isnan(self.rows), self.mean, self.rows)
 
     @property
-    def prior(self) -> NDArray:
+    def prior(self) -> NDArray[Any]:
         """Share of each class (K,), after adding one example to each, so that none is zero."""
-        return (self.weight + 1) / (self.weight + 1).sum()
+        share: NDArray[Any] = (self.weight + 1) / (self.weight + 1).sum()
+        return share

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
+from .._decorators import validate_params
 from ._class_tree import read_taxonomy
 from ._image_folder import read_images
 from ._readers import Raw, archives, download, read_cifar, read_mnist
@@ -31,13 +32,13 @@ _FETCH_PARAMETERS = {
 
 @validate_params(_FETCH_PARAMETERS, prefer_skip_nested_validation=True)
 def fetch_mnist(
-    data_home: str | os.PathLike | None = None,
+    data_home: str | os.PathLike[str] | None = None,
     *,
     subset: str = "all",
     scaled: bool = False,
     return_X_y: bool = False,
     download_if_missing: bool = True,
-) -> Bunch | tuple[NDArray, NDArray]:
+) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
     """Load MNIST: 60,000 + 10,000 grey images of 28 x 28 pixels, the ten digits.
 
     Reads the original IDX files (`train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
@@ -108,13 +109,13 @@ def fetch_mnist(
 
 @validate_params(_FETCH_PARAMETERS, prefer_skip_nested_validation=True)
 def fetch_cifar10(
-    data_home: str | os.PathLike | None = None,
+    data_home: str | os.PathLike[str] | None = None,
     *,
     subset: str = "all",
     scaled: bool = False,
     return_X_y: bool = False,
     download_if_missing: bool = True,
-) -> Bunch | tuple[NDArray, NDArray]:
+) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
     """Load CIFAR-10: 50,000 + 10,000 colour images of 32 x 32 pixels in ten classes.
 
     Reads from `data_home` the first of these that is there:
@@ -195,13 +196,13 @@ def fetch_cifar10(
 
 @validate_params(_FETCH_PARAMETERS, prefer_skip_nested_validation=True)
 def fetch_cifar100(
-    data_home: str | os.PathLike | None = None,
+    data_home: str | os.PathLike[str] | None = None,
     *,
     subset: str = "all",
     scaled: bool = False,
     return_X_y: bool = False,
     download_if_missing: bool = True,
-) -> Bunch | tuple[NDArray, NDArray]:
+) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
     """Load CIFAR-100: 50,000 + 10,000 colour images of 32 x 32 pixels in 100 classes.
 
     Reads from `data_home` the binary version (`cifar-100-binary.tar.gz`, or its `.bin` files
@@ -289,7 +290,7 @@ def fetch_cifar100(
     )
 
 
-def _home(data_home: str | os.PathLike | None) -> Path:
+def _home(data_home: str | os.PathLike[str] | None) -> Path:
     return Path(get_data_home() if data_home is None else data_home).expanduser()
 
 
@@ -319,9 +320,9 @@ def _bunch(
     subset: str,
     scaled: bool,
     return_X_y: bool,
-    superclass: NDArray | None = None,
+    superclass: NDArray[Any] | None = None,
     **names: Any,
-) -> Bunch | tuple[NDArray, NDArray]:
+) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
     """Cut the subset out of what was read, scale it and wrap it up."""
     pixels, target, n_train = raw
     train = pixels[:n_train]
@@ -338,7 +339,7 @@ def _bunch(
     return bunch
 
 
-def _scale(images: NDArray, lowest: np.uint8, highest: np.uint8) -> NDArray[np.float32]:
+def _scale(images: NDArray[Any], lowest: np.uint8, highest: np.uint8) -> NDArray[np.float32]:
     images = images.astype(np.float32)
     images -= lowest
     images /= max(highest - lowest, 1)

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path, PurePosixPath
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import validate_params
 
+from .._decorators import validate_params
 from ._readers import naming_file, opened_archive
 
 _SUFFIXES = frozenset([".jpg", ".jpeg", ".png"])
@@ -32,7 +33,7 @@ _SUFFIXES = frozenset([".jpg", ".jpeg", ".png"])
     prefer_skip_nested_validation=True,
 )
 def load_image_folder(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     image_size: int | tuple[int, int] | None = None,
     *,
     subset: str | None = None,
@@ -145,7 +146,9 @@ def read_images(
 
 
 @contextmanager
-def _opened(path: Path, roots: Sequence[PurePosixPath]) -> Iterator[tuple[list, Callable]]:
+def _opened(
+    path: Path, roots: Sequence[PurePosixPath]
+) -> Iterator[tuple[list[Any], Callable[..., Any]]]:
     """Yield the names of the stored files, and what makes of a name something Pillow opens."""
     if path.is_dir():
         files = [file for root in roots for file in (path / root).glob("*/*") if file.is_file()]
@@ -189,7 +192,8 @@ def _decode(
     image = image.convert("RGB")
     if size is not None:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
-    return np.asarray(image).transpose(2, 0, 1)
+    pixels: NDArray[np.uint8] = np.asarray(image).transpose(2, 0, 1)
+    return pixels
 
 
 def _check_shape(name: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
@@ -217,7 +221,8 @@ def _progress(names: Sequence[PurePosixPath], verbose: int) -> Sequence[PurePosi
         return names
     from tqdm import tqdm  # comes with skorch
 
-    return tqdm(names, desc="images", unit="")
+    shown: Sequence[PurePosixPath] = tqdm(names, desc="images", unit="")
+    return shown
 
 
 def _pillow() -> ModuleType:

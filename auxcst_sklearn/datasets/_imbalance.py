@@ -13,7 +13,9 @@ from sklearn.utils import (
     check_random_state,
     column_or_1d,
 )
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
+
+from .._decorators import validate_params
 
 
 @validate_params(

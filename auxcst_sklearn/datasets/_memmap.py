@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.utils._param_validation import validate_params
 
+from .._decorators import validate_params
 from ._tables import BATCH_ROWS, Categories, Table, as_table, levels_of, to_batches, write_batch
 
 # A column has to span this many steps of its type at its size.
@@ -37,16 +37,16 @@ FEWEST_STEPS = 64
 )
 def to_memmap(
     source: Any,
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     columns: Sequence[str] | Sequence[int] | str | int | None = None,
     dtype: DTypeLike = "float32",
-    like: str | os.PathLike | None = None,
+    like: str | os.PathLike[str] | None = None,
     shuffle: bool = False,
     random_state: int | None = None,
     overwrite: bool = False,
     verbose: int | bool = 0,
-) -> NDArray:
+) -> np.memmap[Any, np.dtype[Any]]:
     """Write a table to a file of numbers, batch by batch, and open it as a memory map.
 
     The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Features,
@@ -141,17 +141,18 @@ def to_memmap(
         with suppress(FileNotFoundError):
             part.unlink()
         raise
-    return np.load(path, mmap_mode="r")
+    written: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r")
+    return written
 
 
 def _check_dtype(dtype: Any) -> np.dtype:
-    found = np.dtype(dtype)
+    found: np.dtype[Any] = np.dtype(dtype)
     if found.kind not in "iuf":
         raise ValueError(f"dtype={dtype!r}; expected a type of numbers, such as float32 or int64.")
     return found
 
 
-def _find_categories(table: Table, like: str | os.PathLike | None) -> Categories:
+def _find_categories(table: Table, like: str | os.PathLike[str] | None) -> Categories:
     """The strings of each column that has some, sorted; those of `like` are given."""
     if like is not None:
         return {
@@ -161,7 +162,7 @@ def _find_categories(table: Table, like: str | os.PathLike | None) -> Categories
             ].items()
             if name in table.names
         }
-    found: dict[Any, set] = {}
+    found: dict[Any, set[Any]] = {}
     if table.parts is None:
         of_batches = map(levels_of, table.batches())
     else:
@@ -176,9 +177,9 @@ def _find_categories(table: Table, like: str | os.PathLike | None) -> Categories
     return {name: sorted(strings) for name, strings in found.items()}
 
 
-def _levels_of(part: Any) -> dict[Any, set]:
+def _levels_of(part: Any) -> dict[Any, set[Any]]:
     """The strings of a partition of dask."""
-    found: dict[Any, set] = {}
+    found: dict[Any, set[Any]] = {}
     for batch in to_batches(part):
         for name, strings in levels_of(batch).items():
             found.setdefault(name, set()).update(strings)
@@ -194,7 +195,11 @@ def _create(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def _write(
-    table: Table, path: Path, categories: Categories, order: NDArray | None, verbose: int | bool
+    table: Table,
+    path: Path,
+    categories: Categories,
+    order: NDArray[Any] | None,
+    verbose: int | bool,
 ) -> None:
     """Write all rows, and count them."""
     if table.parts is None:
@@ -237,7 +242,7 @@ def _write_batches(
     start: int,
     table: Table,
     categories: Categories,
-    order: NDArray | None,
+    order: NDArray[Any] | None,
     verbose: int | bool,
 ) -> int:
     out: Any = np.lib.format.open_memmap(path, "r+").reshape(table.n_rows, -1)
@@ -265,7 +270,7 @@ def _describe(path: Path, table: Table, categories: Categories) -> None:
     Path(f"{path}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _check_resolution(values: NDArray, names: list[Any]) -> None:
+def _check_resolution(values: NDArray[Any], names: list[Any]) -> None:
     """Refuse columns whose differences are lost in rounding, as those of timestamps may be."""
     if values.dtype.kind != "f":
         return

@@ -146,11 +146,11 @@ class _Version(NamedTuple):
     archive: str
     folder: str
     suffix: str
-    parse: Callable[[bytes, Sequence[str]], tuple[NDArray, NDArray]]
+    parse: Callable[[bytes, Sequence[str]], tuple[NDArray[Any], NDArray[Any]]]
 
 
 def read_cifar(
-    home: Path, parts: Parts, n_classes: int, superclass: NDArray | None = None
+    home: Path, parts: Parts, n_classes: int, superclass: NDArray[Any] | None = None
 ) -> Raw | None:
     """Read the binary or the python version, as loose files or in the original archive."""
     for version in _VERSIONS[n_classes]:
@@ -182,7 +182,7 @@ def _contents(place: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
                 yield name, (place / name).read_bytes()
 
 
-def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, NDArray]:
+def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split records of a byte for each label and 3072 bytes of pixels."""
     n_labels = len(label_names)
     size = n_labels + math.prod(_PIXELS)
@@ -192,7 +192,7 @@ def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, 
     return records[:, :n_labels], records[:, n_labels:]
 
 
-def _parse_python(content: bytes, label_names: Sequence[str]) -> tuple[NDArray, NDArray]:
+def _parse_python(content: bytes, label_names: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Take labels and pixels out of a pickled dictionary, without running what else it holds."""
     batch = _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
     batch = {_text(key): value for key, value in batch.items()} if isinstance(batch, dict) else {}
@@ -242,7 +242,8 @@ class _ArrayUnpickler(pickle.Unpickler):
 def _bytes(value: Any) -> bytes | bytearray:
     """Bytes, also as they are encoded in protocol 2: a text, and the name of its encoding."""
     if isinstance(value, _Inert):
-        return value.args[0].encode("latin1")
+        encoded: bytes = value.args[0].encode("latin1")
+        return encoded
     if not isinstance(value, (bytes, bytearray)):
         raise TypeError(f"it holds an object of type {type(value).__name__} instead of bytes")
     return value
@@ -252,7 +253,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else _bytes(value).decode("latin1")
 
 
-def _array(value: Any, expected: str, kinds: str, itemsize: int | None = None) -> NDArray:
+def _array(value: Any, expected: str, kinds: str, itemsize: int | None = None) -> NDArray[Any]:
     """A list of numbers, or a pickled array of numbers, as an array."""
     if not isinstance(value, _Inert):
         return np.array([_array(v, expected, kinds) if isinstance(v, _Inert) else v for v in value])
@@ -267,7 +268,8 @@ def _array(value: Any, expected: str, kinds: str, itemsize: int | None = None) -
     if kind.kind not in kinds or itemsize not in (None, kind.itemsize):
         raise ValueError(f"it holds numbers of type {kind} instead of {expected}")
     numbers = np.frombuffer(_bytes(content), kind)
-    return numbers.reshape(shape, order="F" if fortran_order else "C")
+    shaped: NDArray[Any] = numbers.reshape(shape, order="F" if fortran_order else "C")
+    return shaped
 
 
 _VERSIONS = {
@@ -342,7 +344,7 @@ def _check_complete(place: Path, lacking: Sequence[str]) -> None:
 
 
 def _check_labels(
-    labels: NDArray, n_images: int, n_classes: int, superclass: NDArray | None = None
+    labels: NDArray[Any], n_images: int, n_classes: int, superclass: NDArray[Any] | None = None
 ) -> None:
     """Compare labels, one row an image and the class last, with images and known classes."""
     if len(labels) != n_images or n_images == 0:
@@ -353,7 +355,7 @@ def _check_labels(
         raise ValueError("its coarse labels contradict its fine labels")
 
 
-def _join(batches: dict[str, list[tuple[NDArray, NDArray]]]) -> Raw:
+def _join(batches: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]]) -> Raw:
     """Concatenate the batches (images, labels) of all parts."""
     images, labels = zip(*(batch for part in batches.values() for batch in part))
     n_train = sum(len(images) for images, _ in batches.get("train", []))

@@ -91,7 +91,7 @@ def _of_array(source: Any, columns: Sequence[Name] | None) -> Table:
     width = source.shape[1] if len(source.shape) == 2 else 1
     names = _chosen(list(range(width)), columns)
 
-    def batches() -> Iterator[NDArray]:
+    def batches() -> Iterator[NDArray[Any]]:
         for rows in _cut(source):
             yield np.asarray(rows).reshape(-1, width)[:, names]
 
@@ -185,7 +185,8 @@ def to_batches(part: Any) -> list[Any]:
         return [part.reshape(len(part), -1)]
     pa = import_pyarrow()
     if hasattr(part, "to_arrow"):
-        return part.to_arrow().to_batches()
+        batches: list[Any] = part.to_arrow().to_batches()
+        return batches
     return [pa.RecordBatch.from_pandas(part, preserve_index=False)]
 
 
@@ -197,10 +198,10 @@ def is_text(column: Any) -> bool:
     from pyarrow import types
 
     t = column.type
-    return types.is_dictionary(t) or types.is_string(t) or types.is_large_string(t)
+    return bool(types.is_dictionary(t) or types.is_string(t) or types.is_large_string(t))
 
 
-def levels_of(batch: Any) -> dict[Name, set]:
+def levels_of(batch: Any) -> dict[Name, set[Any]]:
     """The different strings of each column that has some."""
     if isinstance(batch, np.ndarray):
         return {}
@@ -211,7 +212,9 @@ def levels_of(batch: Any) -> dict[Name, set]:
     }
 
 
-def write_batch(batch: Any, out: NDArray, names: Sequence[Name], categories: Categories) -> None:
+def write_batch(
+    batch: Any, out: NDArray[Any], names: Sequence[Name], categories: Categories
+) -> None:
     """Write the columns of a batch into rows (n, d), each value as it is or refused."""
     for j, name in enumerate(names):
         if isinstance(batch, np.ndarray):
@@ -226,31 +229,40 @@ def write_batch(batch: Any, out: NDArray, names: Sequence[Name], categories: Cat
         out[:, j] = _cast(values, out.dtype, name)
 
 
-def _values(column: Any, name: Name, categories: list[str] | None) -> NDArray:
+def _values(column: Any, name: Name, categories: list[str] | None) -> NDArray[Any]:
+    numbers = _codes(column, categories) if categories is not None else _numbers(column, name)
+    values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _codes(column: Any, categories: list[str]) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
-    if categories is not None:
-        if not is_text(column):
-            column = column.cast("string")
-        known = pa.array(categories, pa.string())
-        codes = compute.index_in(column.cast("string"), value_set=known)
-        codes = compute.if_else(column.is_null(), codes, compute.fill_null(codes, UNKNOWN))
-        return codes.to_numpy(zero_copy_only=False)
+    if not is_text(column):
+        column = column.cast("string")
+    known = pa.array(categories, pa.string())
+    codes = compute.index_in(column.cast("string"), value_set=known)
+    return compute.if_else(column.is_null(), codes, compute.fill_null(codes, UNKNOWN))
+
+
+def _numbers(column: Any, name: Name) -> Any:
+    import pyarrow as pa
+
     t = column.type
     if pa.types.is_null(t) or pa.types.is_decimal(t):
-        column = column.cast(pa.float64())
-    elif not (pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t)):
+        return column.cast(pa.float64())
+    if not (pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t)):
         raise TypeError(
             f"Column {name!r} of source holds {t}; expected numbers, strings or categories. Make "
             "numbers of it first, such as the days since a date, or leave it out of columns."
         )
     if column.null_count and not pa.types.is_floating(t):
-        column = column.cast(pa.float64())
-    return column.to_numpy(zero_copy_only=False)
+        return column.cast(pa.float64())
+    return column
 
 
-def _cast(values: NDArray, dtype: np.dtype, name: Name) -> NDArray:
+def _cast(values: NDArray[Any], dtype: np.dtype, name: Name) -> NDArray[Any]:
     """Values in the type of the file; refused where it holds others."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype)

@@ -115,7 +115,7 @@ class SampleRisk(ProbabilisticLoss):
         h = bounded(a + b.gather(-1, index))
         mean = self.above.to(outputs)[target.label]
         excess = target.cost - target.cost.amin(dim=-1, keepdim=True)
-        deviance = (mean * h.exp() - excess * h).mean(dim=-1)
+        deviance: Tensor = (mean * h.exp() - excess * h).mean(dim=-1)
         return self.classes(logits, target) + deviance
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:

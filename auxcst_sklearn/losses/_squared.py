@@ -27,4 +27,5 @@ class Squared(Loss):
     """
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        return (outputs - target.cost).square().sum(dim=-1)
+        loss: Tensor = (outputs - target.cost).square().sum(dim=-1)
+        return loss

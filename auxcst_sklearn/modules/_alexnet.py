@@ -99,7 +99,8 @@ class AlexNet(nn.Module):
         if self.normalize:
             mean, std = (x.new_tensor(c).view(3, 1, 1) for c in (IMAGENET_MEAN, IMAGENET_STD))
             x = (x - mean) / std
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        output: Tensor = self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return output
 
     @classmethod
     def from_file(

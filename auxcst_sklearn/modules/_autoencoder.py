@@ -98,5 +98,5 @@ class CostSensitiveAutoencoder(nn.Module):
 
     def total(self, losses: Tensor) -> Tensor:
         """The objective: ``1 - beta`` times the first of `losses`, ``beta`` times the second."""
-        reconstruction, cost = losses
+        reconstruction, cost = losses.unbind()
         return (1 - self.beta) * reconstruction + self.beta * cost

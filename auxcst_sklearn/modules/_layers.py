@@ -30,7 +30,7 @@ class SeededModule(nn.Module):
     generator: torch.Generator | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "generator": None}
+        return {**super().__getstate__(), "generator": None}  # type: ignore[no-untyped-call]
 
 
 def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ class AuxNetwork(nn.Module):
         """Set whether the hidden layers compute in bfloat16."""
         self.bf16 = bf16
 
-    def hidden_precision(self, x: Tensor) -> AbstractContextManager:
+    def hidden_precision(self, x: Tensor) -> AbstractContextManager[Any]:
         """Autocast of the hidden layers to bfloat16 if `bf16`; weights and heads are float32."""
         if self.bf16:
             return torch.autocast(x.device.type, torch.bfloat16)
@@ -70,7 +71,8 @@ class LayeredNetwork(AuxNetwork):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
-        return self.output(self._run(x, heads={})[0])
+        output: Tensor = self.output(self._run(x, heads={})[0])
+        return output
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
@@ -82,7 +84,7 @@ class LayeredNetwork(AuxNetwork):
         return self._run(x, heads={}, n_layers=n_layers)[0]
 
     def _run(
-        self, x: Tensor, heads: nn.ModuleDict | dict, n_layers: int | None = None
+        self, x: Tensor, heads: nn.ModuleDict | dict[str, Any], n_layers: int | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Output of the last hidden layer, and of the heads on the way."""
         x, outputs = self.inputs(x), []

@@ -127,7 +127,7 @@ class SharedDropout(nn.Module):
         self.p = p
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "generators": ()}
+        return {**super().__getstate__(), "generators": ()}  # type: ignore[no-untyped-call]
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop inputs at random and scale up the others, in training mode only."""

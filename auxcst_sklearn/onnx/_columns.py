@@ -54,7 +54,7 @@ class _Columns:
     """Nodes that put out the columns one by one, in `parts`."""
 
     def __init__(self, model: Any, n_columns: int) -> None:
-        self.levels: dict[int, NDArray] = {}
+        self.levels: dict[int, NDArray[Any]] = {}
         if model.is_categorical_ is not None:
             positions = np.flatnonzero(model.is_categorical_).tolist()
             self.levels = dict(zip(positions, model._codes.encoder.categories_))

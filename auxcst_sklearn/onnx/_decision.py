@@ -25,7 +25,7 @@ class ScaledRows(nn.Module):
     heavy: Tensor
     filled: Tensor
 
-    def __init__(self, scaling: Scaling, keep: NDArray) -> None:
+    def __init__(self, scaling: Scaling, keep: NDArray[Any]) -> None:
         super().__init__()
         self.moves, self.has_heavy, self.fills = scaling.moves, scaling.has_heavy, not keep.all()
         for name in ("center", "scale", "fill", "heavy"):

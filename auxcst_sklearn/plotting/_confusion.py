@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from .._decorators import validate_params
 from ..costs._checks import frame_labels, label_index
 from ..metrics import _sample_costs, _weights
 from ._drawing import amount, axes, cell_points, thin_out_ticks
@@ -64,7 +65,11 @@ class CostConfusionDisplay:
     """
 
     def __init__(
-        self, cost: NDArray, counts: NDArray, *, display_labels: Collection[Any] | None = None
+        self,
+        cost: NDArray[Any],
+        counts: NDArray[Any],
+        *,
+        display_labels: Collection[Any] | None = None,
     ) -> None:
         if display_labels is not None and len(display_labels) != len(cost):
             raise ValueError(
@@ -205,7 +210,7 @@ class CostConfusionDisplay:
         weight = _weights(sample_weight, pred)
         weight = np.ones(len(pred)) if weight is None else weight
 
-        def cells(values: NDArray) -> NDArray:
+        def cells(values: NDArray[Any]) -> NDArray[Any]:
             n = len(classes)
             return np.bincount(true * n + pred, values, minlength=n * n).reshape(n, n)
 
@@ -298,7 +303,7 @@ class CostConfusionDisplay:
         self.text_ = self._write_values(shown, include_values, include_counts)
         return self
 
-    def _shown(self, normalize: str | None) -> NDArray:
+    def _shown(self, normalize: str | None) -> NDArray[Any]:
         """Values of the cells: sums, or shares in percent."""
         if normalize is None:
             return self.cost
@@ -309,9 +314,11 @@ class CostConfusionDisplay:
             )
         axis = {"all": None, "true": 1, "pred": 0}[normalize]
         total = self.cost.sum(axis=axis, keepdims=True)
-        return 100 * np.divide(self.cost, total, out=np.zeros_like(self.cost), where=total > 0)
+        share = np.zeros_like(self.cost)
+        np.divide(self.cost, total, out=share, where=total > 0)
+        return 100 * share
 
-    def _cell_texts(self, shown: NDArray, include_counts: bool) -> dict[tuple[int, int], str]:
+    def _cell_texts(self, shown: NDArray[Any], include_counts: bool) -> dict[tuple[int, int], str]:
         """What stands in the cells where something was paid; with counts, where samples are."""
         largest = np.abs(shown).max() or 1
         whole = np.array_equal(shown, np.round(shown))
@@ -331,8 +338,8 @@ class CostConfusionDisplay:
         return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / max(width, height))
 
     def _write_values(
-        self, shown: NDArray, include_values: bool | str, include_counts: bool | str
-    ) -> NDArray | None:
+        self, shown: NDArray[Any], include_values: bool | str, include_counts: bool | str
+    ) -> NDArray[Any] | None:
         """Texts in the cells, as large as fits; with "auto" none where that is too small."""
         texts = self._cell_texts(shown, include_counts is not False)
         if include_counts == "auto" and self._text_size(texts) < 6:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._decorators import validate_params
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
 from ._results import (
     caption,
@@ -84,10 +85,10 @@ class CostCurveDisplay:
 
     def __init__(
         self,
-        x_values: list,
-        hue_values: list,
-        mean: NDArray,
-        spread: NDArray,
+        x_values: list[Any],
+        hue_values: list[Any],
+        mean: NDArray[Any],
+        spread: NDArray[Any],
         *,
         x_name: str,
         hue_name: str | None = None,
@@ -182,7 +183,7 @@ class CostCurveDisplay:
                 "error_score='raise' in the search shows why."
             )
 
-        def best(rows: NDArray) -> tuple[float, float]:
+        def best(rows: NDArray[Any]) -> tuple[float, float]:
             i = rows[score[rows].argmax()]
             return -score[i] if negate else score[i], error[i]
 
@@ -246,7 +247,7 @@ class CostCurveDisplay:
         if not len(rows):
             raise ValueError(f"No record of results matches where={where!r}.")
 
-        def mean_and_error(rows: NDArray) -> tuple[float, float]:
+        def mean_and_error(rows: NDArray[Any]) -> tuple[float, float]:
             runs, n = cost[rows], len(rows)
             return runs.mean(), runs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
 
@@ -330,7 +331,7 @@ class CostCurveDisplay:
         self.legend_ = draw_legend(ax, self.hue_name) if legend else None
         return self
 
-    def _place_x(self, xscale: str) -> tuple[NDArray, bool]:
+    def _place_x(self, xscale: str) -> tuple[NDArray[Any], bool]:
         """Positions on the x axis, whose ticks and scale are set, and whether they are numbers."""
         ax = self.ax_
         values = [value for value in self.x_values if value is not None]
@@ -356,7 +357,12 @@ class CostCurveDisplay:
         return hue if isinstance(hue, str) else f"{hue:g}"
 
     def _draw_curve(
-        self, i: int, x: NDArray, style: dict, spread_style: str | None, numeric: bool
+        self,
+        i: int,
+        x: NDArray[Any],
+        style: dict[str, Any],
+        spread_style: str | None,
+        numeric: bool,
     ) -> None:
         mean, spread = self.mean[i, : len(x)], self.spread[i, : len(x)]
         known = np.isfinite(mean)

@@ -24,7 +24,7 @@ def axes(ax: Axes | None) -> Axes:
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def colors(n: int) -> list:
+def colors(n: int) -> list[Any]:
     from matplotlib import colormaps, rcParams
 
     # Black, or white on a dark background.
@@ -47,7 +47,7 @@ def draw_legend(ax: Axes, title: str | None) -> Any:
     return ax.legend(title=title, fontsize="small", title_fontsize="small", framealpha=0.7)
 
 
-def set_log_scale(ax: Axes, positions: NDArray, name: str) -> None:
+def set_log_scale(ax: Axes, positions: NDArray[Any], name: str) -> None:
     """Logarithmic x axis with ticks at few values, and a place for zero."""
     from matplotlib.ticker import FixedLocator, NullLocator
 

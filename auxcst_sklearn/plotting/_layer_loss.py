@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._decorators import validate_params
 from ._drawing import axes, colors, draw_legend, tidy
 from ._results import final_estimator
 
@@ -65,9 +66,9 @@ class LayerLossDisplay:
 
     def __init__(
         self,
-        epochs: NDArray,
-        losses: dict[str, NDArray],
-        total: NDArray,
+        epochs: NDArray[Any],
+        losses: dict[str, NDArray[Any]],
+        total: NDArray[Any],
         *,
         part: Literal["train", "valid"] = "train",
         held_out: LayerLossDisplay | None = None,
@@ -137,7 +138,9 @@ class LayerLossDisplay:
         return display.plot(ax, normalize=normalize, **plot_kw)
 
     @classmethod
-    def _of(cls, history: list[dict], part: Literal["train", "valid"]) -> LayerLossDisplay:
+    def _of(
+        cls, history: list[dict[str, Any]], part: Literal["train", "valid"]
+    ) -> LayerLossDisplay:
         prefix = f"{part}_loss_"
         records = [record for record in history if f"{prefix}output" in record]
         if not records:

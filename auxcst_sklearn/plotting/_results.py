@@ -25,7 +25,7 @@ def final_estimator(estimator: Any) -> Any:
             return estimator
 
 
-def search_scores(search: Any, metric: str | None) -> tuple[NDArray, NDArray]:
+def search_scores(search: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Mean over the folds and its standard error, paired by folds, per candidate."""
     results = search.cv_results_
     if metric is None:
@@ -37,7 +37,7 @@ def search_scores(search: Any, metric: str | None) -> tuple[NDArray, NDArray]:
     return results[f"mean_test_{metric}"], paired_standard_error(np.array(folds).T)
 
 
-def paired_standard_error(scores: NDArray) -> NDArray[np.float64]:
+def paired_standard_error(scores: NDArray[Any]) -> NDArray[np.float64]:
     """Standard error of each candidate's mean over the folds, (n_candidates, n_folds).
 
     All candidates meet the same folds. What a fold adds to all of them says nothing about their
@@ -56,7 +56,7 @@ def paired_standard_error(scores: NDArray) -> NDArray[np.float64]:
     return error
 
 
-def columns(results: Any) -> dict[str, list]:
+def columns(results: Any) -> dict[str, list[Any]]:
     """The columns of a DataFrame, a dict, or a list of records; None where a value is missing."""
     if isinstance(results, Sequence):
         names = dict.fromkeys(chain.from_iterable(results))
@@ -87,13 +87,13 @@ def find_name(name: str, names: Collection[str], argument: str) -> str:
     return found[0]
 
 
-def hue_column(table: dict[str, list], hue: str | None) -> list:
+def hue_column(table: dict[str, list[Any]], hue: str | None) -> list[Any]:
     if hue is None:
         return [None] * len(next(iter(table.values())))
     return table[find_name(hue, table, "hue")]
 
 
-def finite_column(values: list, name: str) -> NDArray[np.float64]:
+def finite_column(values: list[Any], name: str) -> NDArray[np.float64]:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -107,7 +107,7 @@ def finite_column(values: list, name: str) -> NDArray[np.float64]:
     return column
 
 
-def matches(table: dict[str, list], where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+def matches(table: dict[str, list[Any]], where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
     """Which rows have the given values."""
     keep = np.ones(len(next(iter(table.values()))), dtype=bool)
     for name, wanted in (where or {}).items():
@@ -117,8 +117,11 @@ def matches(table: dict[str, list], where: Mapping[str, Any] | None) -> NDArray[
 
 
 def summarize(
-    at_x: list, at_hue: list, rows: NDArray, summary: Callable[[NDArray], tuple[float, float]]
-) -> tuple[list, list, NDArray, NDArray]:
+    at_x: list[Any],
+    at_hue: list[Any],
+    rows: NDArray[Any],
+    summary: Callable[[NDArray[Any]], tuple[float, float]],
+) -> tuple[list[Any], list[Any], NDArray[Any], NDArray[Any]]:
     """Levels of x and of hue, and the summary (mean, spread) of the rows at each pair."""
     x_values, column = levels([at_x[i] for i in rows])
     hue_values, line = levels([at_hue[i] for i in rows])
@@ -128,7 +131,7 @@ def summarize(
     return x_values, hue_values, mean, spread
 
 
-def levels(values: list) -> tuple[list, NDArray[np.intp]]:
+def levels(values: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
     """Distinct values and the place of each: numbers sorted, else texts as they come; None last."""
     present = [value for value in values if value is not None]
     numeric = all(isinstance(v, Real) and not isinstance(v, bool) for v in present)
@@ -137,7 +140,7 @@ def levels(values: list) -> tuple[list, NDArray[np.intp]]:
     return levels, np.array([levels.index(key) for key in keys])
 
 
-def caption(best: Mapping[str, Any], table: Mapping[str, list], n_folds: int) -> str:
+def caption(best: Mapping[str, Any], table: Mapping[str, list[Any]], n_folds: int) -> str:
     """The best candidate, by the parameters in which candidates differ, and what the bands are."""
     named = {
         name.rpartition("__")[-1]: value

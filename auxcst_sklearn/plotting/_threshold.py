@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._decorators import validate_params
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._results import final_estimator
 from ._threshold_costs import BinaryCosts, bayes_decision, bayes_threshold, threshold_curve
@@ -93,9 +94,9 @@ class CostThresholdDisplay:
 
     def __init__(
         self,
-        thresholds: NDArray,
-        mean_cost: NDArray,
-        alert_rate: NDArray,
+        thresholds: NDArray[Any],
+        mean_cost: NDArray[Any],
+        alert_rate: NDArray[Any],
         *,
         bayes_threshold: float | None = None,
         bayes_cost: float | None = None,

@@ -22,7 +22,7 @@ class BinaryCosts(NamedTuple):
 
     paid: NDArray[np.float64]
     weight: NDArray[np.float64]
-    classes: NDArray
+    classes: NDArray[Any]
     positive: int
     matrix: NDArray[np.float64] | None
     matrices: ArrayLike | None
@@ -73,7 +73,7 @@ class BinaryCosts(NamedTuple):
         return float(np.average(positive, weights=self.weight))
 
 
-def _positive_class(pos_label: Any, classes: NDArray) -> int:
+def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:
     labels = classes.tolist()
     if pos_label is None:
         if classes.dtype.kind not in "biuf":
@@ -84,10 +84,12 @@ def _positive_class(pos_label: Any, classes: NDArray) -> int:
         return int(np.argmax(classes))
     if np.ndim(pos_label) or pos_label not in labels:
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels}.")
-    return labels.index(pos_label)
+    return int(labels.index(pos_label))
 
 
-def threshold_curve(probability: NDArray, costs: BinaryCosts) -> tuple[NDArray, NDArray, NDArray]:
+def threshold_curve(
+    probability: NDArray[Any], costs: BinaryCosts
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Thresholds, the mean cost and the share predicted positive at each.
 
     The thresholds are the distinct probabilities, ascending, and infinity.
@@ -96,7 +98,7 @@ def threshold_curve(probability: NDArray, costs: BinaryCosts) -> tuple[NDArray, 
     negative = costs.weight * costs.paid[:, 1 - costs.positive]
     positive = costs.weight * costs.paid[:, costs.positive]
 
-    def of_those_above(values: NDArray) -> NDArray:
+    def of_those_above(values: NDArray[Any]) -> NDArray[Any]:
         of_each = np.bincount(place, values, minlength=len(thresholds))
         return np.append(np.cumsum(of_each[::-1])[::-1], 0.0)
 
@@ -105,7 +107,7 @@ def threshold_curve(probability: NDArray, costs: BinaryCosts) -> tuple[NDArray, 
     return np.append(thresholds, np.inf), total / weight[0], weight / weight[0]
 
 
-def bayes_decision(probability: NDArray, costs: BinaryCosts) -> NDArray[np.bool_] | None:
+def bayes_decision(probability: NDArray[Any], costs: BinaryCosts) -> NDArray[np.bool_] | None:
     """Where the positive class has the smaller expected cost; None without matrices."""
     both = np.empty((len(probability), 2))
     both[:, costs.positive], both[:, 1 - costs.positive] = probability, 1 - probability
@@ -115,7 +117,8 @@ def bayes_decision(probability: NDArray, costs: BinaryCosts) -> NDArray[np.bool_
         expected = both @ costs.matrix
     else:
         return None
-    return expected.argmin(axis=1) == costs.positive
+    is_positive: NDArray[np.bool_] = expected.argmin(axis=1) == costs.positive
+    return is_positive
 
 
 def bayes_threshold(costs: BinaryCosts) -> float | None:

@@ -27,7 +27,7 @@ class Listener(TorchFunctionMode):
     def __init__(
         self,
         module: nn.Module,
-        on_call: Callable[[Call, Any, tuple | None], None],
+        on_call: Callable[[Call, Any, tuple[Any, ...] | None], None],
         only: Collection[str] | None = None,
     ) -> None:
         super().__init__()
@@ -48,17 +48,21 @@ class Listener(TorchFunctionMode):
                     part.register_forward_hook(self._on_return),
                 ]
         if self.functions:
-            super().__enter__()
+            super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.functions:
-            super().__exit__(*error)
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
         for handle in self.handles:
             handle.remove()
 
     def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Compute a function, and report it."""
         output = function(*args, **(kwargs or {}))
@@ -80,7 +84,7 @@ class Listener(TorchFunctionMode):
         self.counts[path] += 1
         return path, self.counts[path]
 
-    def _report(self, call: Call, output: Any, inputs: tuple | None) -> None:
+    def _report(self, call: Call, output: Any, inputs: tuple[Any, ...] | None) -> None:
         self.reporting = True  # what on_call computes is no part of the module
         self.on_call(call, output, inputs)
         self.reporting = False

@@ -41,7 +41,11 @@ class SeededDraws(TorchFunctionMode):
         self.generator = generator
 
     def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Compute a function, with the generator if it draws random numbers."""
         kwargs = kwargs or {}

@@ -84,7 +84,7 @@ class Trace:
             for part, mode in training.items():
                 part.training = mode
 
-    def _record(self, call: Call, output: Any, inputs: tuple | None) -> None:
+    def _record(self, call: Call, output: Any, inputs: tuple[Any, ...] | None) -> None:
         if inputs is not None:
             if output is None and inputs[0]:  # x[...] = y
                 output = inputs[0][0]
@@ -95,7 +95,7 @@ class Trace:
             if step := self.step_of(output):
                 step.put_out_by.append(call)
 
-    def _add_step(self, call: Call, output: Any, inputs: tuple) -> None:
+    def _add_step(self, call: Call, output: Any, inputs: tuple[Any, ...]) -> None:
         taken = list(_tensors(inputs))
         parents = {self._step_of[id(x)] for x in taken if id(x) in self._step_of}
         if not parents:
@@ -114,7 +114,7 @@ class Trace:
 
     def was_overwritten(self, call: Call) -> bool:
         """Whether something later changed the output of a call in place."""
-        return self.calls[call]._version > self._versions[call]
+        return bool(self.calls[call]._version > self._versions[call])
 
     def runs(self, path: str) -> int:
         """Number of calls of a path."""

@@ -95,7 +95,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
         with self.hidden_precision(x), self._draws():
-            return self.output(self.body(self._inputs(x)))
+            output: Tensor = self.output(self.body(self._inputs(x)))
+            return output
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
         """Outputs of every head, in the order of `layers`."""
@@ -118,9 +119,10 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _inputs(self, x: Tensor) -> Tensor:
         """Images in a memory of their own, as the module may write to them and others read them."""
-        return self.images(x.clone())
+        images: Tensor = self.images(x.clone())
+        return images
 
-    def _draws(self) -> AbstractContextManager:
+    def _draws(self) -> AbstractContextManager[Any]:
         if self.training and self.generator is not None:
             return SeededDraws(self.generator)
         return nullcontext()

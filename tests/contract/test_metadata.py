@@ -1,0 +1,60 @@
+"""What the repository says about itself in several places says the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+RECIPE = (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
+VERSION = re.search(r'^version = "(.*)"', PYPROJECT, re.M)[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        ("CITATION.cff", r"^version: (\S+)"),
+        ("conda/meta.yaml", r'set version = "(.*)"'),
+        ("CHANGELOG.rst", r"^(\d\S*) \(.*\)\n---"),
+    ],
+)
+def test_one_version(file, pattern):
+    assert re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.M)[1] == VERSION
+
+
+def test_one_date_of_the_release():
+    cited = re.search(
+        r"^date-released: (\S+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M
+    )
+    changelog = (ROOT / "CHANGELOG.rst").read_text(encoding="utf-8")
+
+    assert f"{VERSION} ({cited[1]})" in changelog
+
+
+def test_the_recipe_has_the_bounds_of_the_metadata():
+    listed = re.search(r"^dependencies = \[\n(.*?)^\]", PYPROJECT, re.M | re.S)[1]
+    wanted = [Requirement(text) for text in re.findall(r'"(.+)"', listed)]
+    python = re.search(r'^requires-python = "(.*)"', PYPROJECT, re.M)[1]
+    run = re.search(r"^  run:\n((?:    - .*\n)+)", RECIPE, re.M)[1]
+    found = [Requirement(line.removeprefix("    - ")) for line in run.splitlines()]
+
+    bounds = {
+        "pytorch" if each.name == "torch" else each.name: each.specifier for each in wanted
+    } | {"python": Requirement(f"python{python}").specifier}
+    assert {each.name: each.specifier for each in found} == bounds
+
+
+def test_the_oldest_releases_are_the_lower_bounds():
+    listed = re.search(r"^dependencies = \[\n(.*?)^\]", PYPROJECT, re.M | re.S)[1]
+    wanted = [Requirement(text) for text in re.findall(r'"(.+)"', listed)]
+    oldest = dict(
+        line.split("==")
+        for line in (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    )
+
+    for each in wanted:
+        lower = next(s.version for s in each.specifier if s.operator == ">=")
+        assert f"{oldest[each.name]}.".startswith(f"{lower}.")
