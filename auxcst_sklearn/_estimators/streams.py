@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 from .._features.frames import is_frame
 from ..costs._checks import frame_labels
@@ -56,7 +56,7 @@ class StreamMixin:
         These are the classes, the number of rows, and, from a random sample of 65,536 rows, the
         scales, categories, gaps and bins of the features, and unit and class means of the costs.
         Later blocks change none of this any more, so that their order hardly matters. Categories
-        that the sample lacks count as unknown.
+        that the sample lacks count as unknown. Parameters that are set afterwards do not count.
 
         Parameters
         ----------
@@ -99,26 +99,24 @@ class StreamMixin:
         rng = np.random.RandomState(self._draw_seed())
         kept: list[tuple[Any, ...]] = []
         keys: list[NDArray[Any]] = []
-        n_rows, seen, n_fields = 0, np.empty(0), 0
-        for block in blocks:
-            if not 2 <= len(block) <= 4 or (n_fields and len(block) != n_fields):
-                raise ValueError(
-                    f"A block has {len(block)} parts; expected (X, y), (X, y, cost) or (X, y, "
-                    "cost, sample_weight), the same for all blocks."
-                )
-            n_fields, y = len(block), np.asarray(block[1])
-            n_rows += len(y)
-            seen = np.unique(y) if not kept else np.union1d(seen, y)
-            key = rng.random_sample(len(y))
-            kept.append(block)
-            keys.append(key)
+        n_rows, seen, limit, first = 0, np.empty(0), np.inf, None
+        for i, block in enumerate(blocks):
+            first = block if first is None else first
+            _check_block(block, first, i)
+            labels = np.unique(np.asarray(block[1]))
+            seen = labels if i == 0 else np.union1d(seen, labels)
+            n_rows += len(block[1])
+            key = rng.random_sample(len(block[1]))
+            below = np.flatnonzero(key < limit)
+            kept.append(_pick(block, below))  # a copy: the next block may be in the same memory
+            keys.append(key[below])
             if sum(map(len, keys)) > 2 * SAMPLED_ROWS:
-                kept, keys = _smallest(kept, keys)
+                kept, keys, limit = _smallest(kept, keys)
         if not kept:
             raise ValueError("blocks is empty; expected at least one block of rows.")
-        kept, _ = _smallest(kept, keys)
+        kept, _, _ = _smallest(kept, keys)
         columns = [_concatenate(parts) for parts in zip(*kept)]
-        return ("X", "y", "cost", "sample_weight")[:n_fields], columns, n_rows, seen
+        return ("X", "y", "cost", "sample_weight")[: len(columns)], columns, n_rows, seen
 
     def partial_fit(
         self,
@@ -189,20 +187,59 @@ class StreamMixin:
         return named
 
 
+def _check_block(block: Any, first: tuple[Any, ...], i: int) -> None:
+    """Refuse a block that is not like the first one."""
+    if not isinstance(block, (tuple, list)) or not 2 <= len(block) <= 4:
+        raise ValueError(
+            f"Block {i} is a {type(block).__name__}"
+            + (f" of {len(block)} parts" if isinstance(block, (tuple, list)) else "")
+            + "; expected (X, y), (X, y, cost) or (X, y, cost, sample_weight). For a single block "
+            "pass a list of it."
+        )
+    try:
+        check_consistent_length(*block)
+        is_like_first = _kinds(block) == _kinds(first)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"In block {i}: {error}") from error
+    if not is_like_first:
+        raise ValueError(
+            f"Block {i} is {_kinds(block)}, but the first one {_kinds(first)}; expected the same "
+            "parts, types, columns and kinds of labels in all blocks."
+        )
+
+
+def _kinds(block: Sequence[Any]) -> list[Any]:
+    """What all blocks have in common, of each part."""
+    kinds: list[Any] = []
+    for j, part in enumerate(block):
+        if is_frame(part):
+            kinds.append((type(part).__name__, *map(str, part.columns)))
+        elif part is None:
+            kinds.append(None)
+        else:
+            shape = np.shape(part)[1:] if not sparse.issparse(part) else part.shape[1:]
+            kinds.append(("sparse" if sparse.issparse(part) else "array", *shape))
+            if j == 1:
+                kinds.append("texts" if np.asarray(part).dtype.kind in "OUS" else "numbers")
+    return kinds
+
+
+def _pick(block: Sequence[Any], index: NDArray[Any]) -> tuple[Any, ...]:
+    parts = (part.tocsr() if sparse.issparse(part) else part for part in block)
+    return tuple(None if part is None else _safe_indexing(part, index) for part in parts)
+
+
 def _smallest(
     kept: list[tuple[Any, ...]], keys: list[NDArray[Any]]
-) -> tuple[list[tuple[Any, ...]], list[NDArray[Any]]]:
-    """Of all rows those with the smallest keys."""
+) -> tuple[list[tuple[Any, ...]], list[NDArray[Any]], float]:
+    """Of all rows those with the smallest keys, and the key from which on rows are too many."""
     every = np.concatenate(keys)
-    limit = np.inf
-    if len(every) > SAMPLED_ROWS:
-        limit = np.partition(every, SAMPLED_ROWS)[SAMPLED_ROWS]
+    if len(every) <= SAMPLED_ROWS:
+        return kept, keys, np.inf
+    limit = float(np.partition(every, SAMPLED_ROWS)[SAMPLED_ROWS])
     masks = [np.flatnonzero(key < limit) for key in keys]
-    parts = [
-        tuple(None if field is None else _safe_indexing(field, mask) for field in block)
-        for block, mask in zip(kept, masks)
-    ]
-    return parts, [key[mask] for key, mask in zip(keys, masks)]
+    parts = [_pick(block, mask) for block, mask in zip(kept, masks)]
+    return parts, [key[mask] for key, mask in zip(keys, masks)], limit
 
 
 def _concatenate(parts: tuple[Any, ...]) -> Any:
@@ -211,7 +248,23 @@ def _concatenate(parts: tuple[Any, ...]) -> Any:
         return None
     if sparse.issparse(first):
         return sparse.vstack(parts, format="csr")
+    if hasattr(first, "iloc") and is_frame(first):
+        return _concatenate_pandas(parts)
     if is_frame(first):
-        module = __import__(type(first).__module__.split(".")[0])
-        return module.concat(parts)
+        import polars
+
+        return polars.concat(parts, how="vertical_relaxed")
     return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _concatenate_pandas(parts: tuple[Any, ...]) -> Any:
+    """Frames one below the other; categories of a column are those of all of them."""
+    import pandas as pd
+    from pandas.api.types import union_categoricals
+
+    joined = pd.concat(parts, ignore_index=True)
+    for name in parts[0].columns:
+        columns = [part[name] for part in parts]
+        if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
+            joined[name] = union_categoricals(columns, ignore_order=True)
+    return joined

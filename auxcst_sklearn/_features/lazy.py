@@ -78,7 +78,7 @@ def row_order(X: Any) -> str | None:
     """The order of memory to ask scikit-learn for: None keeps rows that must not be copied."""
     if not stays_lazy(X) or X.ndim < 2 or isinstance(X, LazyRows):
         return "C"
-    if X.strides[0] >= X.strides[1]:
+    if abs(X.strides[0]) >= abs(X.strides[1]):
         return None
     if is_on_disk(X):
         raise ValueError(

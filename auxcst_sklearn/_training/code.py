@@ -9,7 +9,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from torch import nn
+import joblib
+import numpy as np
+from torch import Tensor, nn
 
 # Their versions are in the key of a checkpoint already, or do not matter to a training.
 _KNOWN = {"auxcst_sklearn", "joblib", "numpy", "pandas", "polars", "scipy", "sklearn", "torch"}
@@ -109,8 +111,19 @@ class _Reader:
 
 
 def _plain(values: Mapping[Any, Any]) -> list[tuple[str, str]]:
-    plain = {k: v for k, v in values.items() if v is not None and isinstance(v, _PLAIN)}
-    return sorted((str(k), repr(v)) for k, v in plain.items())
+    found = ((str(k), _shown(v)) for k, v in values.items())
+    return sorted((k, shown) for k, shown in found if shown is not None)
+
+
+def _shown(value: Any) -> str | None:
+    """A plain value, or one of such values or of numbers, as text; None for others."""
+    if isinstance(value, np.ndarray | Tensor):
+        return str(joblib.hash(value if isinstance(value, np.ndarray) else value.numpy(force=True)))
+    if isinstance(value, Mapping):
+        return repr([(str(k), _shown(v)) for k, v in value.items()])
+    if isinstance(value, list | tuple):
+        return repr([_shown(v) for v in value])
+    return repr(value) if value is not None and isinstance(value, _PLAIN) else None
 
 
 def _is_filled(cell: Any) -> bool:

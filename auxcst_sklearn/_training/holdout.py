@@ -112,6 +112,7 @@ def sampled_folds(
     """
     rng = np.random.RandomState(random_state)
     n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
+    n_most = min(n_most, int(share * len(label)))
     classes = np.flatnonzero(np.bincount(label))
     n_each = max(1, n_most // len(classes))
     of_row = np.full(len(label), n_folds, np.uint8)
@@ -133,6 +134,10 @@ def sampled_folds(
         for i, rows in enumerate(found):
             parts[i].append(rows)
             weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
+    if not any(map(len, parts[0])):  # of classes of a few rows each
+        drawn = _draw(np.arange(len(label)), n_folds * max(1, n_most), rng).reshape(n_folds, -1)
+        of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
+        parts, weights = [[rows] for rows in drawn], [[np.ones(len(rows))] for rows in drawn]
     chosen, weight = [], []
     for of_classes, their_weights in zip(parts, weights):
         rows, counted = np.concatenate(of_classes), np.concatenate(their_weights)

@@ -129,7 +129,7 @@ def to_memmap(
     shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
     if 0 in shape:
         raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
-    categories = _find_categories(table, like)
+    categories = _find_categories(table, like, explicit=columns is not None)
     order = np.random.RandomState(random_state).permutation(table.n_rows) if shuffle else None
     try:
         _create(part, shape, dtype)
@@ -152,36 +152,53 @@ def _check_dtype(dtype: Any) -> np.dtype:
     return found
 
 
-def _find_categories(table: Table, like: str | os.PathLike[str] | None) -> Categories:
+def _find_categories(
+    table: Table, like: str | os.PathLike[str] | None, *, explicit: bool
+) -> Categories:
     """The strings of each column that has some, sorted; those of `like` are given."""
     if like is not None:
-        return {
-            name: strings
-            for name, strings in json.loads(Path(f"{os.fspath(like)}.json").read_text())[
-                "categories"
-            ].items()
-            if name in table.names
-        }
+        return _categories_of(like, table, explicit)
     found: dict[Any, set[Any]] = {}
     if table.parts is None:
-        of_batches = map(levels_of, table.batches())
+        of_batches = (levels_of(batch, table.names) for batch in table.batches())
     else:
         import dask
 
-        of_batches = iter(dask.compute(*(dask.delayed(_levels_of)(p) for p, _ in table.parts)))
+        of_batches = iter(
+            dask.compute(*(dask.delayed(_levels_of)(p, table.names) for p, _ in table.parts))
+        )
     for levels in of_batches:
         for name, strings in levels.items():
             found.setdefault(name, set()).update(strings)
-        if not found and table.parts is None:  # a table without strings is not read twice
+        if not found and table.parts is None and table.one_schema:  # is not read twice
             break
     return {name: sorted(strings) for name, strings in found.items()}
 
 
-def _levels_of(part: Any) -> dict[Any, set[Any]]:
+def _categories_of(like: str | os.PathLike[str], table: Table, explicit: bool) -> Categories:
+    """The strings of an earlier file; it has to fit, unless the columns were chosen one by one."""
+    described = Path(f"{os.fspath(like)}.json")
+    if not described.is_file():
+        raise FileNotFoundError(
+            f"like={os.fspath(like)!r}: {described} is missing, which to_memmap writes beside it."
+        )
+    known = json.loads(described.read_text(encoding="utf-8"))
+    names = {str(name): name for name in table.names}
+    missing = [name for name in known["categories"] if name not in names]
+    if missing and not explicit:
+        raise ValueError(
+            f"like={os.fspath(like)!r} has codes of the columns {missing}, which source lacks; "
+            f"expected columns such as {known['columns']}. To leave some out, name those to write "
+            "in columns."
+        )
+    return {names[name]: strings for name, strings in known["categories"].items() if name in names}
+
+
+def _levels_of(part: Any, names: list[Any]) -> dict[Any, set[Any]]:
     """The strings of a partition of dask."""
     found: dict[Any, set[Any]] = {}
     for batch in to_batches(part):
-        for name, strings in levels_of(batch).items():
+        for name, strings in levels_of(batch, names).items():
             found.setdefault(name, set()).update(strings)
     return found
 

@@ -35,6 +35,7 @@ class Table:
     names: list[Any]
     batches: Callable[[], Iterator[Any]]
     parts: list[tuple[Any, int]] | None = None
+    one_schema: bool = True  # whether a column has the same type in all batches
 
 
 def import_pyarrow() -> Any:
@@ -60,10 +61,19 @@ def as_table(source: Any, columns: Sequence[Name] | None) -> Table:
         return _of_hugging_face(source, columns)
     if package == "pyarrow":
         return _of_arrow(source, columns)
+    if hasattr(source, "collect"):
+        raise TypeError("source is a LazyFrame; expected a DataFrame. Pass source.collect().")
     if hasattr(source, "columns") and hasattr(source, "dtypes"):
+        if len(set(source.columns)) < len(source.columns):
+            raise ValueError(f"source has the columns {list(source.columns)}, some of them twice.")
         names = _chosen(list(source.columns), columns)
         part = source[names]
-        return Table(len(part), names, lambda: chain.from_iterable(map(to_batches, _cut(part))))
+        return Table(
+            len(part),
+            names,
+            lambda: chain.from_iterable(map(to_batches, _cut(part))),
+            one_schema=False,
+        )
     if hasattr(source, "shape") and hasattr(source, "__getitem__"):
         return _of_array(source, columns)
     raise TypeError(
@@ -80,14 +90,21 @@ def _cut(rows: Any) -> Iterator[Any]:
 def _chosen(names: list[Any], columns: Sequence[Name] | None) -> list[Any]:
     if columns is None:
         return names
-    if unknown := [name for name in columns if name not in names]:
+    chosen = [name.item() if isinstance(name, np.generic) else name for name in columns]
+    if unknown := [name for name in chosen if name not in names]:
         raise ValueError(f"columns holds {unknown}; expected some of {names}.")
-    return list(columns)
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"columns={chosen} names a column twice; expected each once.")
+    return chosen
+
+
+def _check_dimensions(source: Any) -> None:
+    if len(source.shape) not in (1, 2):
+        raise ValueError(f"source has shape {source.shape}; expected rows of numbers, (n, d).")
 
 
 def _of_array(source: Any, columns: Sequence[Name] | None) -> Table:
-    if len(source.shape) not in (1, 2):
-        raise ValueError(f"source has shape {source.shape}; expected rows of numbers, (n, d).")
+    _check_dimensions(source)
     width = source.shape[1] if len(source.shape) == 2 else 1
     names = _chosen(list(range(width)), columns)
 
@@ -109,19 +126,54 @@ def _of_file(path: Path, columns: Sequence[Name] | None) -> Table:
             f"source={str(path)!r} ends in none of {', '.join([*FORMATS, '.npy'])}; expected such "
             "a file, or a folder of them."
         )
-    pa = import_pyarrow()
+    import_pyarrow()
+    from pyarrow import dataset
+
+    files = [path]
+    if path.is_dir():
+        hidden = (".", "_")
+        files = [f for f in sorted(path.rglob(f"*{suffix}")) if not f.name.startswith(hidden)]
+    kind = _csv_format(files) if suffix == ".csv" else FORMATS[suffix]
+    names = [dataset.dataset(file, format=kind).schema.names for file in files]
+    for file, its in zip(files, names):
+        if sorted(its) != sorted(names[0]):
+            raise ValueError(
+                f"{file} has the columns {its}, and {files[0]} {names[0]}; expected the same."
+            )
+    partitioning = "hive" if path.is_dir() else None
+    found = dataset.dataset([str(f) for f in files], format=kind, partitioning=partitioning)
+    return _of_arrow(found, columns)
+
+
+def _csv_format(files: Sequence[Path]) -> Any:
+    """How to read CSV: empty fields are missing; whole numbers may be followed by other numbers."""
+    import pyarrow as pa
     from pyarrow import csv, dataset
 
-    found = dataset.dataset(path, format=FORMATS[suffix])
-    if suffix == ".csv":  # whole numbers and gaps at the top may be followed by other numbers
-        wide = {
-            f.name: pa.float64()
-            for f in found.schema
-            if pa.types.is_integer(f.type) or pa.types.is_null(f.type)
-        }
-        options = csv.ConvertOptions(column_types=wide)
-        found = dataset.dataset(path, format=dataset.CsvFileFormat(convert_options=options))
-    return _of_arrow(found, columns)
+    def of(types: dict[str, Any]) -> Any:
+        options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+        return dataset.CsvFileFormat(convert_options=options)
+
+    found = dataset.dataset([str(f) for f in files], format=of({}))
+    narrow = [f.name for f in found.schema if str(f.type) in ("int64", "null")]
+
+    def reads(columns: list[str]) -> bool:
+        try:
+            for _ in found.to_batches(columns=columns):
+                pass
+        except pa.ArrowInvalid:  # the types of the first rows do not hold for all
+            return False
+        return True
+
+    wide = [] if reads(narrow) else [name for name in narrow if not reads([name])]
+    return of(dict.fromkeys(wide, pa.float64()))
+
+
+def _without_index(schema: Any) -> list[str]:
+    """Names of the columns, but for an index of pandas, which a DataFrame in memory drops too."""
+    about = schema.pandas_metadata or {}
+    index = {name for name in about.get("index_columns", []) if isinstance(name, str)}
+    return [name for name in schema.names if name not in index]
 
 
 def _of_arrow(source: Any, columns: Sequence[Name] | None) -> Table:
@@ -129,7 +181,7 @@ def _of_arrow(source: Any, columns: Sequence[Name] | None) -> Table:
     from pyarrow.dataset import Dataset
 
     if isinstance(source, Dataset):
-        names = _chosen(source.schema.names, columns)
+        names = _chosen(_without_index(source.schema), columns)
         batches = lambda: source.to_batches(columns=names, batch_size=BATCH_ROWS)  # noqa: E731
         return Table(source.count_rows(), names, batches)
     if not isinstance(source, ArrowTable):
@@ -137,7 +189,7 @@ def _of_arrow(source: Any, columns: Sequence[Name] | None) -> Table:
             f"source is a {type(source).__name__} of pyarrow; expected a Table or a Dataset, whose "
             "number of rows is known."
         )
-    names = _chosen(source.column_names, columns)
+    names = _chosen(_without_index(source.schema), columns)
     return Table(len(source), names, lambda: iter(source.select(names).to_batches(BATCH_ROWS)))
 
 
@@ -159,7 +211,12 @@ def _of_hugging_face(source: Any, columns: Sequence[Name] | None) -> Table:
 def _of_dask(source: Any, columns: Sequence[Name] | None) -> Table:
     import dask
 
+    if not hasattr(source, "chunks") and not hasattr(source, "columns"):
+        raise TypeError(
+            f"source is a {type(source).__name__} of dask; expected an array or a DataFrame."
+        )
     if hasattr(source, "chunks"):  # an array
+        _check_dimensions(source)
         width = source.shape[1] if source.ndim == 2 else 1
         names = _chosen(list(range(width)), columns)
         if any(size != size for size in source.chunks[0]):
@@ -187,7 +244,13 @@ def to_batches(part: Any) -> list[Any]:
     if hasattr(part, "to_arrow"):
         batches: list[Any] = part.to_arrow().to_batches()
         return batches
-    return [pa.RecordBatch.from_pandas(part, preserve_index=False)]
+    try:
+        return [pa.RecordBatch.from_pandas(part, preserve_index=False)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeError(
+            f"source holds a column that is neither all numbers nor all strings ({error}). Convert "
+            "it, such as by astype(str)."
+        ) from error
 
 
 # ------------------------------------------------------------------- columns
@@ -197,17 +260,17 @@ def is_text(column: Any) -> bool:
     """Whether a column of a record batch holds strings or categories."""
     from pyarrow import types
 
-    t = column.type
-    return bool(types.is_dictionary(t) or types.is_string(t) or types.is_large_string(t))
+    kinds = ("is_dictionary", "is_string", "is_large_string", "is_string_view")  # the last is new
+    return any(getattr(types, kind)(column.type) for kind in kinds if hasattr(types, kind))
 
 
-def levels_of(batch: Any) -> dict[Name, set[Any]]:
+def levels_of(batch: Any, names: Sequence[Name]) -> dict[Name, set[Any]]:
     """The different strings of each column that has some."""
     if isinstance(batch, np.ndarray):
         return {}
     return {
         name: set(column.unique().cast("string").to_pylist()) - {None}
-        for name, column in zip(batch.schema.names, batch.columns)
+        for name, column in zip(names, batch.columns)
         if is_text(column)
     }
 
@@ -230,6 +293,13 @@ def write_batch(
 
 
 def _values(column: Any, name: Name, categories: list[str] | None) -> NDArray[Any]:
+    if categories is not None and column.null_count == len(column):
+        return np.full(len(column), np.nan)
+    if categories is not None and not is_text(column):
+        raise TypeError(
+            f"Column {name!r} of source holds {column.type} in some rows, but strings in others, "
+            "or in the file of like; expected one kind. Convert it, such as by astype(str)."
+        )
     numbers = _codes(column, categories) if categories is not None else _numbers(column, name)
     values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
     return values
@@ -239,8 +309,6 @@ def _codes(column: Any, categories: list[str]) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
-    if not is_text(column):
-        column = column.cast("string")
     known = pa.array(categories, pa.string())
     codes = compute.index_in(column.cast("string"), value_set=known)
     return compute.if_else(column.is_null(), codes, compute.fill_null(codes, UNKNOWN))
@@ -272,7 +340,7 @@ def _cast(values: NDArray[Any], dtype: np.dtype, name: Name) -> NDArray[Any]:
         elif values.dtype == dtype:
             return cast
         else:
-            wrong = cast.astype(values.dtype) != values
+            wrong = (cast.astype(values.dtype) != values) | ((cast < 0) != (values < 0))
     if wrong.any():
         raise ValueError(
             f"Column {name!r} of source holds {values[wrong][0]!r}, which {dtype} cannot hold; "

@@ -85,6 +85,13 @@ def test_every_table_gives_the_same_numbers_and_codes(frame, expected, tmp_path,
     assert described == {"columns": FEATURES, "categories": {"colour": ["blue", "green", "red"]}}
 
 
+def test_positions_of_numpy(tmp_path):
+    rows = np.arange(6.0).reshape(2, 3)
+    X = to_memmap(rows, tmp_path / "X.npy", columns=np.array([2, 0]))
+    np.testing.assert_array_equal(X, rows[:, [2, 0]])
+    assert to_memmap(rows, tmp_path / "y.npy", columns=np.int64(1)).shape == (2,)
+
+
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_dask_writes_its_parts_itself(frame, expected, tmp_path, scheduler):
     dd = pytest.importorskip("dask.dataframe")
@@ -103,6 +110,53 @@ def test_arrays_of_numpy_zarr_and_dask(tmp_path):
     for i, source in enumerate([rows, stored, chunked, chunked[chunked[:, 0] > -10]]):
         X = to_memmap(source, tmp_path / f"{i}.npy", columns=[6, 0, 3])
         np.testing.assert_array_equal(X, rows[:, [6, 0, 3]].astype(np.float32))
+
+
+def test_files_hold_what_pandas_reads(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "1.csv").write_text("id,s,v\n9007199254740993,foo,1\n2,,\n")
+    (folder / "2.csv").write_text("id,s,v\n3,NA,0.5\n")
+    (folder / "README.txt").write_text("no,data\n")
+    (folder / "2.csv.bak").write_text("id,s,v\n4,bar,2\n")
+    ids = to_memmap(folder, tmp_path / "id.npy", columns="id", dtype="int64")
+    assert ids.tolist() == [9007199254740993, 2, 3]
+    X = to_memmap(folder, tmp_path / "X.npy", columns=["s", "v"])
+    np.testing.assert_array_equal(X, [[0, 1], [np.nan, np.nan], [np.nan, 0.5]])
+    (folder / "3.csv").write_text("id,s\n3,NA\n")
+    with pytest.raises(ValueError, match=r"3.csv has the columns \['id', 's'\]"):
+        to_memmap(folder, tmp_path / "Y.npy")
+
+
+def test_numbers_that_turn_to_fractions_late_in_a_csv(tmp_path):
+    numbers = np.arange(300_000.0)
+    numbers[-1] = 0.5
+    text = "v\n" + "\n".join(f"{v:g}" if v % 1 else f"{v:.0f}" for v in numbers)
+    (tmp_path / "v.csv").write_text(text)
+    found = to_memmap(tmp_path / "v.csv", tmp_path / "v.npy", columns="v", dtype="float64")
+    np.testing.assert_array_equal(found, numbers)
+
+
+def test_an_index_is_no_column_and_a_folder_name_is_one(frame, tmp_path):
+    frame[["age", "gap"]][frame.age > 40].to_parquet(tmp_path / "rows.parquet")
+    X = to_memmap(tmp_path / "rows.parquet", tmp_path / "X.npy")
+    assert json.loads((tmp_path / "X.npy.json").read_text())["columns"] == ["age", "gap"]
+    assert len(X) == (frame.age > 40).sum()
+    frame.to_parquet(tmp_path / "by_label", partition_cols=["label"])
+    y = to_memmap(tmp_path / "by_label", tmp_path / "y.npy", columns="label", dtype="int8")
+    np.testing.assert_array_equal(np.bincount(y), np.bincount(frame.label))
+
+
+def test_names_that_are_numbers_and_gaps_before_strings(tmp_path):
+    rows = pd.DataFrame({0: [None] * 65_536 + ["a", "b"], 1: 1.0})
+    X = to_memmap(rows, tmp_path / "X.npy")
+    np.testing.assert_array_equal(X[-3:], [[np.nan, 1], [0, 1], [1, 1]])
+    again = to_memmap(rows[-1:], tmp_path / "Y.npy", like=tmp_path / "X.npy")
+    assert again.tolist() == [[1, 1]]
+    with pytest.raises(ValueError, match=r"has codes of the columns \['0'\], which source lacks"):
+        to_memmap(rows[[1]], tmp_path / "Z.npy", like=tmp_path / "X.npy")
+    with pytest.raises(FileNotFoundError, match="none.npy.json is missing"):
+        to_memmap(rows, tmp_path / "Z.npy", like="none.npy")
 
 
 def test_codes_of_an_earlier_file(frame, tmp_path):
@@ -136,6 +190,11 @@ def test_shuffled_alike(frame, tmp_path):
         ([1.7e9 + 40 * i for i in range(99)], "float32", "differences float32 cannot hold"),
         (pd.to_datetime(["2026-01-01", "2026-01-02"]), "float32", "holds timestamp.*Make numbers"),
         ([[1], [2]], "float32", "'x' of source holds list"),
+        (np.array([200], np.uint8), "int8", "which int8 cannot hold"),
+        (np.array([-1], np.int8), "uint8", "which uint8 cannot hold"),
+        (np.array([2**64 - 1], np.uint64), "int64", "which int64 cannot hold"),
+        (pd.Series(["x"] * 65_536 + [1], dtype=object), "float32", "neither all|in some rows"),
+        (pd.Series([1] * 65_536 + ["x"], dtype=object), "float32", "neither all|in some rows"),
     ],
 )
 def test_what_the_file_cannot_hold_is_refused_and_nothing_written(tmp_path, column, dtype, message):
@@ -166,6 +225,9 @@ def test_files_that_are_there(frame, tmp_path):
         (np.zeros((3, 2)), {"dtype": "U3"}, "dtype='U3'; expected a type of numbers"),
         (np.array([["a"]]), {}, "holds <U1; expected numbers"),
         (7, {}, "source is a int; expected the path"),
+        (pl.DataFrame({"a": [1]}).lazy(), {}, r"LazyFrame; .* Pass source.collect\(\)"),
+        (np.zeros((3, 2)), {"columns": [1, 1]}, "names a column twice"),
+        (pytest.importorskip("dask.array").zeros((4, 3, 2)), {}, r"shape \(4, 3, 2\)"),
         (iter([1]), {}, "source is a list_iterator; expected the path"),
     ],
 )

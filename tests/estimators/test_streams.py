@@ -108,6 +108,26 @@ def test_frames_and_sparse_rows(data):
     assert model.partial_fit(rows, y).predict(rows).shape == (N,)
 
 
+def test_blocks_in_the_same_memory_and_categories_that_differ(data):
+    X, y = data
+
+    def reused():
+        block = np.empty((100, 5))
+        for part, labels in cut(X, y):
+            block[:] = part
+            yield block, labels
+
+    expected = mlp(standardize=True).prepare(cut(X, y)).input_center_
+    np.testing.assert_array_equal(mlp(standardize=True).prepare(reused()).input_center_, expected)
+    frames = [
+        (pd.DataFrame({"v": X[:100, 0], "c": pd.Categorical([1, other] * 50)}), y[:100])
+        for other in (2, 3)
+    ]
+    model = mlp().prepare(frames)
+    assert model.is_categorical_.tolist() == [False, True]
+    assert model._codes.sizes == [3]
+
+
 def test_pickles_clones_and_fits_of_what_is_prepared(data):
     X, y = data
     prepared = mlp().prepare(cut(X, y))
@@ -128,10 +148,19 @@ def test_mistakes(data):
     X, y = data
     with pytest.raises(ValueError, match="blocks is empty"):
         mlp().prepare([])
-    with pytest.raises(ValueError, match="A block has 1 parts; expected"):
-        mlp().prepare([(X,)])
-    with pytest.raises(ValueError, match="A block has 3 parts; expected"):
-        mlp().prepare([(X, y), (X, y, None)])
+    for blocks, message in (
+        ([(X,)], "Block 0 is a tuple of 1 parts; expected"),
+        ((X, y), "Block 0 is a ndarray; expected .* pass a list of it"),
+        ([(X, y), (X, y, None)], "Block 1 is .* but the first one"),
+        ([(X, y, None), (X, y, np.array(COST)[y])], "Block 1 is .* but the first one"),
+        ([(X, y), (X[:50], y[:40])], r"In block 1: .*inconsistent numbers of samples"),
+        ([(X, y), (X[:, :3], y)], "Block 1 is .*3.* but the first one"),
+        ([(X, y), (sparse.csr_matrix(X), y)], "Block 1 is .*sparse.* but the first one"),
+        ([(X, y), (X, y.astype(str))], "Block 1 is .*texts.* but the first one"),
+        ([(pd.DataFrame(X), y), (pd.DataFrame(X[:, ::-1]).add_prefix("c"), y)], "Block 1 is"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mlp().prepare(blocks)
     fitted = mlp(max_epochs=1).fit(X, y)
     expected = fitted.predict_cost(X)
     with pytest.raises(ValueError, match="X contains infinity"):

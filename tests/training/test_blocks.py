@@ -116,3 +116,10 @@ def test_folds_of_groups_have_no_group_in_common():
         assert set(groups[found.rows[i]]) <= folds[i]
     with pytest.raises(ValueError, match="There are 9 different values of groups"):
         sampled_folds(LABEL, 2, 0.1, 4, random_state=0, groups=groups % 9)
+
+
+def test_classes_of_a_few_rows_each():
+    found = sampled_folds(np.arange(600) % 300, 5, 0.2, 4, random_state=0)
+    assert [len(rows) for rows in found.rows] == [120] * 5
+    assert np.unique(np.concatenate(found.rows)).size == 600
+    assert (np.concatenate(found.weight) == 1).all()

@@ -86,3 +86,19 @@ def test_torch_wraps_methods_of_an_optimizer():
 )  # fmt: skip
 def test_what_is_no_code_of_a_user(value):
     assert code_of(value) == []
+
+
+SETTINGS = {"width": [3], "weights": np.ones(2)}
+
+
+def uses_settings():
+    return SETTINGS["width"]
+
+
+def test_values_in_containers_of_a_module_count(monkeypatch):
+    before = code_of(uses_settings)
+    assert before == code_of(uses_settings)
+    monkeypatch.setitem(SETTINGS, "width", [4])
+    wider = code_of(uses_settings)
+    monkeypatch.setitem(SETTINGS, "weights", np.zeros(2))
+    assert len({repr(before), repr(wider), repr(code_of(uses_settings))}) == 3
