@@ -151,7 +151,15 @@ def savings_score(
 
 
 class CostDifference(NamedTuple):
-    """Difference of two mean costs, with a confidence interval, in the currency of the costs."""
+    """Difference of two mean costs, with a confidence interval, in the currency of the costs.
+
+    Parameters
+    ----------
+    mean : float
+        Mean cost of the first predictions minus that of the second.
+    low, high : float
+        Bounds of the interval.
+    """
 
     mean: float
     low: float
@@ -179,8 +187,12 @@ def cost_difference(
         True labels.
     y_pred_a, y_pred_b : array-like of shape (n_samples,)
         Labels that each model predicts.
-    cost, cost_matrix, classes, sample_weight
-        As in :func:`mean_cost`; by default `classes` are all labels that occur.
+    cost, cost_matrix : array-like or DataFrame, default=None
+        As in :func:`mean_cost`.
+    classes : array-like of shape (n_classes,), default=None
+        As in :func:`mean_cost`; by default all labels that occur.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in :func:`mean_cost`.
     confidence : float, default=0.95
         Probability that the interval is to hold the difference, between 0 and 1.
 

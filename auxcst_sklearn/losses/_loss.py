@@ -18,7 +18,7 @@ class Target(NamedTuple):
     ----------
     cost : Tensor of shape (n_samples, n_classes)
         Cost vectors, in units of the training.
-    label : Tensor of shape (n_samples,), integer
+    label : Tensor of int64 of shape (n_samples,)
         Index of the true class.
     weight : Tensor of shape (n_samples,), default=None
         Weights of the samples, with a mean of 1 over the training set; None for equal ones.
