@@ -14,24 +14,30 @@ from pathlib import Path
 
 import auxcst_sklearn
 
-text = Path(sys.argv[1]).read_text(encoding="utf-8")
-code, expected = re.search(
-    r"code-block:: python\n\n(.*?)\n\n\.\. code-block:: text\n\n(.*?)\n\n", text, re.S
-).groups()
 
-home = Path(auxcst_sklearn.__file__).resolve()
-if Path(sys.prefix).resolve() not in home.parents:
-    sys.exit(f"{home} is not in the environment {sys.prefix}")
+def main() -> None:
+    text = Path(sys.argv[1]).read_text(encoding="utf-8")
+    code, expected = re.search(
+        r"code-block:: python\n\n(.*?)\n\n\.\. code-block:: text\n\n(.*?)\n\n", text, re.S
+    ).groups()
 
-os.chdir(tempfile.mkdtemp())
-output = io.StringIO()
-with contextlib.redirect_stdout(output):
-    exec(compile(re.sub(r"^    ", "", code, flags=re.M), sys.argv[1], "exec"))
-print(output.getvalue(), end="")
-if output.getvalue().split() != expected.split():
-    sys.exit(f"The README says otherwise:\n{expected}")
+    home = Path(auxcst_sklearn.__file__).resolve()
+    if Path(sys.prefix).resolve() not in home.parents:
+        sys.exit(f"{home} is not in the environment {sys.prefix}")
 
-data = Path(home.parent, "datasets", "data")
-if not any(data.glob("*.txt")) or not Path(home.parent, "py.typed").exists():
-    sys.exit(f"The wheel lacks files that are no code: {data}, py.typed")
-print(f"auxcst_sklearn {version('auxcst_sklearn')} from {home.parent}")
+    os.chdir(tempfile.mkdtemp())
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(re.sub(r"^    ", "", code, flags=re.M), sys.argv[1], "exec"))
+    print(output.getvalue(), end="")
+    if output.getvalue().split() != expected.split():
+        sys.exit(f"The README says otherwise:\n{expected}")
+
+    data = Path(home.parent, "datasets", "data")
+    if not any(data.glob("*.txt")) or not Path(home.parent, "py.typed").exists():
+        sys.exit(f"The wheel lacks files that are no code: {data}, py.typed")
+    print(f"auxcst_sklearn {version('auxcst_sklearn')} from {home.parent}")
+
+
+if __name__ == "__main__":
+    main()

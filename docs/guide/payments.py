@@ -9,7 +9,7 @@ from auxcst_sklearn.costs import binary_cost_matrices
 sklearn.set_config(enable_metadata_routing=True)
 
 X, y = make_classification(
-    2000, weights=[0.95], flip_y=0, class_sep=0.7, random_state=0
+    1000, weights=[0.95], flip_y=0, class_sep=0.7, random_state=0
 )
 # y = 1 is fraud; the amount of a payment is known when deciding.
 amount = np.random.default_rng(0).lognormal(4, 1, len(y))

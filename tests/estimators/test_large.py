@@ -117,8 +117,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("is_sorted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "is_sorted"),
+    [("default", False), ("one network", False), *((m, True) for m in MODELS)],
+)
 def test_blocks_cost_what_single_rows_cost(data, in_blocks, tmp_path, name, is_sorted, monkeypatch):
     X, y = data
     X = np.nan_to_num(X, nan=0)
