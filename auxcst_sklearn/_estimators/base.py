@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -154,10 +154,13 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
         """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
-        modes = thread_limit(), own_torch_modes(), numpy_arrays(), joined(self.distributed)
-        with unchanged_on_error(self), ExitStack() as stack:
-            for mode in modes:
-                stack.enter_context(mode)
+        with (
+            unchanged_on_error(self),
+            thread_limit(),
+            own_torch_modes(),
+            numpy_arrays(),
+            joined(self.distributed),
+        ):
             self._validate_params()
             if resume and not hasattr(self, "net_"):
                 self.net_, self._prepared = self._prepared, True

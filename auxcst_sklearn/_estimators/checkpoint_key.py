@@ -119,7 +119,7 @@ def _index(frame: Any) -> list[str] | None:
 class _KeyHasher(NumpyHasher):
     """joblib's, with classes and functions by their names, also those of a script.
 
-    In a worker of a search they have no module to be looked up in; `code_of` tells them apart.
+    In a worker of a search they have no module to be looked up in; `code_of` has what differs.
     """
 
     dispatch = NumpyHasher.dispatch.copy()

@@ -43,12 +43,11 @@ class CategoryCodes:
 
     def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
         """The different values of each column, filled up to one length with the last of them."""
-        found = [[np.empty(0)] for _ in range(self.mask.sum())]
+        found: list[NDArray[Any]] = [np.empty(0)] * int(self.mask.sum())
         for part in row_blocks(X):
-            for levels, column in zip(found, self._categories(X[part]).T):
-                levels[:] = [np.unique(np.concatenate([*levels, column]))]
-        n = max(len(levels) for (levels,) in found)
-        return np.column_stack([np.pad(f, (0, n - len(f)), "edge") for (f,) in found])
+            found = [np.union1d(f, column) for f, column in zip(found, self._categories(X[part]).T)]
+        n = max(map(len, found))
+        return np.column_stack([np.pad(f, (0, n - len(f)), "edge") for f in found])
 
     @property
     def sizes(self) -> list[int]:

@@ -70,7 +70,7 @@ def _join(batches: Sequence[Batch]) -> Batch:
 
 
 class BlockBatches:
-    """The shuffled batches of an epoch of `SeenRows`: of one network, or side by side of a stack.
+    """The shuffled batches of an epoch of large sets: of one network, or side by side of a stack.
 
     Blocks of neighbouring rows are read in random order, and rows of many blocks are mixed. All
     networks see rows of the same blocks at about the same time, so that each is read once.

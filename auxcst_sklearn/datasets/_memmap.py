@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -115,16 +114,13 @@ def to_memmap(
             "features, labels and costs are written in the same order."
         )
     part = Path(f"{path}.part")
-    for file in [part] if overwrite else [part, path]:
-        if file.exists():
-            raise FileExistsError(
-                f"{file} is there already"
-                + (
-                    "; pass overwrite=True, or another path."
-                    if file == path
-                    else ": another call writes it, or was killed. If none does, delete it."
-                )
-            )
+    if part.exists():
+        raise FileExistsError(
+            f"{part} is there already: another call writes it, or was killed. If none does, delete "
+            "it."
+        )
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} is there already; pass overwrite=True, or another path.")
     table = as_table(source, chosen)
     shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
     if 0 in shape:
@@ -164,12 +160,10 @@ def _find_categories(
     else:
         import dask
 
-        of_batches = iter(
-            dask.compute(*(dask.delayed(_levels_of)(p, table.names) for p, _ in table.parts))
-        )
+        find = dask.delayed(_levels_of)
+        of_batches = iter(dask.compute(*(find(part, table.names) for part, _ in table.parts)))
     for levels in of_batches:
-        for name, strings in levels.items():
-            found.setdefault(name, set()).update(strings)
+        _add_levels(found, levels)
         if not found and table.parts is None and table.one_schema:  # is not read twice
             break
     return {name: sorted(strings) for name, strings in found.items()}
@@ -198,9 +192,13 @@ def _levels_of(part: Any, names: list[Any]) -> dict[Any, set[Any]]:
     """The strings of a partition of dask."""
     found: dict[Any, set[Any]] = {}
     for batch in to_batches(part):
-        for name, strings in levels_of(batch, names).items():
-            found.setdefault(name, set()).update(strings)
+        _add_levels(found, levels_of(batch, names))
     return found
+
+
+def _add_levels(found: dict[Any, set[Any]], levels: dict[Any, set[Any]]) -> None:
+    for name, strings in levels.items():
+        found.setdefault(name, set()).update(strings)
 
 
 def _create(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -220,15 +218,15 @@ def _write(
 ) -> None:
     """Write all rows, and count them."""
     if table.parts is None:
-        counts = [_write_batches(table.batches(), path, 0, table, categories, order, verbose)]
+        batches = table.batches()
+        counts = [_write_batches(batches, path, 0, table.names, categories, order, verbose)]
     else:
         import dask
 
         starts = np.cumsum([0, *(size for _, size in table.parts)]).tolist()
         write = dask.delayed(_write_part)
-        described = replace(table, parts=None, batches=_no_batches)
         tasks = [
-            write(part, path, start, size, described, categories, order)
+            write(part, path, start, size, table.names, categories, order)
             for (part, size), start in zip(table.parts, starts)
         ]
         counts = dask.compute(*tasks)
@@ -238,16 +236,17 @@ def _write(
         )
 
 
-def _no_batches() -> Iterator[Any]:
-    """What a partition needs of the other ones."""
-    return iter(())
-
-
 def _write_part(
-    part: Any, path: Path, start: int, size: int, table: Table, categories: Categories, order: Any
+    part: Any,
+    path: Path,
+    start: int,
+    size: int,
+    names: list[Any],
+    categories: Categories,
+    order: Any,
 ) -> int:
     """Write a partition of dask, on the worker that holds it."""
-    n = _write_batches(iter(to_batches(part)), path, start, table, categories, order, False)
+    n = _write_batches(iter(to_batches(part)), path, start, names, categories, order, False)
     if n != size:
         raise ValueError(f"A partition of source has {n} rows; expected {size}. Did it change?")
     return n
@@ -257,26 +256,26 @@ def _write_batches(
     batches: Any,
     path: Path,
     start: int,
-    table: Table,
+    names: list[Any],
     categories: Categories,
     order: NDArray[Any] | None,
     verbose: int | bool,
 ) -> int:
-    out: Any = np.lib.format.open_memmap(path, "r+").reshape(table.n_rows, -1)
-    stop = start
+    out: Any = np.lib.format.open_memmap(path, "r+")
+    out, n_rows, stop = out.reshape(len(out), -1), len(out), start
     for batch in batches:
         n = len(batch)
-        if stop + n > table.n_rows:
+        if stop + n > n_rows:
             return stop + n - start
         if order is None:
-            write_batch(batch, out[stop : stop + n], table.names, categories)
+            write_batch(batch, out[stop : stop + n], names, categories)
         else:
             rows = np.empty((n, out.shape[1]), out.dtype)
-            write_batch(batch, rows, table.names, categories)
+            write_batch(batch, rows, names, categories)
             out[order[stop : stop + n]] = rows
         stop += n
         if verbose:
-            print(f"to_memmap: {stop:,} of {table.n_rows:,} rows")
+            print(f"to_memmap: {stop:,} of {n_rows:,} rows")
     out.flush()
     return stop - start
 
