@@ -72,8 +72,9 @@ class Rows(Dataset[Any]):
         self.cost = torch.from_numpy(data.cost.astype(np.float32)).to(device)
         self.weight = None
         if data.weight is not None:
-            weight = data.weight / data.weight.mean()
-            self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
+            weight = np.empty(len(data.weight), np.float32)  # without another copy in float64
+            np.divide(data.weight, data.weight.mean(), out=weight, casting="same_kind")
+            self.weight = torch.from_numpy(weight).to(device)
         self.matrices = None
         if data.matrices is not None:
             self.matrices = torch.from_numpy(data.matrices).to(device)

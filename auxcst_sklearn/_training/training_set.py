@@ -55,10 +55,9 @@ class TrainingSet:
         check_some_weight(self.weight)
         # Weights that vanish in float32, relative to the largest, count as zero.
         keep = self.weight > SMALLEST_WEIGHT * self.weight.max()
-        weight = self.weight[keep] / min(self.weight[keep].mean(), 1)
-        if keep.all():
-            return replace(self, weight=weight)
-        return replace(self.part(keep), weight=weight)
+        data = self if keep.all() else self.part(keep)
+        weight = np.asarray(data.weight)
+        return replace(data, weight=weight / min(weight.mean(), 1))
 
     def part(self, index: np.ndarray) -> TrainingSet:
         """Some of the examples."""

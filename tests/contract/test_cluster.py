@@ -15,6 +15,7 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
+from torch import distributed as dist
 
 from auxcst_sklearn.metrics import cost_scorer
 from tests.factories import small_mlp, small_stack
@@ -25,6 +26,7 @@ da = pytest.importorskip("dask.array")
 X, Y = make_classification(240, 6, n_informative=4, n_classes=3, random_state=0)
 COST = np.random.default_rng(0).exponential(size=(240, 3)) * (np.arange(3) != Y[:, None])
 THREADS = 2
+PLAIN = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "dropout": 0.0}
 
 
 class Note(Callback):
@@ -98,6 +100,48 @@ def test_a_wide_worker_has_more_than_one_thread(client, tmp_path):
     ((pid, n_threads),) = notes(tmp_path)
     assert pid in client.run(os.getpid).values()
     assert n_threads == THREADS
+
+
+class CountRows(Callback):
+    """Count the rows of training batches, of each network."""
+
+    def initialize(self):
+        self.n_rows_ = 0
+
+    def on_batch_begin(self, net, batch=None, training=False, **kwargs):
+        self.n_rows_ += batch[0].shape[1] if training else 0
+
+
+def weights_and_rows():
+    count = CountRows()
+    model = small_stack(callbacks=[count], **PLAIN).fit(X, Y, COST)
+    return [value.numpy() for value in model.net_.module_.state_dict().values()], count.n_rows_
+
+
+def fit_on_rank(rank, address):
+    """Weights of one training that this task shares with another one, and rows of this task."""
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    try:
+        return weights_and_rows()
+    finally:
+        dist.destroy_process_group()
+
+
+def test_one_training_by_two_tasks(client, tmp_path):
+    workers = list(client.scheduler_info()["workers"])
+    address = f"file://{tmp_path / 'group'}"
+    tasks = [
+        client.submit(fit_on_rank, rank, address, workers=[worker], pure=False)
+        for rank, worker in enumerate(workers)
+    ]
+    (first, n_first), (second, n_second) = client.gather(tasks)
+    alone, n_rows = weights_and_rows()
+    assert n_first + n_second == n_rows
+    assert min(n_first, n_second) > n_rows / 3
+    assert len(first) == len(alone)
+    for one, other, expected in zip(first, second, alone):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, expected, atol=1e-5)
 
 
 @pytest.mark.usefixtures("client")
