@@ -1,0 +1,77 @@
+"""The code of pages that go on from what a reader has: a fitted model, data, files."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from tests.factories import small_stack
+from tests.test_docs import ROOT
+
+# An indented block after a line that ends in "::", or after the directive; no other directive.
+BLOCK = re.compile(r"^(?:\.\. code-block:: python|(?!\.\. ).*::)\n\n((?:    .*\n|\n)+)", re.M)
+# These need a group or a cluster, and run in the tests of training and in `test_cluster`.
+ELSEWHERE = re.compile(r"init_process_group|Client\(|LocalCluster\(|ray\.")
+
+X, Y = make_classification(300, 4, n_informative=3, n_redundant=0, random_state=0)
+X = X.astype(np.float32)
+
+
+def fitted():
+    return small_stack(cost_matrix=[[0, 1], [5, 0]]).fit(X, Y)
+
+
+def models():
+    return {}
+
+
+def coming_from():
+    return {"cost_mat": np.tile([1.0, 20.0, 0.0, 0.0], (len(X), 1))}
+
+
+def production():
+    for name in ("skops.io", "onnx", "skl2onnx"):
+        pytest.importorskip(name)
+    import json
+
+    onnxruntime = pytest.importorskip("onnxruntime")
+    np.save("rows.npy", X)
+    return {
+        **{"model": fitted(), "X_train": X, "X": X},
+        **{"np": np, "json": json, "onnxruntime": onnxruntime},
+    }
+
+
+def scale():
+    pd, zarr = pytest.importorskip("pandas"), pytest.importorskip("zarr")
+    for name in ("pyarrow", "dask.array"):
+        pytest.importorskip(name)
+    names = ["amount", "age", "country", "days_since_last"]
+    country = np.where(X[:, 2] > 0, "NL", "FR")
+    frame = pd.DataFrame(X, columns=names).assign(country=country, is_fraud=Y)
+    frame.to_parquet("payments.parquet")
+    zarr.save("rows.zarr", X)
+    return {
+        "read_blocks": lambda: [(X[:150], Y[:150]), (X[150:], Y[150:])],
+        "C": np.tile([[0.0, 1.0], [5.0, 0.0]], (len(X), 1, 1)),
+        "np": np,
+    }
+
+
+@pytest.mark.parametrize("given", [models, coming_from, production, scale])
+def test_the_code_of_a_page_runs(given, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / f"{given.__name__}.rst"
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    names = {"__name__": given.__name__, **given()}
+    n_run = 0
+    for block in blocks:
+        code = compile("\n".join(line[4:] for line in block.splitlines()), str(page), "exec")
+        if ELSEWHERE.search(block):
+            continue
+        if "model" in names and "da.from_zarr" in block:
+            names["model"] = fitted()  # of the rows that the page predicts
+        exec(code, names)
+        n_run += 1
+    assert n_run
