@@ -77,6 +77,10 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for those in `y`, or those
         that a DataFrame of costs names.
+    n_networks : int, default=2
+        Networks that are trained side by side; estimates and probabilities are their means. Each
+        is blind to a fold of the rows of its own, and these folds together give the temperature.
+        1 for a single network, in half of the time.
     max_epochs : int, default=50
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
@@ -91,20 +95,19 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
-    early_stopping : bool, default=False
-        Hold out a part of the training set, stop when its mean cost has not fallen for
-        `patience` epochs, and keep the weights of the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the training set that is held out by early stopping.
-    patience : int, default=10
-        Number of epochs without a smaller held-out cost before training stops.
-    calibration_fraction : float, default=0.2
-        Share of the rows that a calibration network, one of the same kind, does not see; they
-        serve the temperature of the class probabilities (`temperature_`). The network itself sees
-        all rows; the fit takes nearly twice as long. 0 for no temperature. With early stopping
-        the rows held out for it serve instead, at no cost. Losses without class probabilities,
-        and fewer than ten rows, have no temperature. With `warm_start` that of the first fit
-        stays; `partial_fit` alone learns none.
+    early_stopping : bool, default=True
+        Hold out rows, and keep the weights of the epoch that suits them best: that of the least
+        loss at the temperature of least loss, or for losses without class probabilities of the
+        least mean cost. Fewer than ten rows hold out none.
+    validation_fraction : float, default=0.2
+        Share of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split in `n_networks` folds, or in 1 / `validation_fraction`, if that is more.
+    patience : int, default=50
+        Number of epochs without an improvement of any network before training stops. With a
+        schedule the last epochs are the best, and the default does not stop before them.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities; "auto" to learn it from held-out rows.
+        Without held-out rows it is 1, and losses without class probabilities have none.
     warm_start : bool, default=False
         Whether another call to `fit` goes on from the present weights, with the network, loss and
         optimizer as they are; changes of their parameters have no effect then.
@@ -130,7 +133,6 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         Whether to print a line per epoch, with the time left if no early stop comes before.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
-        Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
@@ -149,12 +151,14 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_conv1" ...
         "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
-        the same of the held-out rows as "valid_loss..." and their mean cost, "valid_cost".
+        the same of the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
+        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
-        Divisor of the logits of the class probabilities, at least 1.
+        Divisor of the logits of the class probabilities.
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``.
+        The trained net; its torch module is ``net_.module_``. Of several networks its
+        ``networks`` are the single ones.
     n_features_in_ : int
         Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -220,7 +224,10 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         "batch_norm": ["boolean"],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
+        "n_networks": [Interval(Integral, 1, None, closed="left")],
+        "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
+    del _parameter_constraints["calibration_fraction"]
 
     def __init__(
         self,
@@ -241,16 +248,17 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         dropout: float = 0.0,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        n_networks: int = 2,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 3e-3,
         schedule: Literal["one_cycle", "constant"] = "one_cycle",
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        calibration_fraction: float = 0.2,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.2,
+        patience: int = 50,
+        temperature: float | Literal["auto"] = "auto",
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -279,6 +287,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         self.dropout = dropout
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.n_networks = n_networks
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -288,7 +297,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.calibration_fraction = calibration_fraction
+        self.temperature = temperature
         self.warm_start = warm_start
         self.device = device
         self.precision = precision

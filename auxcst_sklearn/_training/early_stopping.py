@@ -19,14 +19,14 @@ class EarlyStopping(Callback):
     `patience` epochs. skorch's callback of that name does this for one network.
     """
 
-    best_: list[Tensor] = []  # empty until the training begins
+    best_: list[list[Tensor]] = []  # of each network; empty until the training begins
 
     def __init__(self, patience: int, sizes: Sequence[int] = (1,)) -> None:
         self.patience = patience
         self.sizes = sizes
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.best_ = [weight.clone() for weight in net.weights()]
+        self.best_ = [[weight.clone() for weight in of_one] for of_one in net.weights()]
         self.value_ = np.full(net.n_networks, np.inf)
         self.misses_ = np.zeros(net.n_networks, dtype=int)
 
@@ -42,9 +42,9 @@ class EarlyStopping(Callback):
         better = np.repeat(self.running, self.sizes) & (value < self.value_)
         self.value_[better] = value[better]
         self.misses_ = np.where(better, 0, self.misses_ + 1)
-        index = torch.from_numpy(np.flatnonzero(better))
-        for best, weight in zip(self.best_, net.weights()):
-            best[index] = weight[index]
+        for i, weights in enumerate(net.weights()):
+            if better[i]:
+                _copy(weights, self.best_[i])
         if not self.running.any():
             if net.verbose:
                 print(f"Stopped: no better weights were found for {self.patience} epochs.")
@@ -53,5 +53,10 @@ class EarlyStopping(Callback):
     @torch.no_grad()
     def restore(self, net: NeuralNet) -> None:
         """Restore the weights of every network at its best epoch."""
-        for best, weight in zip(self.best_, net.weights()):
-            weight.copy_(best)
+        for best, weights in zip(self.best_, net.weights()):
+            _copy(best, weights)
+
+
+def _copy(source: Sequence[Tensor], to: Sequence[Tensor]) -> None:
+    for value, tensor in zip(source, to):
+        tensor.copy_(value)

@@ -149,9 +149,9 @@ class TrainingLoop(NeuralNet):
         self._initialize_history()
         self.callbacks_, self.optimizer_, self.initialized_ = [], None, True
 
-    def weights(self) -> list[Tensor]:
-        """The tensors of the network, with the networks of a stack as first dimension."""
-        return [tensor.unsqueeze(0) for tensor in self.module_.state_dict().values()]
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of the network; of each, in a stack."""
+        return [list(self.module_.state_dict().values())]
 
     def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
         """Train on rows; with a patience stop early by held-out rows, if there are any.

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from ..losses import Loss, Target
 from ..losses._layer_wise import StackedLayerWiseLoss
-from ..modules import AuxNetwork
-from ..modules._stacked import SharedDropout, slices, stack, unstack
+from ..modules import AuxNetwork, SeededModule
+from ..modules._side_by_side import SideBySide
+from ..modules._stacked import SharedDropout, slices, stack, unstack, weights_by_network
 from .batches import Batches, StackedBatches, split_target
 from .blocks import AnyBatches, BlockBatches
 from .callbacks import ProgressBar
@@ -72,6 +73,8 @@ class StackNet(CostNet):
     @cached_property
     def multiplications_per_row(self) -> float:
         """Multiply-adds of a forward pass of one row by all networks."""
+        if any(isinstance(part, SideBySide) for part in self.module_.modules()):
+            return super().multiplications_per_row
         return float(sum(parameter.numel() for parameter in self.module_.parameters()))
 
     @property
@@ -92,10 +95,12 @@ class StackNet(CostNet):
         for module in self.module_.modules():
             if isinstance(module, SharedDropout):
                 module.generators, module.n_sets = on_device, self.n_row_sets
+            elif isinstance(module, SeededModule):
+                (module.generator,) = on_device
 
-    def weights(self) -> list[Tensor]:
-        """The weights of the stack, with the networks as first dimension."""
-        return [parameter.detach() for parameter in self.module_.parameters()]
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each network."""
+        return weights_by_network(self.module_)
 
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of every set of rows, side by side; each set is shuffled by itself."""

@@ -15,6 +15,7 @@ from ._cost_network import ClassAndCostNetwork
 from ._feature_input import FeatureInput, StackedFeatureInput
 from ._layers import SeededDropout, draw_dropout, share_sets
 from ._network import AuxNetwork, LayeredNetwork
+from ._side_by_side import SideBySide
 
 Layer = Union[nn.Linear, "StackedLinear"]  # noqa: UP007
 
@@ -185,11 +186,26 @@ def own_inputs(network: AuxMLP | StackedMLP) -> nn.Module:
 
 
 def stack(networks: Sequence[Any]) -> AuxNetwork:
-    """A `StackedMLP` of copies of networks or stacks; of pairs of networks, a pair of stacks."""
+    """One network of several, or of stacks: of perceptrons a `StackedMLP` of copies of them.
+
+    Pairs of networks become a pair of stacks; other networks are computed one by one.
+    """
     if isinstance(networks[0], ClassAndCostNetwork):
         parts = ("classes", "costs")
         return ClassAndCostNetwork(*(stack([getattr(n, part) for n in networks]) for part in parts))
-    return StackedMLP(networks)
+    if isinstance(networks[0], AuxMLP | StackedMLP):
+        return StackedMLP(networks)
+    return SideBySide(networks)
+
+
+def weights_by_network(module: nn.Module) -> list[list[Tensor]]:
+    """The tensors of each network of a stack; where they lie in one tensor, views of it."""
+    if isinstance(module, SideBySide):
+        return [list(network.state_dict().values()) for network in module.networks]
+    if isinstance(module, ClassAndCostNetwork):
+        parts = (weights_by_network(module.classes), weights_by_network(module.costs))
+        return [[*of_classes, *of_costs] for of_classes, of_costs in zip(*parts)]
+    return [*map(list, zip(*(parameter.detach() for parameter in module.parameters())))]
 
 
 @torch.no_grad()

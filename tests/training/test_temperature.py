@@ -162,7 +162,7 @@ def test_rows_held_out_by_early_stopping_serve():
     assert model.temperature_ > 1
     assert sure.temperature_ == 1
     assert len(model.history_) == len(sure.history_)
-    for weight, other in zip(model.net_.weights(), sure.net_.weights()):
+    for weight, other in zip(*(m.net_.module_.parameters() for m in (model, sure))):
         assert torch.equal(weight, other)
 
 
