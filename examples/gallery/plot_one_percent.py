@@ -39,7 +39,8 @@ inspect = {name: model.fit(X, y).predict(X_test) for name, model in models.items
 for name, decision in inspect.items():
     print(
         f"{mean_cost(y_test, decision, cost_matrix=M):6.2f} EUR per machine, "
-        f"{decision.mean():5.1%} inspected, {decision[y_test == 1].mean():.0%} of the failures prevented: {name}"
+        f"{decision.mean():5.1%} inspected, "
+        f"{decision[y_test == 1].mean():.0%} of the failures prevented: {name}"
     )
 print("no inspection:", mean_cost(y_test, np.zeros_like(y_test), cost_matrix=M))
 
