@@ -98,7 +98,7 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
     labels = frame_labels(cost_matrix)
     if labels is not None:
         columns = _positions(labels, classes, "the columns of cost_matrix")
-        index = getattr(cost_matrix, "index", None)  # polars has none: rows in the order of the columns
+        index = getattr(cost_matrix, "index", None)  # polars has none: rows like columns
         rows = columns
         if index is not None:
             rows = _positions(np.asarray(list(index)), classes, "the index of cost_matrix")

@@ -99,7 +99,8 @@ class CrossEntropy(ProbabilisticLoss):
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels removed."""
-        if outputs.shape[-1] < FEW_CLASSES:  # not over columns, whose rounding depends on their position
+        # Not over columns, as in `mean`: their rounding depends on the position.
+        if outputs.shape[-1] < FEW_CLASSES:
             p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp_()
             p = p / p.sum(dim=-1, keepdim=True)
         else:
