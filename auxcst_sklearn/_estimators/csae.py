@@ -102,9 +102,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Whether another call to `fit` continues from the current weights, without pretraining.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one.
-        random_state : int, RandomState instance or None, default=None Determines weights,
-        shuffling, corruption, dropout and the held-out rows. Pass an int for the same network on
-        every call.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
+        the same network on every call.
     verbose : int or bool, default=0
         Whether to print a line per epoch, also of pretraining, with the time left without early
         stopping.
