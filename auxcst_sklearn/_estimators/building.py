@@ -184,17 +184,17 @@ class BuildMixin:
         if self.net_.criterion_.loss.n_cost_outputs(n_classes):
             if data.per_class:
                 raise ValueError(
-                    "The network that the training goes on with has learnt costs per sample by a "
-                    "cost network, which costs of classes do not need. Fit anew "
+                    "Training continues with a network that has learnt per-sample costs with a "
+                    "cost network, which costs of classes do not need. Refit "
                     "(warm_start=False), or pass cost= as before."
                 )
         elif not data.per_class:
             loss, _ = self._losses(data.in_units(data.scale()))
             if loss.n_cost_outputs(n_classes):
                 raise ValueError(
-                    "The network that the training goes on with has learnt costs of classes, and "
+                    "Training continues with a network that has learnt costs of classes, and it "
                     "has no cost network for costs that differ within a class, as those in cost "
-                    "do. Fit anew (warm_start=False), or pass costs per sample from the first "
+                    "do. Refit (warm_start=False), or pass per-sample costs from the first "
                     "call on."
                 )
 

@@ -86,8 +86,8 @@ def _warn_of_equal_fits() -> None:
     """Warn that a fit without a random state is a copy of an earlier one."""
     warnings.warn(
         "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
-        "random_state=None this fit has taken up its random numbers: the two are equal. Where "
-        "they are to differ, as members of an ensemble, pass each an integer as random_state.",
+        "random_state=None this fit used its random numbers: the two fits are equal. If they "
+        "should differ, as in an ensemble, pass a different integer as random_state to each.",
         UserWarning,
         stacklevel=5,
     )

@@ -312,7 +312,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
             height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
             warnings.warn(
                 f"X holds examples of shape {self._input_shape}, taken for images of {channels} "
-                f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If they are others, "
+                f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
                 f"pass {remedy}; if not, image_shape={shape} silences this warning.",
                 UserWarning,
                 stacklevel=4,

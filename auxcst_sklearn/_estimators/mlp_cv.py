@@ -388,8 +388,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             best = int((self.mean_cost_path_ @ found[0][1]).argmin())
         else:
             warnings.warn(
-                "Fewer than ten rows hold out none to choose alpha by: the smallest of alphas is "
-                "taken. Pass X_val and y_val, or more rows.",
+                "Fewer than ten rows: none are held out to choose alpha, so the smallest of "
+                "alphas is used. Pass X_val and y_val, or more rows.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -82,7 +82,7 @@ def row_order(X: Any) -> str | None:
         return None
     if is_on_disk(X):
         raise ValueError(
-            f"X is a memory map of shape {X.shape} in Fortran order, whose rows lie all over the "
-            "file; expected C order. Write it anew: auxcst_sklearn.datasets.to_memmap(X, path)."
+            f"X is a memory map of shape {X.shape} in Fortran order, whose rows are scattered over "
+            "the file; expected C order. Rewrite it: auxcst_sklearn.datasets.to_memmap(X, path)."
         )
     return "C"

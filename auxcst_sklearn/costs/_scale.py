@@ -40,8 +40,8 @@ class CostScale:
         if unit > 0 and float(largest) / float(unit) > LARGEST:
             raise ValueError(
                 f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest "
-                f"by {unit:.3g} on average, which is lost in rounding beside them. Take off what "
-                "all predictions of a row cost, which changes no decision, or mend the values."
+                f"by {unit:.3g} on average; such differences are lost in rounding. Subtract the "
+                "smallest cost of each row, which changes no decision, or correct the values."
             )
         return cls(float(offset), float(unit) if unit > 0 else 1.0)
 

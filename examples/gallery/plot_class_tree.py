@@ -5,7 +5,8 @@ A warehouse stores articles. An article on the wrong shelf of the right aisle is
 in the wrong hall, it takes much longer. The class tree gives the costs.
 """
 
-# %% Twelve shelves in six aisles in three halls. ``tree_distance_cost_matrix`` counts the edges
+# %%
+# Twelve shelves in six aisles in three halls. ``tree_distance_cost_matrix`` counts the edges
 # between two shelves (2, 4 or 6); the costs are 1, 5 and 30 minutes of search. The features are
 # simulated: articles of the same shelf are similar, those of the same aisle a little less.
 import matplotlib.pyplot as plt
@@ -28,7 +29,8 @@ y = rng.integers(12, size=5000)
 X = centre[y] + rng.normal(0, 1.1, size=(len(y), 15))
 X, X_test, y, y_test = train_test_split(X, y, train_size=1500, stratify=y, random_state=0)
 
-# %% A hundred rounds of boosting for twelve classes would take most of the time of this page, so
+# %%
+# A hundred rounds of boosting for twelve classes would take most of the time of this page, so
 # there are only twenty; ``n_networks=3`` is also for speed.
 boosting = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 logistic = LogisticRegression(max_iter=500)
@@ -44,7 +46,8 @@ for name, found in shelf.items():
     print(f"{minutes:.2f} minutes per article, {np.mean(found == y_test):.0%} right: {name}")
 print(cost_difference(y_test, shelf["network"], shelf["logistic regression"], cost_matrix=MINUTES))
 
-# %% Where the minutes go: mistakes across halls are rare, but they cause most of the lost time.
+# %%
+# Where the minutes go: mistakes across halls are rare, but they cause most of the lost time.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", sharey=True)
 start, spent = np.zeros(len(shelf)), np.zeros(len(shelf))
 colors = ["#56B4E9", "#E69F00", "#D55E00"]
@@ -61,6 +64,7 @@ right.set(xlabel="time of search (minutes per article)")
 fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
-# %% The tree changes few decisions of logistic regression here. The network costs a little less,
-# but the interval of the difference, printed above, includes zero, so these data do not show which
-# of the two is better.
+# %%
+# The tree changes few decisions of logistic regression here. The network costs a little less, but
+# the interval of the difference, printed above, includes zero, so these data do not show which of
+# the two is better.

@@ -5,9 +5,9 @@ A search consists of many independent fits, so one line of code distributes it o
 a cluster. Here the cluster is the local machine.
 """
 
-# %% With ``dask.distributed``, joblib sends each fit to a worker;
-# ``Client("tcp://scheduler:8786")`` would connect to a cluster of machines. Without dask, local
-# processes do the same.
+# %%
+# With ``dask.distributed``, joblib sends each fit to a worker; ``Client("tcp://scheduler:8786")``
+# would connect to a cluster of machines. Without dask, local processes do the same.
 from contextlib import ExitStack
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,8 @@ sklearn.set_config(enable_metadata_routing=True)
 X, y = make_classification(1500, n_informative=8, weights=[0.9], flip_y=0, random_state=0)
 cost = np.where(y[:, np.newaxis] == 1, [80.0, 5], [0, 5])  # EUR: let it pass, check it
 
-# %% Each fit uses one thread. For long trainings ``checkpoint_dir="checkpoints/{fit}"``, on a disk
+# %%
+# Each fit uses one thread. For long trainings ``checkpoint_dir="checkpoints/{fit}"``, on a disk
 # that all workers share, saves the progress of a machine that fails.
 network = CostSensitiveAuxMLP(n_networks=1, max_epochs=12, random_state=0)
 choices = {"depth": [1, 2, 3, 5], "width": [16, 64, 128], "alpha": [0, 0.2, 0.5]}
@@ -49,7 +50,8 @@ with ExitStack() as stack:
 for name, found in {"network": search, "boosting": rival}.items():
     print(f"{name}: {-found.best_score_:.2f} EUR with {found.best_params_}")
 
-# %% Cost against training time. The bars are standard errors over three folds; all candidates share
+# %%
+# Cost against training time. The bars are standard errors over three folds; all candidates share
 # the folds, so that differences between them are more certain than the bars suggest.
 fig, ax = plt.subplots(figsize=(8, 4.4), layout="constrained")
 titles = []
@@ -71,5 +73,6 @@ ax.legend()
 plt.show()
 sklearn.set_config(enable_metadata_routing=False)  # for the pages after this one
 
-# %% The best network costs less than the best boosting here, but its fit takes several times as
+# %%
+# The best network costs less than the best boosting here, but its fit takes several times as
 # long. The bars of many candidates overlap, so that the choice among them is not certain.

@@ -4,7 +4,8 @@ Images: a CNN on digits
 ``CostSensitiveAuxCNN`` takes raw images, and estimates for each image the cost of every decision.
 """
 
-# %% The images show the last digit of a meter. A reading that is too high causes a complaint and
+# %%
+# The images show the last digit of a meter. A reading that is too high causes a complaint and
 # costs three euros per unit; one that is too low loses one euro per unit. Half of the images are
 # used for training.
 import matplotlib.pyplot as plt
@@ -25,7 +26,8 @@ images, images_test, y, y_test = train_test_split(
     images, y, train_size=0.5, stratify=y, random_state=0
 )
 
-# %% Two convolution blocks are enough for 8 x 8 pixels. The other models use the pixels as columns;
+# %%
+# Two convolution blocks are enough for 8 x 8 pixels. The other models use the pixels as columns;
 # the support vector machine gets its probabilities by temperature scaling (scikit-learn 1.8 or
 # later).
 cnn = CostSensitiveAuxCNN((16, 32), width=64, cost_matrix=M, max_epochs=20, random_state=0)
@@ -48,8 +50,9 @@ print(
     cost_difference(y_test, read["CNN"], read["support vectors"], cost_matrix=M),
 )
 
-# %% The eight test digits with the most expensive mistakes of the CNN, and the expected cost of
-# each reading: where two bars are low, the digit is ambiguous, and the CNN chooses the cheaper
+# %%
+# The eight test digits with the most expensive mistakes of the CNN, and the expected cost of each
+# reading: where two bars are low, the digit is ambiguous, and the CNN chooses the cheaper
 # mistake.
 paid = M[y_test, read["CNN"]]
 expected = cnn.predict_cost(images_test)
@@ -65,5 +68,6 @@ for k, i in enumerate(np.argsort(-paid, kind="stable")[:8]):
     bars.set_title("expected cost (EUR) by reading", fontsize="small")
 plt.show()
 
-# %% The support vector machine makes hardly more mistakes than the CNN, but more expensive ones;
-# the interval of the difference, printed above, is below zero.
+# %%
+# The support vector machine makes hardly more mistakes than the CNN, but more expensive ones; the
+# interval of the difference, printed above, is below zero.

@@ -5,7 +5,8 @@ Counts of mistakes do not show what the mistakes cost. ``CostConfusionDisplay`` 
 each kind of mistake.
 """
 
-# %% Digits are read from forms, and a wrong digit costs its distance from the true one in euros: 9
+# %%
+# Digits are read from forms, and a wrong digit costs its distance from the true one in euros: 9
 # for 0 costs nine, 8 for 9 costs one. Half of the images are used for training.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +30,9 @@ models = {
     "network": CostSensitiveAuxMLP(cost_matrix=M, random_state=0),
 }
 
-# %% Each cell shows the cost in euros and, below it, the number of digits. Correct digits are on
-# the diagonal and cost nothing. Colours are relative to the most expensive cell of each model.
+# %%
+# Each cell shows the cost in euros and, below it, the number of digits. Correct digits are on the
+# diagonal and cost nothing. Colours are relative to the most expensive cell of each model.
 fig, axes = plt.subplots(1, 2, figsize=(12, 5.6), layout="constrained")
 read = {}
 for ax, (name, model) in zip(axes, models.items()):
@@ -45,8 +47,10 @@ for ax, (name, model) in zip(axes, models.items()):
     print(f"  most expensive: {worst[0]} read as {worst[1]}, {n:.0f} times {M[worst]:.0f} EUR")
 plt.show()
 
-# %% The difference between the two models on the same digits, with its 95 % interval:
+# %%
+# The difference between the two models on the same digits, with its 95 % interval:
 print(cost_difference(y_test, read["network"], read["logistic regression"], cost_matrix=M))
 
-# %% The interval is below zero: the network costs less. For both models the most expensive cell is
+# %%
+# The interval is below zero: the network costs less. For both models the most expensive cell is
 # an 8 that is read as 1. Two such digits cause a quarter of the network's total cost.

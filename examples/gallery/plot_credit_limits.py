@@ -6,7 +6,8 @@ limit would have earned or lost; for a new customer it is not. The network there
 estimate the costs from the features.
 """
 
-# %% A customer who pays earns the bank 12 % of the amount used; one who defaults costs it 60 % of
+# %%
+# A customer who pays earns the bank 12 % of the amount used; one who defaults costs it 60 % of
 # the limit. Every limit costs 1 % of its amount. The cost of a decision is the profit of the best
 # limit for this customer minus the profit of the limit granted, in euros.
 import matplotlib.pyplot as plt
@@ -33,9 +34,10 @@ cost = profit.max(axis=1, keepdims=True) - profit  # EUR, a column for each limi
 y = LIMITS[cost.argmin(axis=1)]  # the limit that would have been best
 train, test = np.arange(3000), np.arange(3000, n)
 
-# %% ``cost`` of ``fit`` has a row for each customer and a column for each limit; ``predict`` takes
-# no costs. The network is compared with boosting that predicts which limit was best, with the mean
-# costs of these classes, and with a boosted regression of the cost of each limit.
+# %%
+# ``cost`` of ``fit`` has a row for each customer and a column for each limit; ``predict`` takes
+# no costs. The network is compared with boosting that predicts which limit was best, with the
+# mean costs of these classes, and with a boosted regression of the cost of each limit.
 network = CostSensitiveAuxMLP(n_networks=3, random_state=0)
 network.fit(X[train], y[train], cost=cost[train])
 boosting = BayesMinimumRiskClassifier(
@@ -53,7 +55,8 @@ choices = {
 for name, limit in choices.items():
     print(f"{mean_cost(y[test], limit, cost=cost[test], classes=LIMITS):6.1f} EUR: {name}")
 
-# %% Left: the loss compared with the best limit in hindsight, which no model can reach. Right: the
+# %%
+# Left: the loss compared with the best limit in hindsight, which no model can reach. Right: the
 # limits that the network grants.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 paid = {
@@ -74,7 +77,8 @@ right.legend(title="limit", fontsize="small", markerscale=3)
 right.set_title("limits that the network grants", fontsize="medium")
 plt.show()
 
-# %% The bars overlap, but all policies are applied to the same customers. The paired difference of
+# %%
+# The bars overlap, but all policies are applied to the same customers. The paired difference of
 # the best two, and its 95 % interval:
 print(
     cost_difference(
@@ -86,5 +90,6 @@ print(
     )
 )
 
-# %% The interval is below zero: the network costs less here than a regression for each limit. Both
+# %%
+# The interval is below zero: the network costs less here than a regression for each limit. Both
 # cost much less than the same limit for all customers.

@@ -5,8 +5,9 @@ Prices change more often than data. With the default loss, costs are used only i
 that a new price needs no new training.
 """
 
-# %% A pump is fine, worn or failing, and we leave it, service it, or replace it. A service costs
-# 100 euros, a new pump 1,000. A breakdown costs between 2,000 and 40,000 euros, depending on where
+# %%
+# A pump is fine, worn or failing, and we leave it, service it, or replace it. A service costs 100
+# euros, a new pump 1,000. A breakdown costs between 2,000 and 40,000 euros, depending on where
 # the pump is.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +31,8 @@ X, y = make_classification(
 )
 X, X_test, y, y_test = train_test_split(X, y, train_size=3000, stratify=y, random_state=0)
 
-# %% The models are fitted once, without costs. The product of probabilities and cost matrix gives
+# %%
+# The models are fitted once, without costs. The product of probabilities and cost matrix gives
 # the expected costs of the three decisions; a new price changes only the matrix.
 network = CostSensitiveAuxMLP(n_networks=3, random_state=0).fit(X, y)
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0).fit(X, y)
@@ -45,11 +47,13 @@ for price in PRICES:
 for name, costs in paid.items():
     print(f"{name:24s}", *(f"{cost:8.1f}" for cost in costs))
 
-# %% Training again with a price gives the same decisions:
+# %%
+# Training again with a price gives the same decisions:
 anew = CostSensitiveAuxMLP(cost_matrix=M, n_networks=3, random_state=0).fit(X, y)
 print(np.array_equal(anew.predict(X_test), choices["network"]))
 
-# %% The decisions follow the price: the more expensive a breakdown, the fewer pumps are left alone.
+# %%
+# The decisions follow the price: the more expensive a breakdown, the fewer pumps are left alone.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for (name, costs), style in zip(paid.items(), ["o-", "s-", "^--"]):
     left.plot(PRICES, costs, style, label=name)
@@ -69,5 +73,6 @@ right.set(xlabel="cost of a breakdown (EUR)", ylabel="pumps (%)", title="decisio
 right.legend(fontsize="small", loc="lower left")
 plt.show()
 
-# %% The network costs less than boosting at each of the five prices. The most probable class is
+# %%
+# The network costs less than boosting at each of the five prices. The most probable class is
 # hardly worse at the lowest price, and costs more than twice as much at the highest.

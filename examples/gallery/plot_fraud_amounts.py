@@ -5,7 +5,8 @@ A missed fraud costs its amount, an alert five euros of work. The amount of a ne
 so each payment has its own cost matrix, in training and in prediction.
 """
 
-# %% One payment in thirty is fraud. The data are simulated; the amounts have a long tail, as real
+# %%
+# One payment in thirty is fraud. The data are simulated; the amounts have a long tail, as real
 # amounts do.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +30,8 @@ X, X_test, y, y_test, C, C_test = train_test_split(
     X, y, C, train_size=4000, stratify=y, random_state=0
 )
 
-# %% Any classifier with probabilities can decide by these costs: ``BayesMinimumRiskClassifier``
+# %%
+# Any classifier with probabilities can decide by these costs: ``BayesMinimumRiskClassifier``
 # takes the cheaper decision for each payment. The network does so without a wrapper;
 # ``n_networks=3`` instead of five keeps this page fast.
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
@@ -45,8 +47,9 @@ decisions["no alert"] = np.zeros(len(y_test), dtype=int)
 for name, alert in decisions.items():
     print(f"{mean_cost(y_test, alert, cost=C_test):.2f} EUR per payment: {name}")
 
-# %% An alert is worthwhile if the probability of fraud times the amount exceeds five euros: the
-# line in the left plot. There is no single threshold: large payments are checked at a small
+# %%
+# An alert is worthwhile if the probability of fraud times the amount exceeds five euros: the line
+# in the left plot. There is no single threshold: large payments are checked at a small
 # probability, and payments below five euros never.
 fraud = y_test == 1
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
@@ -71,7 +74,8 @@ right.set(xlabel="costs more than the network (EUR per payment)")
 fig.suptitle("8,000 new payments; bars: 95 % intervals of paired differences", fontsize="medium")
 plt.show()
 
-# %% Raising no alert, or predicting the most probable class, costs most: the decision must use the
+# %%
+# Raising no alert, or predicting the most probable class, costs most: the decision must use the
 # amounts. Boosting gains much from calibration, as often with few positives. The network has the
 # lowest cost here, and no interval includes zero; on other data the order differs, see
 # :doc:`/models`.

@@ -5,7 +5,8 @@ Each hidden layer has its own head that estimates the costs. The losses of the h
 progress of training, and their decisions show at which layer the answer becomes clear.
 """
 
-# %% A wrong digit costs its distance from the true one in euros. The network has four layers, more
+# %%
+# A wrong digit costs its distance from the true one in euros. The network has four layers, more
 # than the task needs, to show differences between layers. With one network instead of five, the
 # losses are those of a single training.
 import matplotlib.pyplot as plt
@@ -24,13 +25,15 @@ model = CostSensitiveAuxMLP(
     depth=4, width=64, alpha=0.3, cost_matrix=M, n_networks=1, max_epochs=30, random_state=0
 ).fit(X, y)
 
-# %% ``part="both"`` draws the loss on the training rows and, dashed, on the held-out rows. Held-out
+# %%
+# ``part="both"`` draws the loss on the training rows and, dashed, on the held-out rows. Held-out
 # curves that rise while the others fall would mean overfitting.
 display = LayerLossDisplay.from_estimator(model, part="both")
 display.ax_.set_yscale("log")
 plt.show()
 
-# %% ``staged_predict_cost`` yields the estimates of each head. The error bars are standard errors
+# %%
+# ``staged_predict_cost`` yields the estimates of each head. The error bars are standard errors
 # over the test digits. All layers are evaluated on the same digits, so that differences between
 # them are more certain than the bars suggest.
 rows = np.arange(len(y_test))
@@ -47,6 +50,7 @@ plt.show()
 for name, cost, guess in zip(names, paid.mean(axis=1), expected):
     print(f"{name}: paid {cost:.3f} EUR per digit, expected {guess:.3f}")
 
-# %% On this task the decisions of the first layer cost about as much as those of the output: the
+# %%
+# On this task the decisions of the first layer cost about as much as those of the output: the
 # bars overlap. Its estimates are less accurate: the expected cost of the first head is far above
 # its actual cost. Deeper heads have more accurate estimates.

@@ -5,7 +5,8 @@ If positives are rare and expensive, the decision depends on small probabilities
 well and still cost much, because its 5 % are not really 5 %.
 """
 
-# %% One machine in a hundred fails within the week. An inspection costs 50 euros and prevents the
+# %%
+# One machine in a hundred fails within the week. An inspection costs 50 euros and prevents the
 # failure; a failure costs 2,000. So an inspection is worthwhile from a probability of 2.5 % on.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +24,8 @@ X, y = make_classification(
 )
 X, X_test, y, y_test = train_test_split(X, y, train_size=8000, stratify=y, random_state=0)
 
-# %% ``class_weight="balanced"`` is a common approach to rare classes. It shifts the probabilities,
+# %%
+# ``class_weight="balanced"`` is a common approach to rare classes. It shifts the probabilities,
 # so that they no longer suit a decision by expected cost. ``calibration="isotonic"`` calibrates
 # boosting by cross-validation.
 boosting = HistGradientBoostingClassifier(random_state=0)
@@ -44,9 +46,10 @@ for name, decision in inspect.items():
     )
 print("no inspection:", mean_cost(y_test, np.zeros_like(y_test), cost_matrix=M))
 
-# %% Left: on the diagonal, five in a hundred of the machines with an estimate of 5 % fail. Each
-# point is a tenth of the machines with an estimate above 0.2 %; the dotted line is the threshold of
-# 2.5 %.
+# %%
+# Left: on the diagonal, five in a hundred of the machines with an estimate of 5 % fail. Each
+# point is a tenth of the machines with an estimate above 0.2 %; the dotted line is the threshold
+# of 2.5 %.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
 colors = dict(zip(models, ["#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7"]))
 for name, model in models.items():
@@ -71,7 +74,8 @@ right.set_title("bars: 95 % intervals of paired differences", fontsize="medium")
 left.set_title("are the probabilities calibrated?", fontsize="medium")
 plt.show()
 
-# %% The probabilities of boosting are far too small: of the machines with an estimate of 2 %, many
+# %%
+# The probabilities of boosting are far too small: of the machines with an estimate of 2 %, many
 # more fail, so that too few are inspected. Class weights raise the probabilities, but not to the
 # correct values. Those of calibrated boosting, logistic regression and the network lie near the
 # diagonal; of these three the network costs least here, and logistic regression most.

@@ -5,7 +5,8 @@ A service from an ONNX file
 runs it with onnxruntime, without torch or scikit-learn.
 """
 
-# %% A network for payments, whose amounts are known when deciding. This example needs the extras
+# %%
+# A network for payments, whose amounts are known when deciding. This example needs the extras
 # ``onnx`` and ``serve``.
 import json
 import time
@@ -25,7 +26,8 @@ X = np.column_stack([X, np.log(amount)])
 C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
 model = CostSensitiveAuxMLP(max_epochs=15, random_state=0).fit(X[:1500], y[:1500], cost=C[:1500])
 
-# %% The model takes rows and their cost matrices, and returns costs, the index of the cheapest
+# %%
+# The model takes rows and their cost matrices, and returns costs, the index of the cheapest
 # class, and probabilities. Here it stays in memory; ``to_onnx(model, X, "model.onnx")`` writes it
 # to a file.
 file = to_onnx(model, X[:5]).SerializeToString()
@@ -41,9 +43,10 @@ print(
     "same costs:", np.allclose(cost, model.predict_cost(rows, cost=matrices), rtol=1e-4, atol=1e-6)
 )
 
-# %% Latency: median and range of the middle 80 % of 60 calls in one thread. It depends on the
-# machine; what matters is the ratio of the two, and that a batch takes far less time than its rows
-# one by one.
+# %%
+# Latency: median and range of the middle 80 % of 60 calls in one thread. It depends on the
+# machine; what matters is the ratio of the two, and that a batch takes far less time than its
+# rows one by one.
 
 
 def latency(answer, n):
@@ -74,4 +77,5 @@ ax.legend()
 ax.grid(alpha=0.3)
 plt.show()
 
-# %% The results are the same, and the ONNX file is faster, especially for a single row.
+# %%
+# The results are the same, and the ONNX file is faster, especially for a single row.

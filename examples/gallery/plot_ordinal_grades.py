@@ -5,7 +5,8 @@ The classes have an order: a mistake of three grades is worse than one of one gr
 of absolute or squared distances expresses this.
 """
 
-# %% Progression of diabetes in 442 patients, cut into five grades of equal size. With so few rows,
+# %%
+# Progression of diabetes in 442 patients, cut into five grades of equal size. With so few rows,
 # all predictions are cross-validated: each patient is graded by a model that was not trained on
 # this patient. Routing is not needed, because the costs are one matrix, not one row per sample.
 import matplotlib.pyplot as plt
@@ -26,8 +27,9 @@ y = np.searchsorted(np.quantile(progression, [0.2, 0.4, 0.6, 0.8]), progression)
 M = ordinal_cost_matrix(5, power=2)
 print(M)
 
-# %% With ``cost_matrix=None`` every mistake costs 1. ``early_stopping`` keeps boosting from
-# becoming overconfident on few rows.
+# %%
+# With ``cost_matrix=None`` every mistake costs 1. ``early_stopping`` keeps boosting from becoming
+# overconfident on few rows.
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 models = {
@@ -44,7 +46,8 @@ for name, grade in grades.items():
     )
 print(cost_difference(y, grades["network"], grades["logistic"], cost_matrix=M))
 
-# %% Squared costs trade some exact hits for fewer grave mistakes.
+# %%
+# Squared costs trade some exact hits for fewer grave mistakes.
 fig, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 left = np.zeros(len(models))
 colors = plt.get_cmap("viridis_r")(np.linspace(0.1, 0.9, 5))
@@ -59,6 +62,7 @@ ax.legend(
 )
 plt.show()
 
-# %% The decision by squared costs makes grave mistakes rarer. On so few rows the network does not
+# %%
+# The decision by squared costs makes grave mistakes rarer. On so few rows the network does not
 # cost less than logistic regression: the interval of their difference includes zero, and logistic
 # regression is the sensible choice.

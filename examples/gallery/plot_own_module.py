@@ -5,9 +5,10 @@ Wrapping your own torch module
 that estimates the costs. The module itself is not changed.
 """
 
-# %% Simulated vibrations of bearings, 128 values each. A bearing is sound, or has a worn ring (a
-# faint tone at a random phase) or a cracked ball (knocks). Costs in euros: row = true state, column
-# = state that we treat it as.
+# %%
+# Simulated vibrations of bearings, 128 values each. A bearing is sound, or has a worn ring (a
+# faint tone at a random phase) or a cracked ball (knocks). Costs in euros: row = true state,
+# column = state that we treat it as.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -30,7 +31,8 @@ X, X_test, y, y_test, _, fault = train_test_split(
     X, y, fault, train_size=1200, stratify=y, random_state=0
 )
 
-# %% An ordinary module, with any number of outputs: a layer with one output per class replaces its
+# %%
+# An ordinary module, with any number of outputs: a layer with one output per class replaces its
 # last layer.
 
 
@@ -51,7 +53,8 @@ class Listener(nn.Module):
 model = CostSensitiveAuxNet(Listener, cost_matrix=M, max_epochs=20, random_state=0).fit(X, y)
 print("layers with a head:", model.hidden_layers_)
 
-# %% Boosting uses the values of the signal as columns, in which a tone at a random phase is hard to
+# %%
+# Boosting uses the values of the signal as columns, in which a tone at a random phase is hard to
 # detect. Features made for the task, here the spectrum, help most.
 boosting = BayesMinimumRiskClassifier(
     HistGradientBoostingClassifier(early_stopping=True, random_state=0), M
@@ -63,7 +66,8 @@ decisions["boosting, spectrum"] = boosting.fit(spectrum, y).predict(spectrum_tes
 for name, decision in decisions.items():
     print(f"{mean_cost(y_test, decision, cost_matrix=M):6.1f} EUR per bearing: {name}")
 
-# %% Left: the input of the models in grey; the fault hidden in it is not part of the input. Right:
+# %%
+# Left: the input of the models in grey; the fault hidden in it is not part of the input. Right:
 # cost of the decisions of each layer, with 95 % intervals.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
 for k in range(3):
@@ -78,6 +82,7 @@ right.invert_yaxis()
 right.set(xlabel="EUR per bearing; bars: 95 % intervals, not paired", xlim=(0, None))
 plt.show()
 
-# %% The deeper the layer, the lower the cost of its decisions. The network finds patterns in the
+# %%
+# The deeper the layer, the lower the cost of its decisions. The network finds patterns in the
 # signal that boosting does not. On the spectrum boosting costs as little as the network, and is
 # faster: if you know which features to make, you need no network here.

@@ -5,7 +5,8 @@ How much weight should the auxiliary heads have, and how many layers does the ne
 compares the cost on held-out rows.
 """
 
-# %% Costs differ from payment to payment, so they are passed with the rows. With metadata routing,
+# %%
+# Costs differ from payment to payment, so they are passed with the rows. With metadata routing,
 # scikit-learn splits them as it splits X and y; ``cost_scorer`` requests them by default.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +29,8 @@ X, y = make_classification(
 amount = np.random.default_rng(0).lognormal(4, 1, size=len(y))
 C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
 
-# %% One small network instead of five, and twelve epochs, keep this page fast. The search has a
+# %%
+# One small network instead of five, and twelve epochs, keep this page fast. The search has a
 # third parameter, the learning rate.
 network = CostSensitiveAuxMLP(
     width=64, n_networks=1, max_epochs=12, early_stopping=False, random_state=0
@@ -48,7 +50,8 @@ rival = -cross_val_score(logistic, X, y, params={"cost": C}, scoring=cost_scorer
 print(f"best: {-search.best_score_:.2f} EUR with {search.best_params_}")
 print(f"logistic regression with Bayes decision: {rival:.2f} EUR")
 
-# %% Each point is the better of two learning rates, and the caption names the best candidate. Bands
+# %%
+# Each point is the better of two learning rates, and the caption names the best candidate. Bands
 # are standard errors over folds, after the mean over the candidates of each fold was removed:
 # candidates share their folds, so that differences between them are paired. If bands overlap, the
 # choice hardly matters. The cost of the best candidate is optimistic, because it was chosen on
@@ -59,5 +62,6 @@ display.ax_.text(0.5, rival, "logistic regression", ha="right", va="bottom", col
 plt.show()
 sklearn.set_config(enable_metadata_routing=False)  # for the pages after this one
 
-# %% All bands overlap here: three folds show no effect of the weight of the heads or of the depth.
+# %%
+# All bands overlap here: three folds show no effect of the weight of the heads or of the depth.
 # All of these networks cost less than logistic regression.

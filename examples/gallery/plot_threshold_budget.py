@@ -27,7 +27,8 @@ X, X_test, y, y_test, C, C_test = train_test_split(
 )
 model = CostSensitiveAuxMLP(n_networks=3, random_state=0).fit(X, y, cost=C)
 
-# %% ``CostThresholdDisplay`` draws the mean cost of one threshold for all payments. The dashed line
+# %%
+# ``CostThresholdDisplay`` draws the mean cost of one threshold for all payments. The dashed line
 # is the cost of deciding each payment by its own amount: no single threshold costs as little. The
 # marked threshold was chosen on the plotted payments, so that its cost is optimistic.
 display = CostThresholdDisplay.from_estimator(
@@ -37,7 +38,8 @@ plt.show()
 print(f"one threshold: {display.best_cost:.2f} EUR, {display.best_alert_rate:.1%} alerts")
 print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:.1%} alerts")
 
-# %% With a budget, check the payments for which an alert is expected to save most: the order of
+# %%
+# With a budget, check the payments for which an alert is expected to save most: the order of
 # ``decision_function``. Ordering by probability alone wastes checks on small amounts.
 amount_test, fraud = C_test[:, 1, 0], y_test == 1
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -58,5 +60,6 @@ ax.set(xlabel="payments checked (%)", ylabel="saved (EUR per payment)")
 ax.legend(fontsize="small")
 plt.show()
 
-# %% A curve falls where a further check costs more than it saves: beyond about 10 % of the
-# payments, further checks do not pay even in the best order. The dotted line is a budget of 1 %.
+# %%
+# A curve falls where a further check costs more than it saves: beyond about 10 % of the payments,
+# further checks do not pay even in the best order. The dotted line is a budget of 1 %.

@@ -5,7 +5,8 @@ Which patients go home, to a ward, or to intensive care? Sending home a patient 
 than occupying a bed needlessly, and a cost matrix states how much worse.
 """
 
-# %% There are two vital signs, so that the decisions can be plotted; the patients are simulated.
+# %%
+# There are two vital signs, so that the decisions can be plotted; the patients are simulated.
 # Costs are points of harm, agreed on by doctors: row = what the patient needs, column = where we
 # send them.
 import matplotlib.pyplot as plt
@@ -27,7 +28,8 @@ oxygen = 100 - rng.gamma(2, np.array([0.9, 1.9, 3.4])[y])
 X = np.column_stack([pulse, oxygen])
 X, X_test, y, y_test = train_test_split(X, y, train_size=2000, stratify=y, random_state=0)
 
-# %% Pass the matrix to the constructor. ``n_networks=3`` instead of five keeps this page fast.
+# %%
+# Pass the matrix to the constructor. ``n_networks=3`` instead of five keeps this page fast.
 network = CostSensitiveAuxMLP(cost_matrix=HARM, n_networks=3, random_state=0).fit(X, y)
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 logistic = BayesMinimumRiskClassifier(logistic, cost_matrix=HARM).fit(X, y)
@@ -42,9 +44,10 @@ for name, send in {
         f"{sent_home:.0%} of those in danger sent home"
     )
 
-# %% The plots show two decision rules for the same network. With least expected harm, fewer
-# patients go home and more go to intensive care: if danger is possible, an unneeded bed is the
-# cheaper mistake.
+# %%
+# The plots show two decision rules for the same network. With least expected harm, fewer patients
+# go home and more go to intensive care: if danger is possible, an unneeded bed is the cheaper
+# mistake.
 grid = np.stack(np.meshgrid(np.linspace(40, 150, 200), np.linspace(82, 100, 200)), axis=-1)
 flat = grid.reshape(-1, 2)
 maps = {
@@ -68,6 +71,7 @@ axes[0].set(ylabel="oxygen saturation (%)")
 axes[0].legend(fontsize="small", loc="lower left")
 plt.show()
 
-# %% With two signs and smooth boundaries, logistic regression with the same decision rule costs as
-# little as the network. What matters here is the decision rule: predicting the most probable class
-# costs nearly twice as much.
+# %%
+# With two signs and smooth boundaries, logistic regression with the same decision rule costs as
+# little as the network. What matters here is the decision rule: predicting the most probable
+# class costs nearly twice as much.

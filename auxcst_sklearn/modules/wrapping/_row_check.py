@@ -50,9 +50,9 @@ def check_rows_apart(
             where = "" if call is None else f" in {traces[0].name(call)!r}"
             raise ValueError(
                 f"{type(module).__name__} mixes the rows of a batch{where}: two examples of shape "
-                f"{tuple(shape)} give {describe(found)}, other than each alone; expected a row per "
-                "example that depends on it only. Modules of sequences need batch_first=True, or "
-                "a transposition in their forward."
+                f"{tuple(shape)} give {describe(found)}, which differs from the results for each "
+                "alone; expected a row per example that depends only on this example. Sequence "
+                "modules need batch_first=True, or a transposition in their forward."
             )
 
 
