@@ -1,4 +1,4 @@
-"""Cost-sensitive deep learning for scikit-learn: networks that estimate what a decision costs."""
+"""Cost-sensitive deep learning for scikit-learn: networks that estimate the cost of decisions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def __dir__() -> list[str]:
 
 
 class _OldLayout:
-    """Names the remedy where a pickle asks for a module of the layout before folders."""
+    """Raise an error with advice if a pickle refers to a module of the former flat layout."""
 
     modules = {f"{__name__}.{name}" for name in ("_net", *(f"_{home}" for home in _HOME.values()))}
 

@@ -1,4 +1,4 @@
-"""Decorators of scikit-learn, which has no types, with the types of what they decorate."""
+"""scikit-learn's untyped decorators, with the types of the decorated functions."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def mean_cost(
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean cost of the predictions: the smaller, the better.
+    """Mean cost of the predictions; lower is better.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ def mean_cost(
     cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
             (n_samples, n_classes, n_classes), default=None
         Cost of each prediction for each sample, or each sample's cost matrix, of which the row of
-        the true class counts. Give either `cost` or `cost_matrix`.
+        the true class is used. Pass either `cost` or `cost_matrix`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
-        Labels of the cost columns, in their order. By default the labels of a DataFrame, else
-        the sorted labels that occur in `y_true` or `y_pred`.
+        Labels of the cost columns, in their order. By default the labels of a DataFrame, otherwise
+        the sorted labels in `y_true` and `y_pred`.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
 
@@ -99,7 +99,7 @@ def savings_score(
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of the bill that is saved against always predicting the one best class.
+    """Fraction of the cost saved compared with the best constant prediction.
 
     1 means that nothing is paid, 0 that a constant prediction would have cost the same.
 
@@ -110,7 +110,7 @@ def savings_score(
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     cost : array-like or DataFrame, default=None
-        Costs of each sample, as in :func:`mean_cost`. Give either `cost` or `cost_matrix`.
+        Costs of each sample, as in :func:`mean_cost`. Pass either `cost` or `cost_matrix`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
@@ -122,7 +122,8 @@ def savings_score(
     -------
     float
         ``1 - mean cost / mean cost of the best constant prediction``. NaN, with an
-        ``UndefinedMetricWarning``, where the best constant prediction costs nothing or earns.
+        ``UndefinedMetricWarning``, if the mean cost of the best constant prediction is zero or
+        negative.
 
     Raises
     ------
@@ -177,16 +178,16 @@ def cost_difference(
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostDifference:
-    """Mean cost of predictions a minus that of b on the same samples, with its interval.
+    """Mean cost of predictions a minus that of b on the same samples, with an interval.
 
-    The interval is Student's, of the differences of the samples: narrow where models mostly agree.
+    The interval is Student's t interval of the paired differences: narrow if models mostly agree.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels.
     y_pred_a, y_pred_b : array-like of shape (n_samples,)
-        Labels that each model predicts.
+        Predicted labels of each model.
     cost, cost_matrix : array-like or DataFrame, default=None
         As in :func:`mean_cost`.
     classes : array-like of shape (n_classes,), default=None
@@ -194,7 +195,7 @@ def cost_difference(
     sample_weight : array-like of shape (n_samples,), default=None
         As in :func:`mean_cost`.
     confidence : float, default=0.95
-        Probability that the interval is to hold the difference, between 0 and 1.
+        Nominal probability that the interval contains the difference, between 0 and 1.
 
     Returns
     -------
@@ -205,13 +206,14 @@ def cost_difference(
     ------
     ValueError
         As in :func:`mean_cost`, if `confidence` is not between 0 and 1, or if fewer than two
-        samples count.
+        samples have positive weight.
 
     Notes
     -----
-    Samples must be independent. Where a few dear mistakes decide, the interval is too narrow: with
-    1 % lognormal and 5 % small differences, 95 % intervals held the true one in 92 % of 300 trials
-    of 2,000 samples, in 78 % of 500; bootstrap ones in 90 and 76 % (percentile), 86 and 76 % (BCa).
+    Samples must be independent. If a few expensive mistakes dominate, the interval is too narrow:
+    with 1 % lognormal and 5 % small differences, 95 % intervals contained the true difference in 92
+    % of 300 trials with 2,000 samples, and in 78 % with 500; bootstrap intervals in 90 and 76 %
+    (percentile), 86 and 76 % (BCa).
 
     Examples
     --------
@@ -238,7 +240,7 @@ def cost_difference(
     rows = np.arange(len(a))
     difference = expected[rows, a] - expected[rows, b]
     mean = np.average(difference, weights=weights)
-    # Squares of tiny or huge weights and costs would leave the range of floats.
+    # Squares of tiny or huge weights and costs would underflow or overflow.
     share, unit = weights / weights.sum(), np.abs(difference - mean).max() or 1.0
     error = unit * np.sqrt(np.sum((share * ((difference - mean) / unit)) ** 2))
     reach = stdtrit(counted - 1, (1 + confidence) / 2) * error * np.sqrt(counted / (counted - 1))
@@ -253,7 +255,7 @@ def _sample_costs(
     cost_matrix: ArrayLike | None,
     classes: ArrayLike | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cost vectors of the samples, and the column that each prediction chose."""
+    """Cost vectors of the samples, and the column of each prediction."""
     if (cost is None) == (cost_matrix is None):
         given = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
         raise ValueError(
@@ -287,10 +289,11 @@ def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray 
 class _Scorer:
     """Minus the mean cost of ``estimator.predict(X)``.
 
-    Column order comes from the estimator's `classes_`, not from y: a fold may lack a class.
+    The column order is that of the estimator's `classes_`, not of y, because a fold may lack a
+    class.
     """
 
-    # What TunedThresholdClassifierCV reads of scikit-learn's own scorers.
+    # Attributes that TunedThresholdClassifierCV reads of scikit-learn's own scorers.
     _score_func = staticmethod(mean_cost)
     _sign = -1
     _kwargs: dict[str, Any] = {}
@@ -298,7 +301,7 @@ class _Scorer:
     metadata: tuple[str, ...] = ("sample_weight",)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Metadata that routers are to pass on."""
+        """Metadata that routers should pass on."""
         request = MetadataRequest(owner=self)
         for name in self.metadata:
             request.score.add_request(param=name, alias=True)
@@ -309,7 +312,7 @@ class _Scorer:
 
 
 class _CostScorer(_Scorer):
-    """The scorer for costs that come per sample."""
+    """The scorer for per-sample costs."""
 
     metadata = ("cost", "sample_weight")
 
@@ -350,7 +353,7 @@ def _takes_cost(estimator: Any) -> bool:
 
 
 class _MatrixScorer(_Scorer):
-    """The scorer for the costs of a matrix."""
+    """The scorer for a cost matrix."""
 
     def __init__(self, cost_matrix: ArrayLike, classes: ArrayLike | None) -> None:
         self._kwargs = {"cost_matrix": cost_matrix, "classes": classes}
@@ -366,7 +369,7 @@ class _MatrixScorer(_Scorer):
         costs = dict(self._kwargs)
         if costs["classes"] is None:
             labels, classes = frame_labels(costs["cost_matrix"]), np.asarray(estimator.classes_)
-            # As in fit, names of columns match the labels by their text where these are no texts.
+            # As in fit, column names match labels that are not strings by their string.
             if labels is None or not same_label_kind(labels, classes):
                 costs["classes"] = classes
         return -mean_cost(y, estimator.predict(X), sample_weight=sample_weight, **costs)
@@ -376,11 +379,11 @@ class _MatrixScorer(_Scorer):
 
 
 cost_scorer = _CostScorer()
-"""Scorer for per-sample costs: minus the mean cost, with ``cost`` asked for by itself.
+"""Scorer for per-sample costs: minus the mean cost. It requests ``cost`` by default.
 
-Under metadata routing it takes the ``cost`` that was passed to the search's ``fit`` or ``score``,
-cut to the rows of each fold. Called directly, ``cost_scorer(estimator, X, y, cost=C)`` needs no
-routing. It raises where no costs reach it.
+With metadata routing enabled it receives the ``cost`` that is passed to the search's ``fit`` or
+``score``, split to the rows of each fold. A direct call ``cost_scorer(estimator, X, y, cost=C)``
+needs no routing. Without costs it raises an error.
 """
 
 
@@ -392,8 +395,8 @@ def make_cost_scorer(cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes)
         Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
-        Labels of the rows and columns. By default the labels of a DataFrame, else the
-        `classes_` of the estimator that is scored.
+        Labels of the rows and columns. By default the labels of a DataFrame, otherwise `classes_`
+        of the scored estimator.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Search on a cluster of processes, and decide block by block.
 
-Half of the payments, each with what a mistake would have cost, are for the search: a grid over two
-parameters on the workers of a dask cluster. The best network decides for the others, a block at a
-time. Extra ``dask``; ``--scheduler`` takes the address of a cluster that runs already.
+The search uses half of the payments, each with the cost of a mistake: it evaluates a grid over two
+parameters on the workers of a dask cluster. The best network decides for the other half, block by
+block. Extra ``dask``; ``--scheduler`` takes the address of a running cluster.
 """
 
 from __future__ import annotations

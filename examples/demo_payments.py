@@ -1,10 +1,10 @@
-"""Decide which payments to stop, and see what that saves in money.
+"""Decide which payments to stop, and compute how much money that saves.
 
 One payment in thirty is fraud. An alert costs EUR 5, whether it finds fraud or not; missed fraud
 costs its amount, which is known when deciding. `CostSensitiveAuxMLPCV` chooses the weight of the
-auxiliary heads by the payments that its networks do not see. The table has what a new payment costs
-under its decisions and under those of others; the figure has the differences on the same payments,
-with 95 % intervals.
+auxiliary heads by the cost of held-out payments. The table shows the mean cost of a new payment for
+the decisions of each method; the figure shows the differences on the same payments, with 95 %
+intervals.
 
 Run ``python examples/demo_payments.py --help`` for options.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib
 
-matplotlib.use("agg")  # a file, also where there is no screen
+matplotlib.use("agg")  # draws to a file, without a display
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_classification
@@ -57,7 +57,7 @@ def draw_payments(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def fit_all(X: np.ndarray, y: np.ndarray, cost: np.ndarray, seed: int) -> tuple[dict, dict]:
-    """The fitted models, and the seconds that each took."""
+    """Return the fitted models, and the fit time of each in seconds."""
     boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=seed)
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     models = {
@@ -75,7 +75,7 @@ def fit_all(X: np.ndarray, y: np.ndarray, cost: np.ndarray, seed: int) -> tuple[
 
 
 def decide(models: dict, X: np.ndarray, cost: np.ndarray) -> dict[str, np.ndarray]:
-    """The decisions of all models by the costs of each payment, and of two without them."""
+    """Return the decisions of all models with the costs of each payment, and of two without."""
     decisions = {name: model.predict(X, cost=cost) for name, model in models.items()}
     decisions["networks, most probable"] = models[OURS].predict_proba(X).argmax(axis=1)
     decisions["no alert"] = np.zeros(len(X), dtype=int)

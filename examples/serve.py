@@ -1,14 +1,14 @@
-"""A decision service: one ONNX file behind HTTP, by onnxruntime alone.
+"""A decision service: one ONNX file served over HTTP with onnxruntime.
 
     pip install "auxcst_sklearn[serve]"
     python examples/serve.py model.onnx --port 8000
     curl localhost:8000/decide -d '{"amount": 99.5, "country": "NL"}'
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
-if the file was written of a DataFrame, and else {"X": [...]}; null stands for a missing value, and
-"cost_matrices" holds the costs of this row where they are known when deciding. The answer has the
-class of least cost, the estimated cost of each class, and probabilities if there are some. GET
-/schema lists the inputs. The process needs neither torch nor scikit-learn.
+if the model was fitted on a DataFrame, and otherwise {"X": [...]}. A missing value is null, and
+"cost_matrices" holds the costs of this row if they are known when deciding. The response contains
+the class of least cost, the estimated cost of each class, and the probabilities if the model has
+them. GET /schema lists the inputs. The process needs neither torch nor scikit-learn.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ LARGEST_BODY = 2**20
 
 
 class Decider:
-    """A file, and the shapes and types that it asks for; threads may share it."""
+    """An ONNX file with the shapes and types of its inputs; threads may share it."""
 
     def __init__(self, path: Path) -> None:
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # a row is too little work for two
+        options.intra_op_num_threads = 1  # one row is too little work for two threads
         self.session = onnxruntime.InferenceSession(path, options)
         self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
         self.outputs = [output.name for output in self.session.get_outputs()]
@@ -56,7 +56,7 @@ class Decider:
         return {"inputs": inputs, "classes": self.classes}
 
     def arrays(self, row: Any) -> dict[str, np.ndarray]:
-        """A row as arrays; ValueError with a reason if it is none."""
+        """A row as arrays; raises a ValueError with a reason if it is invalid."""
         if not isinstance(row, dict):
             raise ValueError("the body is no JSON object; expected a value for each input")
         if wrong := set(row) ^ set(self.inputs):
@@ -87,7 +87,7 @@ class Decider:
 
 
 def check_value(value: Any, kind: str) -> Any:
-    """A value of the type of an input; null for a missing one."""
+    """A value with the type of an input; null if it is missing."""
     if kind == "tensor(string)":
         if value is None or isinstance(value, str):
             return value or ""

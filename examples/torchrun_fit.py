@@ -1,8 +1,8 @@
-"""One model by several processes; to be run by torchrun.
+"""Distributed training of one model; to be run by torchrun.
 
 torchrun --standalone --nproc-per-node 2 examples/torchrun_fit.py
 
-On several machines torchrun takes --nnodes and --rdzv-endpoint, and this file stays as it is.
+On several machines, pass --nnodes and --rdzv-endpoint to torchrun; this file need not change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Typed use of the package: mypy checks this file in strict mode, and it runs."""
+"""Typed use of the package: mypy checks this file in strict mode, and a test runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auxcst_sklearn.metrics import cost_scorer
 
 
 def train(X: NDArray[Any], y: NDArray[np.int64], cost: NDArray[np.float64]) -> CostSensitiveAuxMLP:
-    """Fit a small network; `fit` has the type of what it fits."""
+    """Fit a small network; `fit` returns the type of the estimator."""
     return CostSensitiveAuxMLP(depth=1, width=16, max_epochs=20, random_state=0).fit(
         X, y, cost=cost
     )

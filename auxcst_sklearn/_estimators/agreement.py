@@ -1,4 +1,4 @@
-"""What all processes of one fit must have been given alike, as digests."""
+"""Digests of the arguments that must be equal in all processes of one fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._training.distributed import processes
 from .._training.state import to_state
 from .._training.training_set import TrainingSet
 
-# Rows of X and costs that are compared; labels are compared in full.
+# Number of rows of X and costs that are compared; labels are compared in full.
 N_COMPARED = 1000
 
 # Parameters that may differ; weights of a module are those of rank 0.
@@ -23,7 +23,7 @@ OWN = {"callbacks", "device", "module", "random_state", "verbose"}
 def check_same(
     estimator: BaseEstimator, data: TrainingSet, validation: TrainingSet | None, resume: bool
 ) -> None:
-    """Refuse a fit whose processes were given different data or parameters."""
+    """Raise an error if processes received different data or parameters."""
 
     def digests() -> dict[str, str]:
         given: dict[str, Any] = estimator.get_params(deep=False)
@@ -51,7 +51,7 @@ def fields(data: TrainingSet, suffix: str) -> dict[str, Any]:
 
 
 def earlier(estimator: BaseEstimator) -> list[Any]:
-    """Weights and length of the training that goes on, and whether its optimizer has a state."""
+    """Weights and length of the continued training, and whether its optimizer has a state."""
     net = estimator.net_
     has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
     weights = [value.numpy(force=True) for value in net.module_.state_dict().values()]

@@ -26,125 +26,126 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
-    hidden layer but the last gets as many auxiliary neurons. All are trained at once on
-    ``sum_i alpha_i L_i + L_output``; the prediction is the class with the smallest estimated cost.
-    What outputs and heads learn, costs or classes, depends on `loss`. Training starts from the
-    weights of the module, pretrained ones, say.
+    hidden layer but the last gets as many auxiliary neurons. All are trained jointly on ``sum_i
+    alpha_i L_i + L_output``; the prediction is the class with the smallest estimated cost. What
+    outputs and heads learn, costs or classes, depends on `loss`. Training starts from the weights
+    of the module, which may be pretrained.
 
     Parameters
     ----------
     module : nn.Module, type or callable
-        The network. A module is copied, and never changed. A class or another callable is called
-        at every fit, under `random_state`, and must return a module; if `input_shape` is among
-        its required parameters, it gets the shape of one example, (C, H, W) or (n_features,).
-        ``functools.partial`` binds other parameters.
+        The network. A module is copied, and never changed. A class or another callable is called at
+        every fit, with torch seeded by `random_state`, and must return a module; if `input_shape`
+        is among its required parameters, it gets the shape of one example, (C, H, W) or
+        (n_features,). Bind other parameters with ``functools.partial``.
 
-        The module takes floats, a batch of examples, and returns the output of an ``nn.Linear``;
-        an ``nn.Softmax`` or ``nn.LogSoftmax`` layer behind it is left out.
+        The module takes a batch of examples as floats, and returns the output of an ``nn.Linear``;
+        an ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
     hidden_layers : "auto" or list of str, default="auto"
-        "auto" finds all hidden layers, as
-        :func:`~auxcst_sklearn.modules.find_hidden_layers` says: an activation after a layer of
-        weights ends a hidden layer, and a residual block counts as one. All but the last get a
-        head. A list names the layers that get a head instead, each by the path of a submodule, as
-        ``module.named_modules()`` gives it, or as "auto" would name it.
+        "auto" finds all hidden layers, see :func:`~auxcst_sklearn.modules.find_hidden_layers`: an
+        activation after a layer of weights ends a hidden layer, and a residual block counts as one.
+        All but the last get a head. Alternatively, a list of the layers that get a head, each given
+        by the path of a submodule, as in ``module.named_modules()``, or by the name that "auto"
+        would use.
     head_input : {"pool", "flatten"}, default="pool"
-        Input of a head on maps (n_samples, n_channels, ...): the mean of each map, or every
+        Input of a head on feature maps (n_samples, n_channels, ...): the mean of each map, or every
         value of every map.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
     freeze : int or list of str, default=None
-        A number of epochs in which only the new neurons are trained, before the whole module is;
-        or the submodules that stay as they are to the end, by their paths or patterns such as
-        ``"layer[12]"``; ``["*"]`` for all. What is frozen runs as at prediction: normalisation
-        keeps its statistics, and dropout drops nothing.
+        The number of epochs in which only the new layers are trained, before the whole module is;
+        or the submodules that stay frozen throughout, given by their paths or by patterns such as
+        ``"layer[12]"``; ``["*"]`` for all. Frozen submodules run in evaluation mode: normalisation
+        keeps its statistics, and dropout is off.
     pretrained_lr_factor : float, default=1.0
-        Learning rate of the module's own parameters, as a multiple of `learning_rate`, which is
-        that of the new neurons.
+        Learning rate of the module's own parameters, as a multiple of `learning_rate`, the learning
+        rate of the new layers.
     image_shape : array-like of int, default=None
-        Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if they come as
+        Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
         flattened rows. None for the shape of X.
     channels_last : bool, default=False
         Whether images are (H, W, C) rather than (C, H, W).
     augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
-        Random changes of the training images, anew in every epoch: mirror left and right, shift by
-        up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
-        that gives one of the same shape. See :mod:`auxcst_sklearn.modules`.
+        Random transforms of the training images, drawn again in every epoch: mirror left and right,
+        shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
+        on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
-        "cross_entropy" the output learns class probabilities, and costs enter at the decision;
-        with the others it learns the costs. For costs per sample "bayes_risk" adds a cost network
-        of the same shape, which takes as long again. "one_sided" is the loss of the paper.
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
+        the output learns class probabilities, and costs are used only in the decision; with the
+        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
+        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
         to `fit` instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
-        that a DataFrame of costs names.
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
     max_epochs : int, default=50
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=1e-3
-        Step size of the optimizer; with a schedule the largest.
+        Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"one_cycle", "constant"}, default="one_cycle"
-        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
-        along cosines, or not at all. `partial_fit` keeps it constant.
+        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
+        zero, along cosines, or not at all. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=False
-        Hold out a part of the training set, stop when its mean cost has not fallen for
-        `patience` epochs, and keep the weights of the best epoch.
+        Whether to hold out a part of the training set, stop when its mean cost has not decreased
+        for `patience` epochs, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
-        Share of the training set that is held out by early stopping.
+        Fraction of the training set that early stopping holds out.
     patience : int, default=10
-        Number of epochs without a smaller held-out cost before training stops.
+        Number of epochs without a smaller held-out cost after which training stops.
     calibration_fraction : float, default=0.0
-        Share of the rows that a calibration network, one of the same kind, does not see; they
-        serve the temperature of the class probabilities (`temperature_`). The network itself sees
-        all rows; the fit takes nearly twice as long. 0 for no temperature. With early stopping
-        the rows held out for it serve instead, at no cost. Losses without class probabilities,
-        and fewer than ten rows, have no temperature. With `warm_start` that of the first fit
-        stays; `partial_fit` alone learns none.
+        Fraction of the rows held out from a calibration network, a second network of the same kind,
+        to learn the temperature of the class probabilities (`temperature_`). The network itself is
+        trained on all rows; the fit takes nearly twice as long. 0 for no temperature. With early
+        stopping its held-out rows are used instead, without extra time. There is no temperature for
+        losses without class probabilities or with fewer than ten rows. With `warm_start` the
+        temperature of the first fit is kept; `partial_fit` alone learns none.
     warm_start : bool, default=False
-        Whether another call to `fit` goes on from the present weights, with the network, loss and
-        optimizer as they are; changes of their parameters have no effect then.
+        Whether another call to `fit` continues from the current weights, with the same network,
+        loss and optimizer; changes of their parameters then have no effect.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
-        training set that fills more than half of its free memory stays in the computer's.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+        set that fills more than half of the free GPU memory stays in host memory.
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
     compile : bool, default=False
-        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
-        a minute at the start of each fit, which long trainings win back.
+        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
+        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
-        Folder for the state of the training, from which another call to `fit` with the same data
-        and parameters goes on after a crash; the result is the same. "{fit}" in its name stands
-        for each fit: write it where a search, or ``cv``, fits several models. None for no file.
+        Folder for checkpoints of the training, from which another call to `fit` with the same data
+        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+        for no checkpoints.
     checkpoint_every : int, default=1
-        Epochs from one checkpoint to the next.
+        Number of epochs between checkpoints.
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
         int for the same network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left if no early stop comes before.
+        Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
         Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
-        one training by all of them: each calls it with the same, whole data, and computes its
-        part of every batch. False for a model of its own in each process.
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
@@ -154,8 +155,8 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         Names of the layers that have an auxiliary head.
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_<name>" of each layer
-        with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with
-        early stopping the same of the held-out rows as "valid_loss..." and their mean cost,
+        with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with early
+        stopping the same losses on the held-out rows as "valid_loss..." and their mean cost,
         "valid_cost". Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
     temperature_ : float
@@ -165,7 +166,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         without its output layer, ``net_.module_.body``; with costs per sample and the loss
         "bayes_risk" there are two, ``net_.module_.classes.body`` and ``net_.module_.costs.body``.
     n_features_in_ : int
-        Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
+        Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had names that are all strings.
 
@@ -173,28 +174,29 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     --------
     CostSensitiveAuxCNN : A convolutional network with sizes to search over.
     auxcst_sklearn.modules.AlexNet : A network with or without ImageNet weights.
-    auxcst_sklearn.modules.find_hidden_layers : What "auto" finds in a module.
+    auxcst_sklearn.modules.find_hidden_layers : The search for hidden layers behind "auto".
 
     Notes
     -----
-    Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
-    0 ... 255 to 0 ... 1. Images are examples of two or three dimensions, or rows with
-    `image_shape`; bytes of other rows are numbers, and not scaled. Floats are taken as they are,
-    and all other numbers are made float32, which is what reaches the module; float32 holds whole
-    numbers exactly up to 16777216.
+    uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
+    mini-batch at a time. Images are examples of two or three dimensions, or rows with
+    `image_shape`; other uint8 rows are treated as numbers, and not scaled. Floats are used
+    unchanged, and all other numbers are converted to float32, the type that the module receives;
+    float32 represents integers exactly up to 16777216.
 
-    A module that cannot compute floats, but integers, as one that starts with an ``nn.Embedding``,
-    gets int64, and nothing is scaled. X may then be of any dtype, but must hold whole numbers.
+    A module that accepts integers but not floats, such as one that starts with an ``nn.Embedding``,
+    receives int64, and nothing is scaled. X may then be of any dtype, but must hold integers.
 
-    Dropout layers and functions, and draws by ``bernoulli``, ``normal_`` or ``uniform_`` in the
-    forward of the module, follow `random_state`. Other random numbers come from torch's global
-    generator: those of the dropout inside torch's attention and recurrent layers, and of
-    ``rand_like`` and ``randn_like``. Gradient checkpoints would draw a second time, so modules that
-    use them must not have dropout.
+    Dropout layers and functions, and calls of ``bernoulli``, ``normal_`` or ``uniform_`` in the
+    module's forward method, depend on `random_state`. Other random numbers come from torch's global
+    generator: those of ``rand_like`` and ``randn_like``, and of dropout inside torch's attention
+    and recurrent layers. Gradient checkpointing would draw twice, so modules that use it must not
+    have dropout.
 
-    A pickle holds the parameter `module` beside the trained network; a class or function costs no
-    space, a module as much as its weights. Its class must be importable where the pickle is
-    loaded. The state of the optimizer stays behind, and starts anew if training goes on.
+    A pickle holds the parameter `module` in addition to the trained network; a class or function
+    needs no space, a module as much as its weights. Its class must be importable where the pickle
+    is loaded. The state of the optimizer is not saved; training after loading starts with a new
+    optimizer.
 
     References
     ----------
@@ -330,7 +332,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         return module, weights
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
-        """Names of the layers that `alpha` weighs."""
+        """Names of the layers that `alpha` weights."""
         if not isinstance(self.hidden_layers, str):
             names = [str(name) for name in self.hidden_layers]
             if len(set(names)) < len(names):
@@ -352,7 +354,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
             rate = float(self.learning_rate * self.pretrained_lr_factor)
             arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
         if isinstance(self.freeze, Integral):
-            from skorch.callbacks import Unfreezer  # skorch takes its time: on first use
+            from skorch.callbacks import Unfreezer  # skorch is slow to import: on first use
 
             frozen = {
                 name: parameter
@@ -367,7 +369,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
 
 
 def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ...]) -> nn.Module:
-    """Copy a module, or have one made, for examples of some shape."""
+    """Copy a module, or create one, for examples of some shape."""
     if isinstance(module, nn.Module):
         return deepcopy(module).to("cpu", torch.float32)
     required = [

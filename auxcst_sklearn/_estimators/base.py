@@ -1,4 +1,4 @@
-"""The shared estimator: validate, build, train, set attributes. No subclass repeats it."""
+"""The base of all networks: validate, build, train, set attributes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin, unchanged_on_error
 
-if TYPE_CHECKING:  # skorch takes its time: on first use
+if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
 
     from .._training.checkpoints import Checkpoints
@@ -44,11 +44,11 @@ if TYPE_CHECKING:  # skorch takes its time: on first use
     from .._training.training import Training
 
 
-# What numpy and pandas say of strings where numbers are to be.
+# What numpy and pandas report for strings where numbers are expected.
 OF_STRINGS = ("could not convert string", "Cannot cast str")
 
 
-# Rows by which a training is found to have failed, and what each must lose on average, in units of
+# Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
 # the mean cost above the smallest.
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
@@ -56,7 +56,7 @@ COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEstimator):
     """Base of the cost-sensitive networks; a subclass builds its torch module."""
 
-    # Routers pass costs on without a set_fit_request by the user.
+    # Routers pass costs on without a set_fit_request call by the user.
     __metadata_request__fit = dict.fromkeys(
         ("cost", "groups", "X_val", "y_val", "cost_val", "sample_weight_val"), True
     )
@@ -68,7 +68,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     _parameter_constraints: dict[str, Any] = CONSTRAINTS
 
     def __getstate__(self) -> dict[str, Any]:
-        """Arrays and plain values; a net makes such a state of itself."""
+        """Arrays and plain values; a net converts itself to such a state."""
         state = to_state(dict(super().__getstate__()))  # it may be the attributes themselves
         if self.callbacks:
             from .._training.callbacks import without_training_state
@@ -80,7 +80,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         state = dict(state)
         check_format(state.pop("_format", 0))
         for name, parameter in signature(type(self).__init__).parameters.items():
-            if name != "self":  # an earlier version may have lacked it
+            if name != "self":  # an earlier version may not have it
                 state.setdefault(name, parameter.default)
         super().__setstate__(from_state(state))
 
@@ -109,20 +109,20 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             Labels: strings, integers or booleans.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
                 (n_samples, n_classes, n_classes), default=None
-            Cost of each possible prediction for each sample, in any currency, to be learnt from
-            X; or, where costs are known when deciding too, a cost matrix for each sample (row =
-            true class), to be passed to `predict` as well. Columns follow the order of
-            `classes_`; those of a DataFrame are matched by label. Without it the `cost_matrix` of
-            the constructor counts, and without both every mistake costs 1.
+            Cost of each possible prediction for each sample, in any currency, to be learnt from X;
+            or, if costs are also known when deciding, a cost matrix for each sample (row = true
+            class), to be passed to `predict` as well. Columns follow the order of `classes_`; those
+            of a DataFrame are matched by label. Without it, `cost_matrix` of the constructor is
+            used, and without both every mistake costs 1.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the loss; non-negative.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as those of one customer: rows that `fit` holds out by itself
-            have no group in common with the others.
+            Groups of samples, such as the rows of one customer: rows that `fit` holds out have no
+            group in common with the other rows.
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
-            A validation set, as `X`, `y`, `cost` and `sample_weight`, in place of rows that `fit`
-            holds out by itself: it stops the training early if `early_stopping`, and serves the
-            temperature. `cost_val` comes with `X_val` where `cost` comes with `X`.
+            A validation set, in the form of `X`, `y`, `cost` and `sample_weight`, which replaces
+            the rows that `fit` would hold out: it is used for `early_stopping` and for the
+            temperature. Pass `cost_val` if and only if `cost` is passed.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         ------
         ValueError
             If the data, costs or parameters are not as described, or the loss becomes NaN or
-            infinite. A fitted estimator then stays as it was.
+            infinite. A fitted estimator is then unchanged.
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
@@ -153,7 +153,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
-        """A fit that fails leaves the estimator, and the net that it goes on with, unchanged."""
+        """Leave the estimator, and the net that training continues with, unchanged on error."""
         with (
             unchanged_on_error(self),
             thread_limit(),
@@ -164,7 +164,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             self._validate_params()
             if resume and not hasattr(self, "net_"):
                 self.net_, self._prepared = self._prepared, True
-            # A new net goes with its failed fit; only an earlier one has a state worth copying.
+            # A new net is discarded with its failed fit; only an earlier one has a state worth
+            # copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
                 self._start_random_state(resume)
                 yield
@@ -172,10 +173,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     def _start_random_state(self, resume: bool) -> None:
         if not resume:
             self._random_state = check_random_state(self.random_state)
-            if self.random_state is None:  # a state of its own, which later calls go on with
+            if self.random_state is None:  # its own state, with which later calls continue
                 seed = processes().from_first("the random state", self._draw_seed())
                 self._random_state = np.random.RandomState(seed)
-        else:  # a failed call must not have drawn from the generator
+        else:  # a failed call must not draw from the generator
             self._random_state = deepcopy(self._random_state)
 
     def _determining_params(self) -> dict[str, Any]:
@@ -259,7 +260,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 if not numeric:
                     return validated
                 rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-                if rows.dtype.kind == "O":  # as of a frame with categories
+                if rows.dtype.kind == "O":  # such as a DataFrame with categories
                     rows = rows.astype(np.float64)
             except ValueError as error:
                 if not any(said in str(error) for said in OF_STRINGS):
@@ -292,16 +293,16 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         self.net_ = net
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
-        # Earlier epochs are not copied anew at every call to partial_fit.
+        # Earlier epochs are not copied again at every call to partial_fit.
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
         return self
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
-        """Warn where all predictions are one class, and another one would cost less."""
-        if data.matrices is not None:  # decisions are those of each row's costs
+        """Warn if all predictions are one class, and another one would cost less."""
+        if data.matrices is not None:  # decisions depend on each row's costs
             return
         X, n = data.X, len(data.label)
-        if n > COLLAPSE_ROWS:  # at random, as every tenth row, say, may be of one class
+        if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
         (cost,) = self.net_.predict_heads(self._to_inputs(X))
         chosen = np.unique(cost.argmin(axis=1))

@@ -1,4 +1,4 @@
-"""BayesMinimumRiskClassifier: the cheapest decision under any classifier's probabilities."""
+"""BayesMinimumRiskClassifier: the cheapest decision given any classifier's probabilities."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ def _routing_enabled() -> bool:
 
 
 class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Let any classifier with probabilities decide by costs: the Bayes decision.
+    """Make any classifier with probabilities decide by expected cost: the Bayes decision.
 
-    The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the
-    prediction is the class where it is smallest. The costs are not needed to train, and a
-    matrix of its own for each sample may come as late as at prediction. The decision is only as
-    good as the probabilities: see `calibration`.
+    The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the prediction
+    is the class with the smallest. The costs are not needed for training, and a separate matrix for
+    each sample may be passed at prediction. The decision is only as good as the probabilities: see
+    `calibration`.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier whose `predict_proba` decides; with `calibration` a `decision_function` is
+        The classifier whose `predict_proba` is used; with `calibration` a `decision_function` is
         enough. None for :class:`~sklearn.linear_model.LogisticRegression`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`, those of a DataFrame are matched by label. None for 0/1 costs:
+        columns follow `classes_`; those of a DataFrame are matched by label. None for 0/1 costs:
         every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one; such a class gets probability 0.
-        None for those in `y`, or those that a DataFrame of costs names.
+        None for the labels in `y`, or the labels of a DataFrame of costs.
     calibration : {"sigmoid", "isotonic", "temperature"}, default=None
         How to calibrate the probabilities, by
         :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
         needs scikit-learn 1.8.
     cv : int, cross-validation generator or iterable, default=None
-        The folds that calibrate; None for 5, stratified. Not used without `calibration`.
+        The folds for calibration; None for 5, stratified. Not used without `calibration`.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     estimator_ : classifier
         The fitted classifier, with `calibration` a `CalibratedClassifierCV`.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
-        The costs that decide, both axes in the order of `classes_`.
+        The costs used in the decision, both axes in the order of `classes_`.
     n_features_in_ : int
         Number of features seen during fit, if `estimator_` has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -89,9 +89,9 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     Notes
     -----
-    Under metadata routing, what is passed to `fit` goes to the `fit` of `estimator`, which must
-    have requested it; a calibration takes `sample_weight` by itself. `predict` and `score`
-    request `cost` by themselves.
+    With metadata routing enabled, arguments of `fit` are passed to the `fit` of `estimator`, which
+    must request them; calibration uses `sample_weight` without a request. `predict` and `score`
+    request `cost` by default.
 
     References
     ----------
@@ -114,13 +114,13 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     array([2])
     """
 
-    # `fit` itself uses no weights: who wraps this estimator need not request them for it too.
+    # `fit` itself uses no weights, so an estimator around this one need not request them for it.
     __metadata_request__fit = {"sample_weight": UNUSED, "cost": True}
     __metadata_request__predict = {"cost": True}
     __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    # Whether `fit` got costs, and whether a matrix for each sample.
+    # Whether `fit` received costs, and whether as a matrix for each sample.
     _sample_costs = False
     _known_costs = False
 
@@ -155,21 +155,21 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         cost: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
-        """Fit the classifier, and calibrate it if asked to.
+        """Fit the classifier, and calibrate it if `calibration` is set.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training examples, whatever `estimator` accepts.
+            Training examples, in any form that `estimator` accepts.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights, handed to `estimator` where they are given.
+            Sample weights, passed on to `estimator` if given.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
             Cost of each prediction for each sample, or a cost matrix for each sample. The
-            classifier does not see them; their means over the classes are `cost_matrix_`, by
-            which `predict` decides where it gets no costs.
+            classifier does not use them; their means over the classes are `cost_matrix_`, which
+            `predict` uses if it gets no costs.
         **fit_params : dict
             Further arguments of the `fit` of `estimator`.
 
@@ -212,7 +212,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return self
 
     def _classifier(self) -> BaseEstimator:
-        """The unfitted classifier, inside its calibration if there is one."""
+        """The unfitted classifier, wrapped for calibration if `calibration` is set."""
         estimator = self.estimator
         if estimator is None:
             estimator = LogisticRegression()
@@ -313,7 +313,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return labels
 
     def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Minus the expected costs: the larger, the better the class.
+        """Minus the expected costs: larger values mean better classes.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples,)
             For two classes one column: the expected cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive where the second is predicted.
+            ``classes_[1]``, positive if the second is predicted.
         """
         return decision_values(self.predict_cost(X, cost))
 
@@ -349,9 +349,9 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Sample weights.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
                 (n_samples, n_classes, n_classes), default=None
-            With two dimensions, what each prediction would cost for each sample: the bill of
-            predictions that the constructor's `cost_matrix` decides. With three, a cost matrix
-            for each sample, which decides and bills. None for the constructor's `cost_matrix`.
+            With two dimensions, the cost of each prediction for each sample, used only to score the
+            predictions; the decisions use the constructor's `cost_matrix`. With three, a cost
+            matrix for each sample, used for both. None for the constructor's `cost_matrix`.
 
         Returns
         -------
@@ -388,7 +388,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return names
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of what `fit` passes on to the classifier, and of what is used here.
+        """Routing of the metadata that `fit` passes on to the classifier, and of those used here.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""From a training set to a training: losses, module, net, rows, and rows held out."""
+"""From a training set to a training: losses, module, net, training rows and held-out rows."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .parameters import (
     resolve_device,
 )
 
-if TYPE_CHECKING:  # skorch takes its time: on first use
+if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.net import CostNet
     from .._training.training import Training
 
-# Of fewer rows none are held out.
+# With fewer rows, none are held out.
 MIN_HOLD_OUT_ROWS = 10
 
 
 class BuildMixin:
-    """The building of a training, by the parameters of an estimator."""
+    """Builds a training from the parameters of an estimator."""
 
     net_: CostNet
     _prepared: CostNet | bool | None
@@ -79,21 +79,21 @@ class BuildMixin:
         """Learn from the training examples what the network needs for its inputs; here nothing."""
 
     def _follow_inputs(self, net: CostNet, X: Any) -> None:
-        """Learn on from more examples of a stream; here nothing."""
+        """Continue learning from more examples of a stream; here nothing."""
 
     def _to_inputs(self, X: Any) -> Any:
-        """Float32 rows for the network, from validated ones; here they are that already."""
+        """Float32 rows for the network, from validated ones; here unchanged."""
         return X
 
     def _vary(self, module: AuxNetwork, i: int) -> None:
-        """Make network i of a stack differ from others by more than its weights; here not."""
+        """Make network i of a stack differ from others by more than its weights; here nothing."""
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
 
     def _pretrain(self, net: CostNet, rows: Rows) -> None:
-        """Train the hidden layers before all is trained together; here not at all."""
+        """Pretrain the hidden layers before joint training; here nothing."""
 
     def _build(
         self,
@@ -104,7 +104,7 @@ class BuildMixin:
         one_epoch: bool = False,
         n_rows: int | None = None,
     ) -> Training:
-        """Everything that precedes the training of the whole network, on `n_rows` rows in all."""
+        """All steps before the training of the whole network, on `n_rows` rows in all."""
         data = data.with_positive_weights()
         if resume:
             net, data = self.net_, self._continue(data, one_epoch)
@@ -133,7 +133,7 @@ class BuildMixin:
         validation: TrainingSet | None,
         one_epoch: bool,
     ) -> Training:
-        """The net with the rows that its networks see, and those held out from them."""
+        """The net with the training rows of its networks, and their held-out rows."""
         from .._training.training import Training
 
         n = net.n_networks
@@ -149,7 +149,7 @@ class BuildMixin:
     def _share_out(
         self, n_networks: int, rows: Rows, data: TrainingSet
     ) -> tuple[RowSets, RowSets | None]:
-        """The rows that each network sees, and those that it does not see; of few rows all."""
+        """Training rows and held-out rows of each network; with few rows, none are held out."""
         if len(rows) < MIN_HOLD_OUT_ROWS:
             return rows.shared(n_networks), None
         if n_networks == 1:
@@ -165,54 +165,54 @@ class BuildMixin:
         return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
 
     def _continue(self, data: TrainingSet, stream: bool) -> TrainingSet:
-        """Take in the examples that a training goes on with, in its units."""
+        """Add the examples that a training continues with, in its units."""
         net = self.net_
         self._check_cost_network(data)
         net.use_callbacks(list(self.callbacks or []))
         if stream and self._prepared is not None:
             return data.in_units(net.scale)
         if stream:
-            # A first block may be tiny, but many short steps for small blocks later take long.
+            # A first block may be tiny, but then many small steps for later blocks take long.
             of_block = resolve_batch_size(self.batch_size, len(data.label))
             net.batch_size = max(net.batch_size, of_block)
             self._follow_inputs(net, data.X)
         return net.continue_on(data, stream=stream)
 
     def _check_cost_network(self, data: TrainingSet) -> None:
-        """Refuse costs for which the network that a training goes on with is not built."""
+        """Raise an error for costs that do not fit the network of a continued training."""
         n_classes = len(self.classes_)
         if self.net_.criterion_.loss.n_cost_outputs(n_classes):
             if data.per_class:
                 raise ValueError(
-                    "The network that the training goes on with has learnt costs per sample by a "
-                    "cost network, which costs of classes do not need. Fit anew "
+                    "Training continues with a network that has learnt per-sample costs with a "
+                    "cost network, which costs of classes do not need. Refit "
                     "(warm_start=False), or pass cost= as before."
                 )
         elif not data.per_class:
             loss, _ = self._losses(data.in_units(data.scale()))
             if loss.n_cost_outputs(n_classes):
                 raise ValueError(
-                    "The network that the training goes on with has learnt costs of classes, and "
+                    "Training continues with a network that has learnt costs of classes, and it "
                     "has no cost network for costs that differ within a class, as those in cost "
-                    "do. Fit anew (warm_start=False), or pass costs per sample from the first "
+                    "do. Refit (warm_start=False), or pass per-sample costs from the first "
                     "call on."
                 )
 
     def _build_calibration(self, data: TrainingSet, scale: CostScale, rows: Rows) -> Training:
-        """The training of a network that does not see some of the rows."""
+        """The training of a network with some rows held out."""
         from .._training.callbacks import copies_of
         from .._training.training import Training
 
         seen, held_out = self._hold_out(rows, data, "calibration_fraction")
         net = self._make_net(data, scale, len(seen))
-        if net.callbacks:  # records of one training are not for the other
+        if net.callbacks:  # the two trainings must not share records
             net.callbacks, net.user_callbacks = copies_of(net.callbacks), []
             net.initialize_callbacks()
         net.seed(self._draw_seed())
         return Training(net, seen, held_out)
 
     def _takes_calibration(self, net: CostNet, n_rows: int) -> bool:
-        """Whether another network, which does not see some rows, serves the temperature."""
+        """Whether a second network, with held-out rows, is used for the temperature."""
         wanted = self.calibration_fraction > 0 and self._calibrates(net)
         return wanted and n_rows >= MIN_HOLD_OUT_ROWS
 
@@ -274,19 +274,19 @@ class BuildMixin:
         return loss, aux_loss
 
     def _make_network(self, data: TrainingSet, loss: Loss) -> tuple[AuxNetwork, list[float]]:
-        """The network, with a cost network beside it if the loss asks for one, and its alphas."""
+        """The network, together with a cost network if the loss needs one, and its alphas."""
         seed, n_features, n_classes = self._draw_seed(), data.X.shape[1], len(self.classes_)
         with seeded(seed):
             module, alpha = self._make_module(n_features, n_classes)
         if n_cost_outputs := loss.n_cost_outputs(n_classes):
-            with seeded(seed + 1):  # it starts alike, whichever heads the other network has
+            with seeded(seed + 1):  # the same start, whatever heads the other network has
                 costs, _ = self._make_module(n_features, n_cost_outputs)
             costs.heads.clear()
             module = ClassAndCostNetwork(module, costs)
         return module, alpha
 
     def _hold_out(self, rows: Rows, data: TrainingSet, name: str) -> tuple[Rows, Rows]:
-        """Rows that a network sees, and the share of them that it does not see."""
+        """Training rows of a network, and the fraction of rows that it holds out."""
         if rows.in_blocks:
             share, seed = getattr(self, name), self._draw_seed()
             (one,), (other,) = (f.sets for f in _sample_out(rows, data, 1, share, seed))
@@ -302,7 +302,7 @@ class BuildMixin:
         return rows.part(seen), rows.part(unseen)
 
     def _check_use(self, net: CostNet) -> None:
-        """Refuse a validation set that neither stops the training nor serves a temperature."""
+        """Raise an error for a validation set used neither for stopping nor for a temperature."""
         if not self.early_stopping and not self._calibrates(net):
             raise ValueError(
                 "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
@@ -316,7 +316,7 @@ class BuildMixin:
 def _sample_out(
     rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int
 ) -> tuple[RowSets, RowSets]:
-    """The rows that each network sees of very many, and a sample of those that it does not see."""
+    """For very many rows: the training rows of each network, and a sample of its held-out rows."""
     found = sampled_folds(
         data.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
     )

@@ -1,4 +1,4 @@
-"""What the result of a fit depends on, as digests: the key of its checkpoints."""
+"""Digests of everything that the result of a fit depends on: the key of its checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .._training.checkpoints import Checkpoints
 
 NOT_IN_KEY = {"checkpoint_dir", "checkpoint_every", "verbose", "callbacks", "random_state"}
-NOT_IN_KEY |= {"distributed"}  # one process alone has checkpoints
+NOT_IN_KEY |= {"distributed"}  # only a single process has checkpoints
 NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
 
 
@@ -36,9 +36,9 @@ NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
 def open_checkpoints(
     estimator: Any, data: TrainingSet, validation: TrainingSet | None, **more: Any
 ) -> Iterator[Checkpoints | None]:
-    """The folder of the checkpoints of a fit on these data, with `more` that it depends on.
+    """The checkpoint folder of a fit on these data; `more` holds what else the fit depends on.
 
-    The estimator takes the random numbers of earlier fits there, if it has no random state.
+    Without a random state, the estimator uses the random numbers of earlier fits in the folder.
     """
     from .._training.checkpoints import Checkpoints
 
@@ -83,11 +83,11 @@ def _key(
 
 
 def _warn_of_equal_fits() -> None:
-    """Warn that a fit without a random state is the copy of an earlier one."""
+    """Warn that a fit without a random state is a copy of an earlier one."""
     warnings.warn(
         "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
-        "random_state=None this fit has taken up its random numbers: the two are equal. Where "
-        "they are to differ, as members of an ensemble, pass each an integer as random_state.",
+        "random_state=None this fit used its random numbers: the two fits are equal. If they "
+        "should differ, as in an ensemble, pass a different integer as random_state to each.",
         UserWarning,
         stacklevel=5,
     )
@@ -117,16 +117,16 @@ def _index(frame: Any) -> list[str] | None:
 
 
 class _KeyHasher(NumpyHasher):
-    """joblib's, with classes and functions by their names, also those of a script.
+    """joblib's hasher, but with classes and functions by name, including those of a script.
 
-    In a worker of a search they have no module to be looked up in; `code_of` has what differs.
+    In a worker of a search their module cannot be imported; `code_of` covers differences.
     """
 
     dispatch = NumpyHasher.dispatch.copy()
 
     def save_global(self, obj: Any, name: str | None = None, **kwargs: Any) -> None:
         name = name or obj.__qualname__
-        if "<" in name:  # a lambda, or of a function: what they close over has no name
+        if "<" in name:  # a lambda or local function: its closure has no name
             raise PicklingError(f"{name} has no name of its own")
         self.save(f"{getattr(obj, '__module__', None)}.{name}")
 
@@ -140,7 +140,7 @@ def _digest(name: str, value: Any) -> str:
         value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
     elif isinstance(value, LazyRows):
         value = [joblib.hash(value[rows]) for rows in row_blocks(value)]
-    try:  # not of the value itself, as a pickle of tensors is another one each time
+    try:  # not of the value itself, because pickles of equal tensors differ
         digest: str = _KeyHasher("md5").hash(to_state(value))
         return digest
     except (PicklingError, AttributeError, TypeError) as error:

@@ -25,45 +25,46 @@ _SIZE = Interval(Integral, 1, None, closed="left")
 class CostSensitiveAuxCNN(BaseImageEstimator):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
-    Convolution blocks, each a convolution, batch normalisation, the activation and max pooling,
-    are followed by dense layers and one output per class. Every block and dense layer but the last
-    one of all has as many auxiliary neurons. All are trained at once on
-    ``sum_i alpha_i L_i + L_output``; the prediction is the class with the smallest estimated cost.
-    What outputs and heads learn, costs or classes, depends on `loss`.
+    Convolution blocks, each a convolution, batch normalisation, the activation and max pooling, are
+    followed by dense layers and one output per class. Every block and dense layer, except the last
+    layer, has as many auxiliary neurons. All are trained jointly on ``sum_i alpha_i L_i +
+    L_output``; the prediction is the class with the smallest estimated cost. What outputs and heads
+    learn, costs or classes, depends on `loss`.
 
     Parameters
     ----------
     channels : int or array-like of shape (n_blocks,), default=(32, 64, 128)
-        Channels that each convolution block puts out: as many blocks as values.
+        Number of output channels of each convolution block; one block per value.
     width : int or array-like of shape (n_dense,), default=256
-        Neurons of each dense layer; ``()`` for none, so that the output reads the last block.
+        Neurons of each dense layer; ``()`` for none, so that the output follows the last block.
     alpha : float or array-like of shape (n_blocks + n_dense - 1,), default=0.2
         Weight of the loss of each auxiliary head, first block first. A layer with weight 0 gets
         no head; ``alpha=0`` is the plain network.
     kernel_size : int or array-like of shape (n_blocks,), default=3
-        Height and width of the kernels of each block. Convolutions keep the size of their maps.
+        Height and width of the kernels of each block. Convolutions keep the size of the feature
+        maps.
     pool : int or array-like of shape (n_blocks,), default=2
         Height and width of the max pooling of each block; 1 for none. A direction in which the
         images have one pixel is not pooled.
     head_input : {"pool", "flatten"}, default="pool"
-        Input of the head of a block: the mean of each map, or every value of every map.
+        Input of the head of a block: the mean of each feature map, or every value of every map.
     batch_norm : bool, default=True
         Whether the blocks have batch normalisation.
     image_shape : array-like of shape (3,), default=None
-        (C, H, W), or with `channels_last` (H, W, C), of images that come as flattened rows, from
-        other transformers, say. None for the shape of X.
+        (C, H, W), or with `channels_last` (H, W, C), if X holds flattened rows, for example from
+        another transformer. None for the shape of X.
     channels_last : bool, default=False
         Whether images are (H, W, C) rather than (C, H, W).
     augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
-        Random changes of the training images, anew in every epoch: mirror left and right, shift by
-        up to 4 pixels, both, or a function of a float tensor (n_samples, C, H, W), on the device,
-        that returns one of the same shape. See :mod:`auxcst_sklearn.modules`.
+        Random transforms of the training images, drawn again in every epoch: mirror left and right,
+        shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
+        on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
-        "cross_entropy" the output learns class probabilities, and costs enter at the decision;
-        with the others it learns the costs. For costs per sample "bayes_risk" adds a cost network
-        of the same shape, which takes as long again. "one_sided" is the loss of the paper.
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
+        the output learns class probabilities, and costs are used only in the decision; with the
+        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
+        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
@@ -72,95 +73,97 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         Probability of dropping a neuron of a dense layer in training.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
         to `fit` instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
-        that a DataFrame of costs names.
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
     n_networks : int, default=2
-        Networks that are trained side by side; estimates and probabilities are their means. Each
-        is blind to a fold of the rows of its own, and these folds together give the temperature.
-        1 for a single network, in half of the time.
+        Number of networks, which are trained side by side; estimates and probabilities are their
+        means. Each holds out a different fold of the rows for early stopping, and all folds
+        together give the temperature. 1 for a single network, in half of the time.
     max_epochs : int, default=50
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=3e-3
-        Step size of the optimizer; with a schedule the largest.
+        Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"one_cycle", "constant"}, default="one_cycle"
-        How the step size changes over `max_epochs`: up for a tenth of them and down to zero
-        along cosines, or not at all. `partial_fit` keeps it constant.
+        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
+        zero, along cosines, or not at all. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=True
-        Hold out rows, and keep the weights of the epoch that suits them best: that of the least
-        loss at the temperature of least loss, or for losses without class probabilities of the
-        least mean cost. Fewer than ten rows hold out none.
+        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+        held-out loss at its best temperature, or, for losses without class probabilities, with the
+        least held-out mean cost. With fewer than ten rows, none are held out.
     validation_fraction : float, default=0.2
-        Share of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split in `n_networks` folds, or in 1 / `validation_fraction`, if that is more.
+        Fraction of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+        more.
     patience : int, default=50
-        Number of epochs without an improvement of any network before training stops. With a
-        schedule the last epochs are the best, and the default does not stop before them.
+        Number of epochs without improvement of any network after which training stops. With a
+        schedule the last epochs are usually the best, so the default never stops early.
     temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" to learn it from held-out rows.
-        Without held-out rows it is 1, and losses without class probabilities have none.
+        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
+        Without held-out rows it is 1; losses without class probabilities have none.
     warm_start : bool, default=False
-        Whether another call to `fit` goes on from the present weights, with the network, loss and
-        optimizer as they are; changes of their parameters have no effect then.
+        Whether another call to `fit` continues from the current weights, with the same network,
+        loss and optimizer; changes of their parameters then have no effect.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
-        training set that fills more than half of its free memory stays in the computer's.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+        set that fills more than half of the free GPU memory stays in host memory.
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
     compile : bool, default=False
-        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
-        a minute at the start of each fit, which long trainings win back.
+        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
+        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
-        Folder for the state of the training, from which another call to `fit` with the same data
-        and parameters goes on after a crash; the result is the same. "{fit}" in its name stands
-        for each fit: write it where a search, or ``cv``, fits several models. None for no file.
+        Folder for checkpoints of the training, from which another call to `fit` with the same data
+        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+        for no checkpoints.
     checkpoint_every : int, default=1
-        Epochs from one checkpoint to the next.
+        Number of epochs between checkpoints.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, augmentation, dropout and the held-out rows. Pass an int
         for the same network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left if no early stop comes before.
+        Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
-        one training by all of them: each calls it with the same, whole data, and computes its
-        part of every batch. False for a model of its own in each process.
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted: the order of all cost columns.
     image_shape_ : tuple of int
-        (C, H, W) of the images, as the network sees them.
+        (C, H, W) of the network's input images.
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head: "conv1" ..., "dense1" ...
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_conv1" ...
-        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
-        the same of the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
+        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
+        same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
         "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
         Divisor of the logits of the class probabilities.
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``. Of several networks its
-        ``networks`` are the single ones.
+        The trained net; its torch module is ``net_.module_``, which holds several networks as
+        ``net_.module_.networks``.
     n_features_in_ : int
-        Number of features of rows; of images, as everywhere in scikit-learn, ``X.shape[1]``.
+        Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had names that are all strings.
 
@@ -171,23 +174,24 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
 
     Notes
     -----
-    X of `fit`, `predict` and all others is one of
+    X of all methods has one of these shapes:
 
     - (n_samples, C, H, W), or with `channels_last` (n_samples, H, W, C);
     - (n_samples, H, W): images of one channel;
-    - (n_samples, n_features), dense or sparse: flattened images of `image_shape`, in this order
-      of dimensions, or without `image_shape` images of one channel and one row of pixels.
+    - (n_samples, n_features), dense or sparse: flattened images of `image_shape`, in this order of
+      dimensions; without `image_shape`, images of one channel and one row of pixels.
 
-    Shapes that are likely others raise a warning: (H, W, 1), (H, W, 3) or (H, W, 4) without
-    `channels_last`, and rows of 64 values or more that fill a square. `image_shape` silences it.
+    Shapes that are probably misinterpreted raise a warning: (H, W, 1), (H, W, 3) or (H, W, 4)
+    without `channels_last`, and rows of 64 values or more that form a square. `image_shape`
+    silences the warning.
 
-    Images of bytes (uint8) stay bytes in memory; the network scales a batch at a time from
-    0 ... 255 to 0 ... 1. Floats are taken as they are, and all other numbers are made float32.
-    What was fitted on bytes predicts from bytes only, and what was fitted on floats from floats,
-    since the range of the others would be a guess.
+    uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
+    mini-batch at a time. Floats are used unchanged, and all other numbers are converted to float32.
+    A model fitted on uint8 predicts from uint8 only, and one fitted on floats from floats only,
+    because the range of the other type would be a guess.
 
-    A pickle holds the weights without the state of the optimizer, which starts anew if training
-    goes on after loading.
+    A pickle holds the weights without the state of the optimizer; training after loading starts
+    with a new optimizer.
 
     References
     ----------
@@ -318,7 +322,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
             height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
             warnings.warn(
                 f"X holds examples of shape {self._input_shape}, taken for images of {channels} "
-                f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If they are others, "
+                f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
                 f"pass {remedy}; if not, image_shape={shape} silences this warning.",
                 UserWarning,
                 stacklevel=4,
@@ -365,7 +369,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         return layers
 
     def _check_sizes(self, pool: Sequence[int]) -> None:
-        """Pooling must leave something of an image; rows are pooled as far as they reach."""
+        """Check that pooling leaves at least one pixel of an image."""
         if self.image_shape is None and len(self._input_shape) == 1:
             return
         _, height, width = self.image_shape_
@@ -378,7 +382,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
 
 
 def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
-    """Shape of an image, also of one that comes without channels (H, W), or as a row (W,)."""
+    """Shape of an image, also if given without channels (H, W), or as a row (W,)."""
     if len(shape) > 3:
         raise ValueError(
             f"X holds examples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
@@ -391,7 +395,7 @@ def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
 
 
 def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
-    """The parameter that is likely missing for examples of a shape; None if none is."""
+    """The parameter that is probably missing for examples of a shape; None if none is."""
     if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
         return "channels_last=True"
     if len(shape) == 1 and shape[0] >= 64:

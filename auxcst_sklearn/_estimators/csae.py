@@ -1,4 +1,4 @@
-"""CSAEPretrainedMLP: the sigmoid network that cost-sensitive auto-encoders pretrain (CSDNN)."""
+"""CSAEPretrainedMLP: a sigmoid network pretrained by cost-sensitive auto-encoders (CSDNN)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _CORRUPTION = Interval(Real, 0, 1, closed="left")
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
 
-    The hidden layers are first trained one after the other, each as an auto-encoder that
-    reconstructs its input from a corrupted copy, with the same weights in both directions, and
-    estimates the costs from its code::
+    The hidden layers are first trained sequentially, each as an auto-encoder that reconstructs its
+    input from a corrupted copy, with the same weights in both directions, and estimates the costs
+    from its code::
 
         (1 - beta) * cross-entropy of the reconstruction + beta * smooth one-sided loss
 
@@ -54,69 +54,69 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Neurons of each hidden layer.
     beta : float or array-like of shape (depth,), default=0.9
         Weight of the costs in the pretraining of each layer, in [0, 1], in units of the mean cost
-        above each row's minimum. 0 is the ordinary stacked denoising auto-encoder. With many
-        inputs the sum of their cross-entropies is large, and costs count only near 1.
+        above each row's minimum. 0 is the ordinary stacked denoising auto-encoder. With many inputs
+        the sum of their cross-entropies is large, and costs matter only if beta is near 1.
     corruption : float or array-like of shape (depth,), default=0.25
         Masking noise in the pretraining of each layer: the probability of setting an input to
         0, in [0, 1).
     pretrain_epochs : int, default=10
         Number of passes over the training set for each layer; 0 for no pretraining.
     pretrain_learning_rate : float, default=1e-2
-        Step size of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
-        are those of the training.
+        Learning rate of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
+        also apply to pretraining.
     loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy", \
             "bayes_risk"} or Loss, default="one_sided"
-        Loss of the output after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk"
-        takes the class means of per-sample costs.
+        Loss of the output after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk" uses
+        the class means of per-sample costs.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron in training; pretraining drops none.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
         to `fit` instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
-        that a DataFrame of costs names.
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
     max_epochs : int, default=50
         Number of passes over the training set after pretraining.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=1e-3
-        Step size of the optimizer after pretraining.
+        Learning rate of the optimizer after pretraining.
     schedule : {"one_cycle", "constant"}, default="constant"
-        How that step size changes over `max_epochs`: not at all, or up for a tenth of them and
-        down to zero along cosines. `partial_fit` keeps it constant.
+        How that learning rate changes over `max_epochs`: not at all, or up during the first tenth
+        and then down to zero, along cosines. `partial_fit` keeps it constant.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=False
-        Hold out a part of the training set, stop when its mean cost has not fallen for
-        `patience` epochs, and keep the weights of the best epoch.
+        Whether to hold out a part of the training set, stop when its mean cost has not decreased
+        for `patience` epochs, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
-        Share of the training set that is held out by early stopping.
+        Fraction of the training set that early stopping holds out.
     patience : int, default=10
-        Number of epochs without a smaller held-out cost before training stops.
+        Number of epochs without a smaller held-out cost after which training stops.
     warm_start : bool, default=False
-        Whether another call to `fit` goes on from the present weights, without pretraining.
+        Whether another call to `fit` continues from the current weights, without pretraining.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
         the same network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, of pretraining too, with the time left if no early stop
-        comes before.
+        Whether to print a line per epoch, also of pretraining, with the time left without early
+        stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, not in pretraining, as in skorch: schedules, checkpoints,
         gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
-        one training by all of them: each calls it with the same, whole data, and computes its
-        part of every batch. False for a model of its own in each process.
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
@@ -126,12 +126,12 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         For each hidden layer, "hidden1" first, one record per epoch of its pretraining: "epoch",
         "loss" (the mixture), "reconstruction" and "cost" (its two parts).
     input_range_ : ndarray of shape (2, n_features)
-        The value of each feature that the network sees as 0, and the one it sees as 1.
+        The values of each feature that are mapped to 0 and to 1.
     hidden_layers_ : list of str
         Empty: there are no auxiliary heads.
     history_ : list of dict
         One record per epoch after pretraining: "epoch", "train_loss", "train_loss_output" (the
-        same), "dur" (seconds), and with early stopping the same of the held-out rows as
+        same), "dur" (seconds), and with early stopping the same losses on the held-out rows as
         "valid_loss..." and their mean cost, "valid_cost". Losses are in units of the mean cost
         above the smallest, "valid_cost" in currency.
     net_ : skorch.NeuralNet
@@ -143,14 +143,14 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     See Also
     --------
-    CostSensitiveAuxMLP : Trains all layers at once, with auxiliary heads.
+    CostSensitiveAuxMLP : Trains all layers jointly, with auxiliary heads.
     auxcst_sklearn.modules.CostSensitiveAutoencoder : The auto-encoder of one layer.
 
     Notes
     -----
-    The reconstruction needs inputs in [0, 1]. Features that stay within it in the training set
-    are taken as they are; any other is mapped to it by its smallest and largest training value.
-    Later values outside are clipped. The network itself does this, a batch at a time, so sparse
+    The reconstruction needs inputs in [0, 1]. Features within this range in the training set are
+    not changed; all others are mapped to it by their smallest and largest training values. Later
+    values outside the range are clipped. The network does this one mini-batch at a time, so sparse
     rows stay sparse and `X` is not copied.
 
     The first call to `partial_fit` pretrains on its rows and sets the range of the features;
@@ -249,7 +249,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     _may_add_cost_network = False  # its layers would not be pretrained
 
     def _learn_inputs(self, X: Any, *, stream: bool) -> None:
-        """The range of the inputs; the network scales them, where rows are dense anyway."""
+        """Learn the range of the inputs; the network scales them, after rows are made dense."""
         bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)
         self.input_range_ = np.where(inside, [[0.0], [1.0]], bounds)

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from .._training.net import CostNet
 
 _DENSE = {"dtype": "numeric", "ensure_all_finite": "allow-nan"}
-# What scikit-learn says of strings among numbers.
+# scikit-learn's messages for strings among numbers.
 _OF_STRINGS = ("could not convert string", "not compatible with arrays of bytes/strings")
 
 
 class FeatureNet(BaseCostSensitiveNet):
-    """An estimator whose network reads columns: numbers, perhaps missing, and categories.
+    """An estimator whose inputs are columns: numbers, with missing values, and categories.
 
-    Validated rows hold numbers as they came, NaN where one is missing, and codes of categories;
-    `_to_inputs` makes of them what the network reads.
+    Validated rows hold unscaled numbers, NaN for missing values, and codes of categories;
+    `_to_inputs` converts them to the inputs of the network.
     """
 
     categorical_features: ArrayLike | Literal["from_dtype"] | None
@@ -82,7 +82,7 @@ class FeatureNet(BaseCostSensitiveNet):
                 self, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
             )
             rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-            if rows.dtype.kind == "O":  # as of a frame with categories
+            if rows.dtype.kind == "O":  # such as a DataFrame with categories
                 rows = rows.astype(np.float64)
             return (rows, *labels) if labels else rows
         X = as_table(X)
@@ -100,7 +100,7 @@ class FeatureNet(BaseCostSensitiveNet):
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
 
     def _validate_lazily(self, X: NDArray[Any], y: Any) -> Any:
-        """Rows with categories that are too many to be copied, with their codes when read."""
+        """Rows too many to be copied, whose categories are encoded when read."""
         codes, dtype = self._codes, np.float32 if X.dtype == np.float32 else np.float64
         rows = LazyRows(X, codes.transform, dtype=dtype)  # type: ignore[union-attr]
         for part in row_blocks(X):
@@ -119,7 +119,7 @@ class FeatureNet(BaseCostSensitiveNet):
         self._features = features if stream else None
         self._levels = Levels(X, self.is_categorical_, self._codes.sizes if self._codes else [])
         self._set_scaling(features.scaling(self.standardize), stream)
-        n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network sees none
+        n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none
         self._bins = Bins(features, self._scaling, n_bins)
         if self.input_scale_ is None:
             check_resolution(X)
@@ -161,14 +161,14 @@ class FeatureNet(BaseCostSensitiveNet):
         return self._scaling.apply(X, self._levels.kept)
 
     def _make_inputs(self) -> FeatureInput | Standardize | None:
-        """The first module of the network; None for rows as they are prepared."""
+        """The first module of the network; None if prepared rows need none."""
         if self._scaling.in_network and self.input_scale_ is not None:
             return Standardize(self._scaling.center, self._scaling.scale)
         bins = self._bins.make_encoding(self._scaling, self._levels.numbers)
         return self._levels.make_input(self._scaling.fill, bins)
 
     def _vary(self, module: AuxNetwork, i: int) -> None:
-        """Give bins to every other network of a stack, from the second on."""
+        """Give bins to every second network of a stack."""
         for part in module.modules():
             if isinstance(part, FeatureInput):
                 part.sees_bins.fill_(i % 2)

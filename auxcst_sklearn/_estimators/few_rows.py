@@ -1,9 +1,9 @@
-"""Predictions for few rows, without what takes longer than their arithmetic.
+"""A fast path for predictions on few rows.
 
-One row costs more to validate, and to pass from module to module, than to multiply. Rows that need
-no preparation but a scale go through the functions of the layers, one after the other, in the same
-operations on the same shapes as elsewhere, and so to the same bits. Whatever is unusual returns
-None, and takes the usual way.
+Validating one row and passing it through the modules takes longer than its arithmetic. Rows that
+need only scaling are passed directly through the functions of the layers, with the same operations
+on the same shapes as elsewhere, which gives the same bits. Unusual input returns None, and takes
+the general path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._stacked import SharedDropout, StackedLinear, StackedMLP, multiply_each
 
 MOST_ROWS = 16
-# Fewer are filled up; see `MIN_PRODUCT_ROWS` of the net, which takes a second to import.
+# Fewer rows are padded; see `MIN_PRODUCT_ROWS` of the net, which takes a second to import.
 FEWEST_ROWS = 4
 
 Step = Callable[[Tensor], Tensor]
@@ -35,7 +35,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 def predict_few(
     model: Any, X: Any, kind: Literal["to_cost", "probabilities"]
 ) -> NDArray[np.float64] | None:
-    """Costs in units, or probabilities, of few rows; None where they take the usual way."""
+    """Costs in units, or probabilities, of few rows; None if they take the general path."""
     net = vars(model).get("net_")
     if net is None or not _are_plain(model, X):
         return None
@@ -47,7 +47,7 @@ def predict_few(
     scaling = vars(model).get("_scaling")
     scales = scaling is not None and not scaling.in_network and scaling.moves
     if scales or X.dtype != np.float32:
-        with np.errstate(over="ignore"):  # found below
+        with np.errstate(over="ignore"):  # detected below
             rows[:n] = scaling.scaled(X) if scales else X
         if not np.isfinite(rows).all():
             return None
@@ -61,7 +61,7 @@ def predict_few(
 
 
 def _are_plain(model: Any, X: Any) -> bool:
-    """Whether X is an array of finite numbers as the model was fitted on, without names."""
+    """Whether X is an array of finite numbers, as in training, without column names."""
     attributes = vars(model)
     return (
         type(X) is np.ndarray
@@ -77,7 +77,7 @@ def _are_plain(model: Any, X: Any) -> bool:
 
 
 def _chain(net: Any) -> Chain | None:
-    """The chain of a net, which lies with it, and goes with it: a pickle of the net has none."""
+    """The chain of a net, which is stored with it; a pickle of the net has none."""
     chain, module = vars(net).get("_chain"), net.module_
     if chain is None or not chain.is_of(module):
         if type(module) not in (AuxMLP, StackedMLP, ClassAndCostNetwork):
@@ -91,8 +91,8 @@ def _chain(net: Any) -> Chain | None:
 class Chain:
     """The functions of the layers of a module, for one thread or several at once.
 
-    They read parameters where the module has them, so that training changes both. `steps` is empty
-    for a module that is no chain of float32, or has hooks.
+    They use the parameters of the module itself, so that training changes both. `steps` is empty
+    for a module that is not a chain of float32 layers, or has hooks.
     """
 
     def __init__(self, module: Any) -> None:
@@ -106,7 +106,7 @@ class Chain:
         self.steps = [] if hooked else list(_steps(module))
 
     def is_of(self, module: Any) -> bool:
-        """Whether this is the chain of the module as it is now."""
+        """Whether this chain matches the current state of the module."""
         if module is not self.module or module._forward_hooks or module._forward_pre_hooks:
             return False
         return all(
@@ -122,7 +122,7 @@ class Chain:
 
 
 def _steps(part: Any) -> list[Step]:
-    """The functions of a part; none for one that does nothing at prediction."""
+    """The functions of a part; none if it does nothing at prediction."""
     if isinstance(part, ClassAndCostNetwork):
         return _beside([part.classes, part.costs])
     if type(part) in (AuxMLP, StackedMLP):
@@ -135,7 +135,7 @@ def _steps(part: Any) -> list[Step]:
         return []
     if isinstance(part, StackedLinear):
         return [_StackedStep(part)]
-    if isinstance(part, nn.SiLU | nn.ReLU):  # of what a layer has just put out
+    if isinstance(part, nn.SiLU | nn.ReLU):  # in place on the output of the layer before
         return [partial(F.silu if isinstance(part, nn.SiLU) else F.relu, inplace=True)]
     if type(part) in (nn.Linear, CostHead):
         return [_linear(part._parameters)]
@@ -147,7 +147,7 @@ def _all(parts: Any) -> list[Step]:
 
 
 def _beside(parts: list[Any]) -> list[Step]:
-    """Two networks as one step, whose outputs are side by side."""
+    """Two networks as one step, with concatenated outputs."""
     chains = [_steps(part) for part in parts]
     if not all(chains):
         return []
@@ -169,7 +169,7 @@ def _linear(parameters: Any) -> Step:
 
 
 class _StackedStep:
-    """A linear layer of each network, by views of its weights that are made once."""
+    """A linear layer of each network, using views of its weights that are made once."""
 
     def __init__(self, layer: StackedLinear) -> None:
         self.layer, self.parameters = layer, layer._parameters
@@ -181,5 +181,5 @@ class _StackedStep:
         now = weight.data_ptr(), bias.data_ptr()  # type: ignore[union-attr]
         if made_of != now:
             views = self.layer.views()
-            self.views = now, views  # at once, as another thread may read it
+            self.views = now, views  # in one assignment, because another thread may read it
         return multiply_each(x, views)

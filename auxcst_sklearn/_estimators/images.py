@@ -1,4 +1,4 @@
-"""Image input of the estimators: which arrays are images, and what is remembered of them."""
+"""Image input of the estimators: which arrays are images, and which properties are stored."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .parameters import AUX_CONSTRAINTS
 
 
 class BaseImageEstimator(BaseCostSensitiveNet):
-    """X of any number of dimensions, as floats or as bytes that stay bytes in memory.
+    """X of any number of dimensions, as floats or as uint8 that stays uint8 in memory.
 
-    At fit `_input_shape` becomes the shape of one example, in the caller's order of dimensions and
-    with flattened rows brought to `image_shape`.
+    `fit` sets `_input_shape` to the shape of one example, in the caller's order of dimensions and
+    with flattened rows reshaped to `image_shape`.
     """
 
     image_shape: Sequence[int] | None
@@ -43,12 +43,12 @@ class BaseImageEstimator(BaseCostSensitiveNet):
         if reset:
             self._input_shape = resolve_image_shape(X.shape[1:], self.image_shape)
             self._fitted_shape, self._fitted_dtype = X.shape[1:], X.dtype.name
-        self._check_same_shape(X)  # again: a list has a shape only now
+        self._check_same_shape(X)  # again, because a list has a shape only now
         self._check_same_dtype(X.dtype)
         return validated
 
     def _check_same_shape(self, X: Any) -> None:
-        """Refuse images of another shape; scikit-learn would compare one dimension only."""
+        """Raise an error for images of another shape; scikit-learn compares only one dimension."""
         shape = tuple(getattr(X, "shape", ()))[1:]
         images = len(shape) > 1 or (len(shape) == 1 and len(self._fitted_shape) > 1)
         if images and shape != self._fitted_shape:
@@ -66,7 +66,7 @@ class BaseImageEstimator(BaseCostSensitiveNet):
             )
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
-        """Predict about a million values at a time: the maps of more take gigabytes."""
+        """Predict about a million values at a time; the feature maps of more need gigabytes."""
         rows = max(1, 2**20 // prod(self._input_shape))
         return {**super()._net_arguments(module), "iterator_valid__batch_size": rows}
 

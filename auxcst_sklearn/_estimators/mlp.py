@@ -24,13 +24,13 @@ class CostSensitiveAuxMLP(FeatureNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network has one output per class, and as many auxiliary neurons on every hidden layer but
-    the last. All are trained at once on ``sum_i alpha_i L_i + L_output``; the prediction is the
-    class with the smallest estimated cost. With the losses of the paper outputs and heads learn
-    the costs; with the default they learn the classes, and costs enter at the decision.
+    the last. All are trained jointly on ``sum_i alpha_i L_i + L_output``; the prediction is the
+    class with the smallest estimated cost. With the losses of the paper, outputs and heads learn
+    the costs; with the default they learn the classes, and costs are used only in the decision.
 
-    Several such networks are trained side by side. Each stops by rows of its own that it does not
-    see, and all of these rows together tell how certain the class probabilities may be. Columns
-    of strings and missing values need no preparation.
+    Several such networks are trained side by side. Each holds out a different part of the rows for
+    early stopping, and all held-out rows together calibrate the class probabilities. String
+    columns and missing values need no preprocessing.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class CostSensitiveAuxMLP(FeatureNet):
         0 gets no head; ``alpha=0`` is the plain network.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
-        "cross_entropy" the output learns class probabilities, and costs enter at the decision;
-        with the others it learns the costs. For costs per sample "bayes_risk" adds a cost network
-        of the same shape, which takes as long again. "one_sided" is the loss of the paper.
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
+        the output learns class probabilities, and costs are used only in the decision; with the
+        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
+        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
@@ -54,93 +54,94 @@ class CostSensitiveAuxMLP(FeatureNet):
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     standardize : bool or "auto", default="auto"
-        Whether the network centres and scales its inputs, as learnt from the training set. "auto"
-        leaves features of order one, and sparse ones, as they are; others get a common scale if
-        they seem to have a common unit, as pixels do, and else each its own, as with True.
-        Columns with outliers are scaled by their quartiles, and end softly.
+        Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
+        features of order one, and sparse ones, unchanged; the others get a common scale if they
+        seem to have a common unit, as pixels do, and otherwise one scale each, as with True.
+        Columns with outliers are scaled by their quartiles, and clipped softly.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
-        Columns that hold categories, with a mask, positions or names. "from_dtype" takes the
-        columns of a DataFrame that are categories or strings, and none of an array. Categories
-        unknown to the training set, and rare ones, are one level. A missing value in any column
-        is NaN or None: the network reads a median and an indicator in its place.
+        Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
+        string columns of a DataFrame, and none of an array. Categories that are rare or not in the
+        training set are treated as one level. A missing value in any column is NaN or None: the
+        network gets the median and an indicator instead.
     n_bins : int, default=16
-        Bins, between quantiles, of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded; every other network, from the second on, sees the
-        encoding beside the numbers. Sparse rows and pixels have none, and a bin holds at least
-        100 rows.
+        Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
+        that are far from normal are encoded. Every second network uses the encoding in addition to
+        the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
         to `fit` instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
-        that a DataFrame of costs names.
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
     n_networks : int, default=5
-        Networks that are trained side by side as one stack; estimates and probabilities are their
-        means. Each is blind to a fold of the rows of its own, by which it stops, and all of these
+        Number of networks, which are trained side by side as one stack; estimates and probabilities
+        are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network.
     max_epochs : int, default=100
-        Largest number of passes over the training set; without early stopping their number.
+        Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=2e-3
-        Step size of the optimizer; with a schedule the largest.
+        Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"constant", "one_cycle"}, default="constant"
-        How the step size changes: not at all, or over `max_epochs` up for a tenth of them and
-        down to zero along cosines. `partial_fit` keeps it constant.
+        How the learning rate changes over `max_epochs`: not at all, or up during the first tenth
+        and then down to zero, along cosines. `partial_fit` keeps it constant.
     averaging : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights, which takes the place of a
-        schedule: the average of any epoch will do. 0 for the weights of the last step, which are
-        those of `partial_fit`.
+        Horizon, in epochs, of the exponential average of the weights, which replaces a schedule:
+        training can stop after any epoch. 0 for the weights of the last step. `partial_fit` always
+        uses the weights of the last step.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=True
-        Hold out rows, and keep the weights of the epoch that suits them best: that of the least
-        loss at the temperature of least loss, or for losses without class probabilities of the
-        least mean cost. Fewer than ten rows hold out none.
+        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+        held-out loss at its best temperature, or, for losses without class probabilities, with the
+        least held-out mean cost. With fewer than ten rows, none are held out.
     validation_fraction : float, default=0.2
-        Share of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split in `n_networks` folds, or in 1 / `validation_fraction`, if that is more.
+        Fraction of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+        more.
     patience : int, default=10
-        Number of epochs without an improvement of any network before training stops.
+        Number of epochs without improvement of any network after which training stops.
     temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" to learn it from held-out rows.
-        Without held-out rows it is 1, and losses without class probabilities have none.
+        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
+        Without held-out rows it is 1; losses without class probabilities have none.
     warm_start : bool, default=False
-        Whether another call to `fit` goes on from the present weights, with the network, loss and
-        optimizer as they are; changes of their parameters have no effect then.
+        Whether another call to `fit` continues from the current weights, with the same network,
+        loss and optimizer; changes of their parameters then have no effect.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
-        training set that fills more than half of its free memory stays in the computer's.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+        set that fills more than half of the free GPU memory stays in host memory.
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
     compile : bool, default=False
-        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
-        a minute at the start of each fit, which long trainings win back.
+        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
+        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
-        Folder for the state of the training, from which another call to `fit` with the same data
-        and parameters goes on after a crash; the result is the same. "{fit}" in its name stands
-        for each fit: write it where a search, or ``cv``, fits several models. None for no file.
+        Folder for checkpoints of the training, from which another call to `fit` with the same data
+        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+        for no checkpoints.
     checkpoint_every : int, default=1
-        Epochs from one checkpoint to the next.
+        Number of epochs between checkpoints.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left if no early stop comes before.
+        Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
-        one training by all of them: each calls it with the same, whole data, and computes its
-        part of every batch. False for a model of its own in each process.
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
@@ -150,8 +151,8 @@ class CostSensitiveAuxMLP(FeatureNet):
         Names of the layers that have an auxiliary head.
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
-        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
-        the same of the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
+        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
+        same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
         "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
@@ -160,9 +161,9 @@ class CostSensitiveAuxMLP(FeatureNet):
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
         first dimension if there are several.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
-        Centre and divisor of each input; None for inputs as they are.
+        Centre and divisor of each input; None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None
-        Mask of the columns that hold categories; None if there are none.
+        Mask of the categorical columns; None if there are none.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -174,8 +175,8 @@ class CostSensitiveAuxMLP(FeatureNet):
 
     Notes
     -----
-    A pickle holds the weights without the state of the optimizer, which starts anew if training
-    goes on after loading.
+    A pickle holds the weights without the state of the optimizer; training after loading starts
+    with a new optimizer.
 
     References
     ----------

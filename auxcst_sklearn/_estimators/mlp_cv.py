@@ -1,4 +1,4 @@
-"""CostSensitiveAuxMLPCV: the fully connected network that chooses alpha."""
+"""CostSensitiveAuxMLPCV: the fully connected network with built-in choice of alpha."""
 
 from __future__ import annotations
 
@@ -28,31 +28,30 @@ ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
-    """CostSensitiveAuxMLP with the alpha of least cost on rows that its networks do not see.
+    """CostSensitiveAuxMLP with the alpha that has the least cost on held-out rows.
 
     The networks of all alphas are trained together; see :func:`auxcst_sklearn.alpha_path`. The
-    alpha is that whose predictions of left-out rows cost the least on average, the smaller one
-    where two cost the same.
+    chosen alpha has the least mean cost on held-out rows; of two with equal cost, the smaller one.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,), default=(0.0, 0.1, ..., 1.0)
-        Weights of the auxiliary heads to choose from; each holds for all heads.
+        Weights of the auxiliary heads to choose from; each applies to all heads.
     depth : int, default=3
         Number of hidden layers H.
     width : int or array-like of shape (depth,), default=128
         Neurons of each hidden layer.
     cv : int, cross-validation generator or iterable, default=None
         None to choose by the rows that each network holds out anyway: the networks of all alphas
-        are trained together, and those of the best are kept. Otherwise folds that are left out of
-        fits of their own, before a fit on all rows: an int for the number of stratified folds, or
-        what :func:`sklearn.model_selection.check_cv` takes.
+        are trained together, and those of the best alpha are kept. Otherwise alpha is chosen by
+        cross-validation, before a fit on all rows: an int for the number of stratified folds, or
+        any value accepted by :func:`sklearn.model_selection.check_cv`.
     loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
             "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and
-        "cross_entropy" the output learns class probabilities, and costs enter at the decision;
-        with the others it learns the costs. For costs per sample "bayes_risk" adds a cost network
-        of the same shape, which takes as long again. "one_sided" is the loss of the paper.
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
+        the output learns class probabilities, and costs are used only in the decision; with the
+        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
+        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
@@ -60,90 +59,91 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     standardize : bool or "auto", default="auto"
-        Whether the network centres and scales its inputs, as learnt from the training set. "auto"
-        leaves features of order one, and sparse ones, as they are; others get a common scale if
-        they seem to have a common unit, as pixels do, and else each its own, as with True.
-        Columns with outliers are scaled by their quartiles, and end softly.
+        Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
+        features of order one, and sparse ones, unchanged; the others get a common scale if they
+        seem to have a common unit, as pixels do, and otherwise one scale each, as with True.
+        Columns with outliers are scaled by their quartiles, and clipped softly.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
-        Columns that hold categories, with a mask, positions or names. "from_dtype" takes the
-        columns of a DataFrame that are categories or strings, and none of an array. Categories
-        unknown to the training set, and rare ones, are one level. A missing value in any column
-        is NaN or None: the network reads a median and an indicator in its place.
+        Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
+        string columns of a DataFrame, and none of an array. Categories that are rare or not in the
+        training set are treated as one level. A missing value in any column is NaN or None: the
+        network gets the median and an indicator instead.
     n_bins : int, default=16
-        Bins, between quantiles, of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded; every other network, from the second on, sees the
-        encoding beside the numbers. Sparse rows and pixels have none, and a bin holds at least
-        100 rows.
+        Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
+        that are far from normal are encoded. Every second network uses the encoding in addition to
+        the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`, those of a DataFrame are matched by label. Per-sample costs go
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
         to `fit` instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for those in `y`, or those
-        that a DataFrame of costs names.
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
     n_networks : int, default=5
-        Networks that are trained side by side as one stack; estimates and probabilities are their
-        means. Each is blind to a fold of the rows of its own, by which it stops, and all of these
+        Number of networks, which are trained side by side as one stack; estimates and probabilities
+        are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network.
     max_epochs : int, default=100
-        Largest number of passes over the training set; without early stopping their number.
+        Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=2e-3
-        Step size of the optimizer; with a schedule the largest.
+        Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"constant", "one_cycle"}, default="constant"
-        How the step size changes: not at all, or over `max_epochs` up for a tenth of them and
-        down to zero along cosines. `partial_fit` keeps it constant.
+        How the learning rate changes over `max_epochs`: not at all, or up during the first tenth
+        and then down to zero, along cosines. `partial_fit` keeps it constant.
     averaging : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights, which takes the place of a
-        schedule: the average of any epoch will do. 0 for the weights of the last step, which are
-        those of `partial_fit`.
+        Horizon, in epochs, of the exponential average of the weights, which replaces a schedule:
+        training can stop after any epoch. 0 for the weights of the last step. `partial_fit` always
+        uses the weights of the last step.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     optimizer : str or type, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=True
-        Hold out rows, and keep the weights of the epoch that suits them best: that of the least
-        loss at the temperature of least loss, or for losses without class probabilities of the
-        least mean cost. Fewer than ten rows hold out none.
+        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+        held-out loss at its best temperature, or, for losses without class probabilities, with the
+        least held-out mean cost. With fewer than ten rows, none are held out.
     validation_fraction : float, default=0.2
-        Share of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split in `n_networks` folds, or in 1 / `validation_fraction`, if that is more.
+        Fraction of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+        more.
     patience : int, default=10
-        Number of epochs without an improvement of any network before training stops.
+        Number of epochs without improvement of any network after which training stops.
     temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" to learn it from held-out rows.
-        Without held-out rows it is 1, and losses without class probabilities have none.
+        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
+        Without held-out rows it is 1; losses without class probabilities have none.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" takes a CUDA GPU if there is one. A
-        training set that fills more than half of its free memory stays in the computer's.
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+        set that fills more than half of the free GPU memory stays in host memory.
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
     compile : bool, default=False
-        Whether ``torch.compile`` translates the training step. It takes a C++ compiler and up to
-        a minute at the start of each fit, which long trainings win back.
+        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
+        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
-        Folder for the state of the training, from which another call to `fit` with the same data
-        and parameters goes on after a crash; the result is the same. "{fit}" in its name stands
-        for each fit: write it where a search, or ``cv``, fits several models. None for no file.
+        Folder for checkpoints of the training, from which another call to `fit` with the same data
+        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+        for no checkpoints.
     checkpoint_every : int, default=1
-        Epochs from one checkpoint to the next.
+        Number of epochs between checkpoints.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
     verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left if no early stop comes before.
+        Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" makes a fit
-        one training by all of them: each calls it with the same, whole data, and computes its
-        part of every batch. False for a model of its own in each process.
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
@@ -152,15 +152,15 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     alphas_ : ndarray of shape (n_alphas,)
         The alphas to choose from, sorted.
     mean_cost_path_ : ndarray of shape (n_alphas, n_networks) or (n_alphas, n_folds)
-        Mean cost of the predictions of left-out rows, in currency, weighted by `sample_weight`.
+        Mean cost of the predictions for held-out rows, in currency, weighted by `sample_weight`.
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted: the order of all cost columns.
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head.
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
-        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping
-        the same of the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
+        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
+        same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
         "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
@@ -169,9 +169,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
         first dimension if there are several.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
-        Centre and divisor of each input; None for inputs as they are.
+        Centre and divisor of each input; None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None
-        Mask of the columns that hold categories; None if there are none.
+        Mask of the categorical columns; None if there are none.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -184,8 +184,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
 
     Notes
     -----
-    The mean over the folds counts each by its number of rows, or the sum of their weights. Its
-    minimum is too low an estimate of what the chosen network will cost.
+    In the mean over the folds, each fold is weighted by its number of rows, or by the sum of their
+    weights. The minimum of the path is an optimistic estimate of the cost of the chosen network.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     }
     del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
 
-    # Another fit chooses another alpha, and goes on from nothing.
+    # Another fit may choose another alpha, so there is nothing to continue from.
     warm_start = False
 
     def __init__(
@@ -294,7 +294,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
 
     @property
     def partial_fit(self) -> Any:
-        """Not available: alpha is chosen by all rows at once."""
+        """Not available, because alpha is chosen on all rows at once."""
         raise AttributeError(
             "CostSensitiveAuxMLPCV has no partial_fit and prepare, because it chooses alpha by "
             "cross-validation; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
@@ -320,19 +320,19 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training examples. Sparse rows are made dense a batch at a time.
+            Training examples. Sparse rows are converted to dense one mini-batch at a time.
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples, in the loss and in the cost of left-out rows; non-negative.
+            Weights of the samples, in the loss and in the cost of held-out rows; non-negative.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, for `cv` and for rows that a training holds out by itself.
+            Groups of samples, for `cv` and for rows that the training holds out.
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
-            A validation set, as in `CostSensitiveAuxMLP.fit`, by which alpha is chosen as well;
-            with folds of `cv` it has no part in the choice.
+            A validation set, as in `CostSensitiveAuxMLP.fit`, which is also used to choose alpha;
+            if `cv` is set, alpha is chosen by the folds only.
 
         Returns
         -------
@@ -342,14 +342,14 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         Raises
         ------
         ValueError
-            As `CostSensitiveAuxMLP.fit`. A fitted estimator then stays as it was.
+            As `CostSensitiveAuxMLP.fit`. A fitted estimator is then unchanged.
         """
         with joined(self.distributed):
             self._validate_params()
             self._keep_splits()
             with unchanged_on_error(self), numpy_arrays():
                 self.alphas_ = self._check_alphas()
-                # Rows without weight stay in, so that they count where `cv` names rows.
+                # Rows of weight 0 are kept, because `cv` may refer to rows by position.
                 data = self._validate_training_set(
                     X, y, cost, sample_weight, self.classes, False, groups
                 )
@@ -368,13 +368,13 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple[Any, ...]
     ) -> Self:
-        """Take the networks of the alpha for which their held-out rows cost the least."""
+        """Keep the networks of the alpha with the least cost on their held-out rows."""
         if not self.early_stopping and held_out[0] is None:
             raise ValueError(
                 "cv=None chooses alpha by rows that the networks hold out, but with "
                 "early_stopping=False they hold out none. Set early_stopping=True, or cv=5."
             )
-        # With checkpoints None may become the seed of an earlier fit.
+        # With checkpoints, None may become the seed of an earlier fit.
         keeps = self.random_state is None and self.checkpoint_dir is not None
         seed = None if keeps else as_seed(self.random_state)
         models = [self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist()]
@@ -388,8 +388,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             best = int((self.mean_cost_path_ @ found[0][1]).argmin())
         else:
             warnings.warn(
-                "Fewer than ten rows hold out none to choose alpha by: the smallest of alphas is "
-                "taken. Pass X_val and y_val, or more rows.",
+                "Fewer than ten rows: none are held out to choose alpha, so the smallest of "
+                "alphas is used. Pass X_val and y_val, or more rows.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -410,7 +410,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def _check_alphas(self) -> NDArray[np.float64]:
         try:
             alphas = np.asarray(self.alphas, dtype=np.float64)
-        except (TypeError, ValueError):  # some are lists, or no numbers
+        except (TypeError, ValueError):  # some are lists, or not numbers
             alphas = np.empty(0)
         if alphas.ndim != 1 or len(alphas) == 0:
             raise ValueError(
@@ -428,7 +428,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             self._splits = (self.cv, list(self.cv))
 
     def _check_checkpoint_dir(self) -> None:
-        """Refuse, before any training, one folder for the fits of all folds."""
+        """Reject, before any training, one folder for the fits of all folds."""
         if self.checkpoint_dir is not None and "{fit}" not in fspath(self.checkpoint_dir):
             raise ValueError(
                 f"checkpoint_dir={self.checkpoint_dir!r} is one folder, but cv={self.cv!r} fits "
@@ -437,7 +437,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             )
 
     def _determining_params(self) -> dict[str, Any]:
-        """The splits themselves, as an iterator or a generator of them is another one each time."""
+        """The splits themselves, because an iterator of them is different each time."""
         return {
             **super()._determining_params(),
             "cv": joblib.hash(self._folds),
@@ -445,10 +445,10 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         }
 
     def _split(self, data: TrainingSet) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Rows to train on, and rows that are left out, of each fold."""
+        """Training rows and held-out rows of each fold."""
         cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
         splitter = check_cv(cv, data.label, classifier=True)
-        given = {} if data.groups is None else {"groups": data.groups}  # not every split takes them
+        given = {} if data.groups is None else {"groups": data.groups}  # optional
         folds = list(splitter.split(data.X, data.label, **given))
         if not folds:
             raise ValueError(
@@ -479,7 +479,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def _paid(
         self, data: TrainingSet, train: NDArray[Any], test: NDArray[Any]
     ) -> Iterator[NDArray[Any]]:
-        """Costs of the predictions of left-out rows, for each alpha."""
+        """Costs of the predictions for held-out rows, for each alpha."""
         y = self.classes_[data.label]
         matrix = train_cost = known = None
         if data.per_class:

@@ -1,4 +1,4 @@
-"""PAPER: the recipe of the paper, as parameters of CostSensitiveAuxMLP."""
+"""PAPER: the settings of the paper, as parameters of CostSensitiveAuxMLP."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PAPER: dict[str, Any] = {
     "early_stopping": False,
     "temperature": 1.0,
 }
-"""What makes `CostSensitiveAuxMLP(**PAPER)` the network of Chung, Yang and Lin, and nothing else.
+"""Parameters that make `CostSensitiveAuxMLP(**PAPER)` the network of Chung, Yang and Lin.
 
-One network of ReLU layers learns costs by the one-sided loss, with auxiliary heads of weight 0.2,
-by plain stochastic gradient descent at a constant rate, from inputs as they are, for all of
-`max_epochs`. The paper names neither optimizer nor rate: SGD is that of the code its authors
-published for CSDNN, and the rate is one that suits pixels in [0, 1].
+One network of ReLU layers learns costs with the one-sided loss and auxiliary heads of weight 0.2,
+by plain stochastic gradient descent at a constant rate, from unscaled inputs, for all of
+`max_epochs`. The paper states neither optimizer nor learning rate: SGD is used in the code its
+authors published for CSDNN, and the rate suits pixels in [0, 1].
 """

@@ -1,4 +1,4 @@
-"""Parameters that the estimators share: their constraints, and how their values are resolved."""
+"""Parameters that the estimators share: constraints, and resolution of values."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 
 
 def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
-    """Refuse what the estimator sets itself, or would ignore."""
+    """Raise an error for arguments that the estimator sets itself, or would ignore."""
     reserved = sorted(
         name
         for name in net_params or {}
@@ -98,7 +98,7 @@ def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list[Any]
     """One value for each layer, from one number for all or a sequence."""
     try:
         values = np.asarray(value).tolist()
-    except ValueError:  # some values are lists: left to the check of each
+    except ValueError:  # some values are lists: checked one by one later
         values = list(value)
     if not isinstance(values, list):
         return [values] * n_layers
@@ -111,7 +111,7 @@ def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list[Any]
 
 
 def check_each(values: Sequence[Any], *, name: str, interval: Interval) -> None:
-    """Hold every value of a sequence to the interval that a single number is held to."""
+    """Check every value of a sequence against the interval of a single number."""
     for value in values:
         if not interval.is_satisfied_by(value):
             raise ValueError(f"{name} holds {value!r}; expected each value to be {interval}.")
@@ -128,7 +128,7 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 def resolve_device(device: str) -> str:
     """Check that torch sees the device; "auto" is a GPU, else the CPU.
 
-    Of several processes each has its own GPU.
+    In distributed training each process has its own GPU.
     """
     if device in ("auto", "cuda") and torch.cuda.is_available():
         return processes().own_gpu()
@@ -174,7 +174,7 @@ def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str)
 
 
 def resolve_batch_size(batch_size: int | str, n_samples: int) -> int:
-    """Number of rows of a step; "auto" is a 32nd of all rows, 16 to 128: enough steps an epoch."""
+    """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch."""
     if batch_size == "auto":
         return int(np.clip(n_samples // 32, 16, 128))
     return int(batch_size)

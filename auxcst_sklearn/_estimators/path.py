@@ -40,19 +40,20 @@ def alpha_path(
     """Fit an estimator for each of several weights of the auxiliary heads.
 
     The networks of a `CostSensitiveAuxMLP` are trained together, as one network on batched
-    matrices. Each is what a separate fit would have given, up to the rounding of sums: networks of
-    one random state have the same start, batches, dropout and held-out rows, so that differences
-    between them are due to alpha. Eleven alphas take three to eight times as long as one fit.
+    matrices. Each equals the result of a separate fit, up to the rounding of sums: networks with
+    the same random state have the same initial weights, mini-batches, dropout and held-out rows, so
+    that differences between them are due to alpha. Eleven alphas take three to eight times as long
+    as one fit.
 
-    Networks are fitted one after another, with the same result, where a batched training cannot
-    stand for a separate one: other estimators, and `CostSensitiveAuxMLP` with ``callbacks``,
-    ``compile``, ``warm_start``, ``precision="bf16"``, an optimizer of one's own, or `net_params`
-    that are not the optimizer's.
+    Networks are fitted sequentially, with the same result, if they cannot be trained as a batch:
+    other estimators, and `CostSensitiveAuxMLP` with ``callbacks``, ``compile``, ``warm_start``,
+    ``precision="bf16"``, a user-defined optimizer, or `net_params` other than those of the
+    optimizer.
 
     Parameters
     ----------
     estimator : CostSensitiveAuxMLP, or another estimator with parameters alpha and random_state
-        The estimator to clone and fit. It stays as it is; its own alpha does not matter.
+        The estimator to clone and fit. It is not changed; its own alpha does not matter.
     alphas : sequence of (float or sequence of float)
         The values of alpha.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
@@ -66,20 +67,20 @@ def alpha_path(
     groups : array-like of shape (n_samples,), default=None
         Groups of samples, as in `CostSensitiveAuxMLP.fit`.
     random_states : sequence of (int, RandomState instance or None), default=None
-        Fit a path for each of them, all together; None for one path with the random state of the
-        estimator. From others than ints, one is drawn.
+        Fit one path for each of them, all together; None for one path with the random state of the
+        estimator. A RandomState instance or None is replaced by an int drawn from it.
 
     Returns
     -------
     list of estimators, or list of such lists
-        The fitted estimators in the order of `alphas`; with `random_states` a list for each.
-        "dur" in their `history_` is the time of an epoch of all networks together. Their
-        optimizers start anew if `partial_fit` goes on.
+        The fitted estimators in the order of `alphas`; with `random_states`, a list for each of
+        them. "dur" in their `history_` is the time of an epoch of all networks together.
+        `partial_fit` starts with a new optimizer.
 
     Raises
     ------
     ValueError
-        As `fit` of the estimator, with the alpha in question.
+        As `fit` of the estimator; the message names the alpha.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def _fit_path(
     keeps = estimator.get_params().get("checkpoint_dir") is not None
     if keeps and not together and len(alphas) > 1:
         _refuse_new_seeds(states)
-    # With checkpoints None may become the seed of an earlier fit.
+    # With checkpoints, None may become the seed of an earlier fit.
     seeds = [state if keeps and state is None else as_seed(state) for state in states]
     models = [
         clone(estimator).set_params(alpha=alpha, random_state=seed)
@@ -140,7 +141,7 @@ def _refuse_new_seeds(states: Sequence[Any]) -> None:
 
 
 def as_seed(random_state: int | np.random.RandomState | None) -> int:
-    """One seed for all alphas, so that they share it."""
+    """One seed shared by all alphas."""
     if isinstance(random_state, Integral):
         return int(random_state)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -170,9 +171,9 @@ def fit_together(
     groups: Any,
     held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
 ) -> list[Training]:
-    """Fit as a stack, in which models of one seed are `n_seeds` apart and see the same rows.
+    """Fit as a stack, in which models of one seed are `n_seeds` apart and use the same rows.
 
-    Models that a stack cannot train are fitted one after another.
+    Models that a stack cannot train are fitted sequentially.
     """
     names = [f"alpha={model.alpha}" for model in models]
     of_all = {name: [getattr(m, name) for m in models] for name in ("alpha", "random_state")}
@@ -205,7 +206,7 @@ def fit_together(
 def _share_seeds(
     models: list[CostSensitiveAuxMLP], n_seeds: int, checkpoints: Checkpoints | None
 ) -> None:
-    """Seeds, for each path one, in place of None: those of the fit that has left checkpoints."""
+    """Seeds that replace None, one per path: those of the fit that wrote the checkpoints."""
     draw = np.random.RandomState(checkpoints.seed if checkpoints else None)
     for i in range(n_seeds):
         if models[i].random_state is None:

@@ -25,12 +25,12 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 def decision_values(cost: np.ndarray) -> np.ndarray:
-    """Decision values of scikit-learn: minus the costs, for two classes their difference."""
+    """Decision values as in scikit-learn: minus the costs, or their difference for two classes."""
     return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
 
 
 def warn_of_missing_costs() -> None:
-    """Warn that a model of known costs decides without them, at the caller of the package."""
+    """Warn, at the caller of the package, that a model of known costs decides without them."""
     frame, stacklevel = sys._getframe(1), 2
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, stacklevel = frame.f_back, stacklevel + 1
@@ -44,7 +44,7 @@ def warn_of_missing_costs() -> None:
 
 
 class CostPredictionMixin(ClassifierMixin):
-    """Predictions from the cost estimates of the heads; the training is elsewhere."""
+    """Predictions from the cost estimates of the heads."""
 
     classes_: NDArray[Any]
 
@@ -64,8 +64,8 @@ class CostPredictionMixin(ClassifierMixin):
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
-        Only for losses that have them: "bayes_risk", "cross_entropy", and those of your own that
-        are a :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
+        Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
+        :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
 
         Parameters
         ----------
@@ -87,9 +87,9 @@ class CostPredictionMixin(ClassifierMixin):
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Examples.
         cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, row = true class, column = prediction, both in the
-            order of `classes_`, where costs are known when deciding; the loss must have class
-            probabilities. None for the costs that were learnt.
+            A cost matrix for each sample, row = true class, column = prediction, both in the order
+            of `classes_`, if costs are known when deciding; the loss must have class probabilities.
+            None for the learnt costs.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class CostPredictionMixin(ClassifierMixin):
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
-        Layers with ``alpha = 0`` have no head, and yield nothing.
+        Layers with ``alpha = 0`` have no head, and are skipped.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class CostPredictionMixin(ClassifierMixin):
             yield self.classes_[cost.argmin(axis=1)]
 
     def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Minus the estimated costs: the larger, the better the class.
+        """Minus the estimated costs: larger values mean better classes.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class CostPredictionMixin(ClassifierMixin):
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples,)
             For two classes one column: the estimated cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive where the second is predicted.
+            ``classes_[1]``, positive if the second is predicted.
         """
         return decision_values(self.predict_cost(X, cost))
 
@@ -203,9 +203,9 @@ class CostPredictionMixin(ClassifierMixin):
             Sample weights.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
                 (n_samples, n_classes, n_classes), default=None
-            With two dimensions, the cost of each prediction for each sample, which only bills.
-            With three, a cost matrix for each sample, which decides as in `predict`, and bills.
-            Without it the `cost_matrix` of the constructor counts.
+            With two dimensions, the cost of each prediction for each sample, used only to score the
+            predictions. With three, a cost matrix for each sample, used to decide, as in `predict`,
+            and to score. Without it, `cost_matrix` of the constructor is used.
 
         Returns
         -------

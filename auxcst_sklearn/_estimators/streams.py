@@ -1,4 +1,4 @@
-"""Streams: rows that come in blocks, of which no more than one is in memory."""
+"""Streams: rows that arrive in blocks, at most one of which is in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .agreement import check_same
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# What `prepare` learns, it learns from so many rows, drawn from all blocks.
+# Number of rows that `prepare` draws from all blocks.
 SAMPLED_ROWS = 2**16
 
 
@@ -36,9 +36,9 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class StreamMixin:
-    """Training block by block, by the steps of an estimator."""
+    """Training block by block, with the steps of an estimator."""
 
-    # The net that `prepare` has built, and once it trains True.
+    # The net that `prepare` has built; True once it trains.
     _prepared: Any = None
 
     classes_: NDArray[Any]
@@ -51,24 +51,25 @@ class StreamMixin:
     _set_attributes: Any
 
     def prepare(self, blocks: Iterable[tuple[Any, ...]]) -> Self:
-        """Learn from all blocks what must be known before training on them by `partial_fit`.
+        """Learn from all blocks what `partial_fit` needs before training.
 
         These are the classes, the number of rows, and, from a random sample of 65,536 rows, the
-        scales, categories, gaps and bins of the features, and unit and class means of the costs.
-        Later blocks change none of this any more, so that their order hardly matters. Categories
-        that the sample lacks count as unknown. Parameters that are set afterwards do not count.
+        scales, categories, missing-value indicators and bins of the features, and the unit and
+        class means of the costs. Later blocks do not change them, so that the order of the blocks
+        hardly matters. Categories that are not in the sample are treated as unknown. Parameters
+        that are set afterwards have no effect.
 
         Parameters
         ----------
         blocks : iterable of tuples
-            The arguments of `partial_fit` for each block: ``(X, y)``, ``(X, y, cost)`` or
-            ``(X, y, cost, sample_weight)``, the same for all. One pass is made, such as over a
-            generator.
+            The arguments of `partial_fit` for each block: ``(X, y)``, ``(X, y, cost)`` or ``(X, y,
+            cost, sample_weight)``, the same for all. They are iterated once, so a generator is
+            enough.
 
         Returns
         -------
         self : object
-            The estimator, which is not fitted yet: `partial_fit` is to follow.
+            The estimator, which is not fitted yet: call `partial_fit` next.
 
         Raises
         ------
@@ -95,7 +96,7 @@ class StreamMixin:
     def _sample(
         self, blocks: Iterable[tuple[Any, ...]]
     ) -> tuple[tuple[Any, ...], list[Any], int, NDArray[Any]]:
-        """Rows of all blocks, each as likely as any other; how many there are, and all labels."""
+        """A uniform sample of the rows of all blocks, the number of rows, and all labels."""
         rng = np.random.RandomState(self._draw_seed())
         kept: list[tuple[Any, ...]] = []
         keys: list[NDArray[Any]] = []
@@ -128,8 +129,9 @@ class StreamMixin:
     ) -> Self:
         """Train on the rows for one more epoch, at a constant rate and without early stopping.
 
-        What the network needs to know of the data beforehand, the first call learns from its rows,
-        and later ones go on learning it, unless `prepare` has learnt it from all blocks.
+        The first call learns scales and categories, and the unit of the costs, from its rows;
+        later calls update them, except for the categories, unless `prepare` has learnt them from
+        all blocks.
 
         Parameters
         ----------
@@ -139,7 +141,8 @@ class StreamMixin:
             Labels.
         classes : array-like of shape (n_classes,), default=None
             All labels that can ever occur; needed at the first call, unless `prepare` was called,
-            or the constructor's `classes` or the columns of a DataFrame of costs name them.
+            or they are given by `classes` of the constructor or by the columns of a DataFrame of
+            costs.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
@@ -170,7 +173,7 @@ class StreamMixin:
             return self
 
     def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
-        """All labels that the caller of `partial_fit` names."""
+        """All labels that are passed to `partial_fit`."""
         if hasattr(self, "net_"):
             if classes is not None and not np.array_equal(classes, self.classes_):
                 raise ValueError(
@@ -188,7 +191,7 @@ class StreamMixin:
 
 
 def _check_block(block: Any, first: tuple[Any, ...], i: int) -> None:
-    """Refuse a block that is not like the first one."""
+    """Raise an error for a block that differs in kind from the first one."""
     if not isinstance(block, (tuple, list)) or not 2 <= len(block) <= 4:
         raise ValueError(
             f"Block {i} is a {type(block).__name__}"
@@ -209,7 +212,7 @@ def _check_block(block: Any, first: tuple[Any, ...], i: int) -> None:
 
 
 def _kinds(block: Sequence[Any]) -> list[Any]:
-    """What all blocks have in common, of each part."""
+    """The properties of each part that all blocks must have in common."""
     kinds: list[Any] = []
     for j, part in enumerate(block):
         if is_frame(part):
@@ -232,7 +235,7 @@ def _pick(block: Sequence[Any], index: NDArray[Any]) -> tuple[Any, ...]:
 def _smallest(
     kept: list[tuple[Any, ...]], keys: list[NDArray[Any]]
 ) -> tuple[list[tuple[Any, ...]], list[NDArray[Any]], float]:
-    """Of all rows those with the smallest keys, and the key from which on rows are too many."""
+    """The rows with the smallest keys, and the smallest key of the rows left out."""
     every = np.concatenate(keys)
     if len(every) <= SAMPLED_ROWS:
         return kept, keys, np.inf
@@ -258,7 +261,7 @@ def _concatenate(parts: tuple[Any, ...]) -> Any:
 
 
 def _concatenate_pandas(parts: tuple[Any, ...]) -> Any:
-    """Frames one below the other; categories of a column are those of all of them."""
+    """Concatenate frames by rows; a column has the categories of all of them."""
     import pandas as pd
     from pandas.api.types import union_categoricals
 

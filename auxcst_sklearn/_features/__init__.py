@@ -1,1 +1,1 @@
-"""From the features that users bring to the numbers of the networks."""
+"""Conversion of the user's features to the inputs of the networks."""

@@ -11,24 +11,24 @@ from scipy.stats import norm
 from ..modules._bins import PiecewiseLinear
 from .scale import QUANTILES, FeatureStatistics, Scaling
 
-# Features whose quantiles correlate by less than this with those of a normal distribution are
-# encoded. Of normal ones bins raised the cost by 2 to 7 %.
+# Features whose quantiles have a lower correlation than this with those of a normal distribution
+# are encoded. For normal features, bins raised the cost by 2 to 7 %.
 NORMAL = 0.98
-# Bins of all features; more features have fewer each.
+# Number of bins of all features together; with more features, each has fewer.
 MOST_BINS = 1024
 FEWEST_BINS = 3
-# A common unit of so many columns is that of pixels; fewer may be grades or months, worth bins.
+# At least this many columns with a common unit are pixels; fewer may be grades or months.
 PIXELS = 17
-# A bin of fewer rows says little.
+# Bins with fewer rows are not informative.
 ROWS_OF_BIN = 100
 # Narrower bins, after scaling, are below the resolution of float32.
 NARROWEST = 1e-6
 
 
 class Bins:
-    """Bins between quantiles of the features that are far from normal.
+    """Quantile bins of the features that are far from normal.
 
-    Pixels have none, nor do flags and sparse rows.
+    Pixels, flags and sparse rows have none.
     """
 
     def __init__(self, statistics: FeatureStatistics, scaling: Scaling, n_bins: int) -> None:
@@ -57,7 +57,7 @@ class Bins:
         return low, np.maximum(width, NARROWEST)
 
     def make_encoding(self, scaling: Scaling, numbers: NDArray[Any]) -> PiecewiseLinear | None:
-        """The encoding of numbers, of which `numbers` are the columns; None without a bin."""
+        """The encoding of numbers in the columns `numbers`; None without bins."""
         if not self.kept.any():
             return None
         columns = np.searchsorted(numbers, np.nonzero(self.kept)[0])
@@ -65,7 +65,7 @@ class Bins:
 
 
 def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of features whose inner quantiles are not on a line with normal ones."""
+    """Mask of features whose inner quantiles are not a linear function of normal quantiles."""
     inner = np.linspace(0, 1, 17)[1:-1]
     found, normal = _at(inner, quantiles), norm.ppf(inner)
     found = found - found.mean(axis=0)
@@ -75,7 +75,7 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
-    """Quantiles (n_levels, n_features) of other levels, from those of `QUANTILES`."""
+    """Quantiles (n_levels, n_features) at other levels, interpolated from `QUANTILES`."""
     columns = [np.interp(levels, QUANTILES, column) for column in quantiles.T]
     found: NDArray[Any] = np.array(columns).T
     return found

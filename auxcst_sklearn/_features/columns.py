@@ -1,4 +1,4 @@
-"""Which columns hold categories, and their codes."""
+"""Categorical columns, and the codes of their categories."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ UNKNOWN = -1
 
 
 class CategoryCodes:
-    """From X with categories in some columns to numbers, with codes in these columns.
+    """Convert X with categories in some columns to numbers, with codes in these columns.
 
-    Codes count from 0. A category that was not there in `fit` becomes `UNKNOWN`, a missing one
+    Codes count from 0. A category that was not in `fit` becomes `UNKNOWN`. A missing one becomes
     NaN, or unknown if none was missing in `fit`.
     """
 
@@ -42,7 +42,7 @@ class CategoryCodes:
         return self
 
     def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
-        """The different values of each column, filled up to one length with the last of them."""
+        """The distinct values of each column, padded to equal length with the last value."""
         found: list[NDArray[Any]] = [np.empty(0)] * int(self.mask.sum())
         for part in row_blocks(X):
             found = [np.union1d(f, column) for f, column in zip(found, self._categories(X[part]).T)]
@@ -55,7 +55,7 @@ class CategoryCodes:
         return [sum(level == level for level in levels) for levels in self.encoder.categories_]
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """One array of floats, columns as in X."""
+        """One array of floats, with the columns of X."""
         numbers = self._numbers(X)
         single = numbers is not None and numbers.dtype == np.float32
         encoded = np.empty((len(X), len(self.mask)), np.float32 if single else np.float64)
@@ -87,7 +87,7 @@ class CategoryCodes:
 
 
 def as_table(X: Any) -> Any:
-    """X as a frame, an array, or a sparse matrix; lists keep strings and numbers apart."""
+    """X as a DataFrame, an array, or a sparse matrix; lists may mix strings and numbers."""
     if is_frame(X) or sparse.issparse(X) or isinstance(X, np.ndarray):
         return X
     return np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
@@ -103,7 +103,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
         mask = np.array([holds_categories(select(X, j)) for j in range(X.shape[1])], dtype=bool)
     else:
         X = as_table(X)
-        if X.ndim != 2:  # scikit-learn says so
+        if X.ndim != 2:  # scikit-learn raises the error
             return None
         mask = _named(X, categorical_features)
         if sparse.issparse(X) and mask.any():
@@ -115,7 +115,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
 
 
 def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
-    """Mask of the columns that are given by a mask, positions or names."""
+    """Mask of the columns given by a mask, positions or names."""
     given, n_features = np.asarray(categorical_features), X.shape[1]
     told = f"categorical_features={categorical_features!r}"
     mask = np.zeros(n_features, dtype=bool)
@@ -150,7 +150,7 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
 
 
 def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
-    """Say which column of numbers has strings, if one has."""
+    """Raise an error that names a numeric column with strings, if there is one."""
     X = as_table(X)
     if sparse.issparse(X) or X.ndim != 2:
         return
@@ -169,7 +169,7 @@ def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) ->
 
 
 def _refuse_mixed(values: NDArray[Any]) -> None:
-    """Say which column has categories that have no order."""
+    """Raise an error that names a column whose categories cannot be sorted."""
     for j, column in enumerate(values.T):
         types = {type(value).__name__ for value in column if value == value}
         if len(types) > 1:

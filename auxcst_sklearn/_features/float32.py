@@ -1,4 +1,4 @@
-"""From numbers of any type to the float32 of the networks, without silent loss."""
+"""Conversion of numbers of any type to float32, without silent loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite
 
-# A column has to span this many steps of float32 at its size.
+# The range of a column must cover at least this many steps of float32.
 FEWEST_STEPS = 64
 
 
@@ -25,14 +25,14 @@ def as_float32(X: Any) -> Any:
     """A validated dense array in C order, or a sparse matrix, as float32."""
     if X.dtype == np.float32:
         return X
-    with np.errstate(over="ignore"):  # found below
+    with np.errstate(over="ignore"):  # detected below
         X = X.astype(np.float32) if sparse.issparse(X) else X.astype(np.float32, order="C")
     assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X", allow_nan=True)
     return X
 
 
 def bounds_of(X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Smallest and largest value of each column, by blocks of rows; NaN does not count."""
+    """Smallest and largest value of each column, by blocks of rows; NaN is ignored."""
     low, high = (
         f.reduce([f.reduce(X[rows], axis=0) for rows in row_blocks(X)]) for f in (np.fmin, np.fmax)
     )
@@ -40,7 +40,7 @@ def bounds_of(X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def check_resolution(X: Any) -> None:
-    """Refuse columns whose differences are lost in float32, as those of timestamps may be."""
+    """Raise an error for columns, such as timestamps, whose differences are lost in float32."""
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
     low, high = (bound.astype(np.float64) for bound in bounds_of(X))

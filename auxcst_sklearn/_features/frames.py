@@ -1,4 +1,4 @@
-"""DataFrames of pandas and polars, read alike and without importing either."""
+"""Access to pandas and polars DataFrames, without importing either."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a DataFrame of pandas or polars."""
+    """Whether X is a pandas or polars DataFrame."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-# Data that lie on a disk, or on other machines, by the module of their type, and what reads them.
+# Data on a disk or on other machines, by the module of their type, and how to load them.
 _ELSEWHERE = {
     "dask.": "X.compute()",
     "dask_expr.": "X.compute()",
@@ -27,7 +27,7 @@ _ELSEWHERE = {
 
 
 def check_in_memory(X: Any, name: str = "X") -> None:
-    """Refuse what numpy would read as a whole in silence, or as rows of something else."""
+    """Raise an error for data that numpy would silently load as a whole, or misinterpret."""
     if isinstance(X, np.ndarray | list):
         return
     kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(X).__mro__]
@@ -41,7 +41,7 @@ def check_in_memory(X: Any, name: str = "X") -> None:
 
 
 def check_frame(X: Any) -> None:
-    """Refuse data of which numpy and scikit-learn say nothing that helps."""
+    """Raise an error for data for which numpy and scikit-learn give unhelpful messages."""
     check_in_memory(X)
     if not is_frame(X):
         return
@@ -60,12 +60,12 @@ def check_frame(X: Any) -> None:
 
 
 def select(X: Any, columns: int | Sequence[int]) -> Any:
-    """A column by its position, or a frame of several."""
+    """A column by its position, or a DataFrame of several."""
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
 
 
 def objects(column: Any) -> NDArray[Any]:
-    """The values of a column, NaN where one is missing."""
+    """The values of a column, with NaN for missing ones."""
     if hasattr(column, "iloc"):
         values: NDArray[Any] = column.to_numpy(dtype=object, na_value=np.nan)
         return values

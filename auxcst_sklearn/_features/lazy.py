@@ -1,4 +1,4 @@
-"""Rows that are picked and prepared when they are read, so that no second copy of them exists."""
+"""Rows that are selected and prepared when they are read, without a copy of all rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-# Rows on disk of more bytes than this, in the type that the network reads, are not held in memory.
+# Rows on disk with more bytes than this, as network inputs, are not held in memory.
 DISK_BYTES = 2**27
-# Of more bytes than this, rows in memory are not copied either, and trained on in blocks.
+# With more bytes than this, rows in memory are not copied either, and are trained on in blocks.
 LARGE_BYTES = 2**30
 
 
 class LazyRows:
-    """Rows of an array, or those of an index, each prepared when it is read."""
+    """Rows of an array, or those of an index, prepared when they are read."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LazyRows:
 
     @property
     def nbytes(self) -> int:
-        """Size of all rows, if they were prepared."""
+        """Size in bytes of all rows after preparation."""
         return prod(self.shape) * self.dtype.itemsize
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
@@ -49,7 +49,7 @@ class LazyRows:
 
 
 def is_on_disk(X: Any) -> bool:
-    """Whether an array shows a file: a memory map, or a view of one."""
+    """Whether an array is backed by a file: a memory map, or a view of one."""
     while isinstance(X, np.ndarray):
         if isinstance(X, np.memmap) and getattr(X, "_mmap", None) is not None:
             return True
@@ -68,21 +68,21 @@ def stays_lazy(X: Any) -> bool:
 
 
 def pick(X: Any, index: NDArray[Any]) -> Any:
-    """Some of the rows, not copied where they are too many."""
+    """Some of the rows, not copied if they are too many."""
     if not stays_lazy(X):
         return X[index]
     return LazyRows(X, index=index.astype(np.min_scalar_type(len(X)), copy=False))
 
 
 def row_order(X: Any) -> str | None:
-    """The order of memory to ask scikit-learn for: None keeps rows that must not be copied."""
+    """The memory order to request from scikit-learn: None for rows that must not be copied."""
     if not stays_lazy(X) or X.ndim < 2 or isinstance(X, LazyRows):
         return "C"
     if abs(X.strides[0]) >= abs(X.strides[1]):
         return None
     if is_on_disk(X):
         raise ValueError(
-            f"X is a memory map of shape {X.shape} in Fortran order, whose rows lie all over the "
-            "file; expected C order. Write it anew: auxcst_sklearn.datasets.to_memmap(X, path)."
+            f"X is a memory map of shape {X.shape} in Fortran order, whose rows are scattered over "
+            "the file; expected C order. Rewrite it: auxcst_sklearn.datasets.to_memmap(X, path)."
         )
     return "C"

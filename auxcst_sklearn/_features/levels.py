@@ -1,4 +1,4 @@
-"""Which gaps and levels of the features have an input of their own."""
+"""Which missing values and levels of the features have their own input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput
 from .float32 import row_blocks
 
-# Up to so many levels have an indicator each; more have vectors that are learnt.
+# Up to this many levels have an indicator each; more have embedding vectors.
 MOST_INDICATORS = 32
 # Levels in fewer rows than this, or than a hundredth of all, share one with unknown ones. Of a
 # thousand levels in 6,000 rows, those in 3 to 9 rows were worth learning, those in 1 or 2 were not.
@@ -20,7 +20,7 @@ RARE = 3
 
 
 class Levels:
-    """Columns with gaps, and the levels of the categories, in the training examples."""
+    """Columns with missing values, and the levels of the categories, in the training examples."""
 
     def __init__(self, X: Any, categorical: NDArray[np.bool_] | None, n_codes: list[int]) -> None:
         n, d = X.shape
@@ -28,9 +28,9 @@ class Levels:
         self.gaps = np.zeros(d, dtype=bool)
         if not sparse.issparse(X):
             missing = sum(np.isnan(X[part]).sum(axis=0) for part in row_blocks(X))
-            # Without any number a column is zero; one of categories still has this one input.
+            # Without any number a column is zero; a categorical column still has this one input.
             self.gaps = (missing > 0) & ((missing < n) | self.categorical)
-        self.kept = self.gaps | self.categorical  # columns whose NaN the network reads
+        self.kept = self.gaps | self.categorical  # columns in which the network receives NaN
         self.own = {}
         for j, size in zip(np.flatnonzero(self.categorical), n_codes):
             count = np.zeros(size, dtype=np.int64)
@@ -46,7 +46,7 @@ class Levels:
         return np.flatnonzero(~self.categorical)
 
     def make_input(self, fill: NDArray[Any], bins: PiecewiseLinear | None) -> FeatureInput | None:
-        """The first module of a network, or None for numbers without gaps and bins."""
+        """The first module of a network, or None for numbers without missing values and bins."""
         if not (self.gaps.any() or self.categorical.any() or bins is not None):
             return None
         numbers = self.numbers

@@ -1,4 +1,4 @@
-"""Centre and scale of the features, where the training set needs them."""
+"""Centre and scale of the features, if the training set needs them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .float32 import as_float32, row_blocks
 
-# Deviations, and root mean squares of features with a common unit, that suit start weights and
-# rates; and the largest distance of a mean from zero, in deviations.
+# Deviations, and root mean squares of features with a common unit, that suit initial weights and
+# learning rates; and the largest distance of a mean from zero, in deviations.
 SMALLEST, LARGEST, FARTHEST = 0.1, 10.0, 10.0
-# Features with values this many deviations from their mean have outliers, and end softly there.
+# Features with values this many deviations from their mean have outliers, and are clipped softly.
 OUTLYING = 10.0
-# Quantiles are those of so many rows, evenly spaced.
+# Quantiles are computed from this many rows, evenly spaced.
 QUANTILE_ROWS = 4096
 QUANTILES = np.linspace(0, 1, 65)
 # Distance between the outer quartiles of a normal distribution, in deviations.
@@ -27,10 +27,10 @@ NORMAL_IQR = 1.349
 
 @dataclass
 class Scaling:
-    """What becomes of each feature: ``(X - center) / scale``, with a soft end where it is heavy.
+    """Scaling of each feature: ``(X - center) / scale``, clipped softly if it is heavy-tailed.
 
-    `fill` is the median after scaling, for values that are missing. Sparse rows would not be sparse
-    any more: the network itself scales them.
+    `fill` is the median after scaling, for missing values. Sparse rows would become dense, so the
+    network scales them.
     """
 
     center: NDArray[Any]
@@ -45,11 +45,11 @@ class Scaling:
 
     @property
     def moves(self) -> bool:
-        """Whether rows without a gap change at all."""
+        """Whether rows without missing values change at all."""
         return self.changes or self.has_heavy
 
     def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
-        """Float32 rows; NaN stays in the columns `keep`, and becomes the median in others."""
+        """Float32 rows; NaN is kept in the columns `keep`, and replaced by the median in others."""
         has_nan = bool(np.isnan(X.sum(dtype=np.float64)))
         if not (self.moves or has_nan):
             return as_float32(X)
@@ -60,7 +60,7 @@ class Scaling:
                 if has_nan:
                     rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
                 scaled[part] = rows
-        if not np.isfinite(scaled.sum()):  # quicker than the check
+        if not np.isfinite(scaled.sum()):  # faster than the check
             assert_all_finite(scaled, allow_nan=True, input_name="X")
         return scaled
 
@@ -76,22 +76,22 @@ class Scaling:
 class FeatureStatistics:
     """Means, deviations, bounds and quantiles of features, over one or several blocks of rows.
 
-    Values that are missing do not count, nor do codes of categories. Sparse rows have no quantiles.
+    Missing values and codes of categories are ignored. Sparse rows have no quantiles.
     """
 
     def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
         self.categorical = categorical
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "quartiles" in state:  # of a file before there were more quantiles
+        if "quartiles" in state:  # an older file with quartiles only
             known = np.stack([state["low"], *state.pop("quartiles"), state["high"]])
             levels = np.linspace(0, 1, len(known))
             state["quantiles"] = np.array([np.interp(QUANTILES, levels, q) for q in known.T]).T
         vars(self).update(state)
 
-    @np.errstate(over="ignore", invalid="ignore")  # found where a deviation is asked for
+    @np.errstate(over="ignore", invalid="ignore")  # detected when deviations are computed
     def update(self, X: Any) -> FeatureStatistics:
-        """Take in more rows; the first ones decide whether the features count as sparse."""
+        """Add rows; the first ones decide whether the features count as sparse."""
         d = X.shape[1]
         if not hasattr(self, "count"):
             self.sparse = sparse.issparse(X)
@@ -117,7 +117,7 @@ class FeatureStatistics:
         return self.quantiles[[16, 32, 48]]
 
     def _numbers(self, rows: Any) -> NDArray[Any]:
-        """Rows in float64, NaN where they hold no number."""
+        """Rows in float64, NaN for anything but numbers."""
         rows = rows.toarray() if sparse.issparse(rows) else rows
         numbers: NDArray[Any] = rows.astype(np.float64)
         if self.categorical is not None:
@@ -134,7 +134,7 @@ class FeatureStatistics:
         self._join(count, mean, np.sum(rows**2, axis=0, where=known) / np.maximum(count, 1))
 
     def _join(self, count: NDArray[Any], mean: NDArray[Any], var: NDArray[Any]) -> None:
-        """Moments of all rows, from those so far and those of more."""
+        """Moments of all rows, from those so far and those of new rows."""
         total = np.maximum(self.count + count, 1)
         share, apart = count / total, mean - self.mean
         self.var = (1 - share) * self.var + share * var + share * (1 - share) * apart**2
@@ -142,7 +142,7 @@ class FeatureStatistics:
         self.count = self.count + count
 
     def _take_quantiles(self, rows: NDArray[Any], count: NDArray[Any]) -> None:
-        """Let the quantiles of blocks of rows count by their numbers of values."""
+        """Average the quantiles of blocks of rows, weighted by their numbers of values."""
         if np.isnan(rows.sum()):
             found = np.array([_quantiles(column[~np.isnan(column)]) for column in rows.T]).T
         else:
@@ -151,10 +151,10 @@ class FeatureStatistics:
         self.quantiles = self.quantiles + share * (np.nan_to_num(found) - self.quantiles)
 
     def scaling(self, standardize: bool | str) -> Scaling:
-        """What becomes of every feature.
+        """The scaling of every feature.
 
-        With "auto" features of a common unit, such as pixels, share one scale, and the others have
-        their own; a group that is of order one stays as it is, and so do sparse rows.
+        With "auto" features with a common unit, such as pixels, share one scale, and each of the
+        others has its own; groups of order one, and sparse rows, are not scaled.
         """
         d = len(self.mean)
         center, scale, heavy = np.zeros(d), np.ones(d), np.zeros(d, dtype=bool)
@@ -178,7 +178,7 @@ class FeatureStatistics:
         return scaling
 
     def _deviation(self) -> NDArray[Any]:
-        """Deviations, zero where only rounding keeps a feature from being constant."""
+        """Deviations, zero for features that are constant up to rounding."""
         if not np.isfinite(self.var).all():
             column = np.flatnonzero(~np.isfinite(self.var))[0]
             raise ValueError(
@@ -189,12 +189,12 @@ class FeatureStatistics:
         return np.where(deviation > 100 * np.finfo(np.float64).eps * abs(self.mean), deviation, 0.0)
 
     def _are_heavy(self, deviation: NDArray[Any]) -> NDArray[Any]:
-        """Mask of features whose deviation is that of a few values far from the others."""
+        """Mask of features whose deviation is dominated by a few outliers."""
         if self.sparse:
             return np.zeros(len(deviation), dtype=bool)
         iqr = self.quartiles[2] - self.quartiles[0]
         farthest = np.maximum(self.high - self.mean, self.mean - self.low)
-        # Of n values none is farther from the mean than sqrt(n - 1) deviations.
+        # No value of n is farther from the mean than sqrt(n - 1) deviations.
         limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(self.count)), OUTLYING)
         dominated = deviation > 1.5 * iqr / NORMAL_IQR
         heavy: NDArray[np.bool_] = (deviation > 0) & (farthest > limit * deviation) & dominated
@@ -203,7 +203,7 @@ class FeatureStatistics:
     def _robust(
         self, deviation: NDArray[Any], heavy: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Centres and deviations; those of heavy features from the quartiles, if these differ."""
+        """Centres and deviations; for heavy-tailed features from the quartiles, if these differ."""
         low, median, high = self.quartiles
         robust = heavy & (high > low)
         center = np.where(robust, median, self.mean)
@@ -212,7 +212,7 @@ class FeatureStatistics:
     def _stay(
         self, mean: NDArray[Any], deviation: NDArray[Any], alike: NDArray[Any], heavy: NDArray[Any]
     ) -> NDArray[np.bool_]:
-        """Mask of the features that are of order one, group by group."""
+        """Mask of the features of order one, group by group."""
         varying = deviation > 0
         largest = np.sqrt(mean**2 + deviation**2)[alike].max(initial=0)
         wide = (deviation >= SMALLEST) & (deviation <= LARGEST)
@@ -224,7 +224,7 @@ class FeatureStatistics:
         return stay
 
     def have_common_unit(self) -> NDArray[np.bool_]:
-        """Mask of features between common bounds, the lower of which they all reach."""
+        """Mask of features with common bounds that all reach the lower bound."""
         varying = self._deviation() > 0
         none = np.zeros_like(varying)
         if not varying.any():

@@ -8,18 +8,18 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-# The average of few steps is short, so that it follows the weights away from their start.
+# After few steps the horizon is short, so that the average forgets the initial weights.
 FIRST_STEPS = 10
 
-# Steps between two updates, which take as long as a step of the optimizer.
+# Number of steps between two updates; an update takes as long as an optimizer step.
 INTERVAL = 4
 
 
 class WeightAverage:
     """Exponential average of parameters, with a horizon in steps; see torch's `swa_utils`.
 
-    The average of any epoch is as good as the end of a schedule of the learning rate, so that a
-    training may stop at any of them. It takes the place of the parameters between the epochs.
+    The average after any epoch is as good as the end of a learning rate schedule, so that training
+    can stop after any epoch. It replaces the parameters between epochs.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], horizon: float) -> None:
@@ -31,7 +31,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the parameters after a step."""
+        """Update the average after a step."""
         self.step += 1
         if self.step % INTERVAL == 0:
             decay = min(
@@ -41,16 +41,16 @@ class WeightAverage:
             get_ema_multi_avg_fn(decay)(self.average, [p.data for p in self.parameters], None)
 
     def take_up(self, weights: Sequence[Tensor], step: int) -> None:
-        """Go on from the weights that are trained; the parameters are the average."""
+        """Continue from the trained weights, when the parameters hold the average."""
         self.average, self.step, self.in_place = list(weights), step, True
 
     def put_in_place(self) -> None:
-        """Let the parameters be the average."""
+        """Set the parameters to the average."""
         if not self.in_place:
             self._swap()
 
     def set_aside(self) -> None:
-        """Let the parameters be those that are trained."""
+        """Set the parameters to the trained weights."""
         if self.in_place:
             self._swap()
 

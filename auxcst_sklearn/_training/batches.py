@@ -12,19 +12,20 @@ from torch import Tensor
 from ..losses import Target
 from .rows import Rows
 
-# Batches are cut from this many bytes of examples at a time: few enough to stay in the cache.
+# Batches are sliced from this many bytes of examples at a time, which fit into the cache.
 GATHER_BYTES = 2**20
 
-# The rows of this process, of batches of some rows in order, and the sizes of its batches.
+# From ordered rows: the rows of this process in each batch, and the sizes of its batches.
 OwnPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
 
 
 class Batches:
     """The batches of an epoch: shuffled by a generator, or in order without one.
 
-    Rows are picked for several batches at once, each of which is a view of some: to pick them
-    batch by batch takes as long as a small layer. Of more than `n_rows`, others are left out in
-    each epoch. Of several processes each has an `own_part` of every batch; see `exchange.py`.
+    Rows are selected for several batches at once, each of which is a view: selecting them batch by
+    batch takes as long as a small layer. With more than `n_rows` rows, each epoch leaves out
+    different ones. In distributed training each process has an `own_part` of every batch; see
+    `exchange.py`.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class StackedBatches:
 
 
 def join_targets(targets: Sequence[Target]) -> Target:
-    """One target of several, one below the other."""
+    """Concatenate several targets."""
     return Target(*(None if field[0] is None else torch.cat(field) for field in zip(*targets)))
 
 

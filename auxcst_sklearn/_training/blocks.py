@@ -11,8 +11,8 @@ from ..losses import Target
 from .batches import Batches, OwnPart, StackedBatches, batch_sizes, join_targets
 from .rows import Batch, Rows, to_device
 
-# Neighbouring rows of about so many bytes are read together, and mixed with those of other blocks,
-# of so many bytes in all. Smaller blocks mix a sorted file better, larger ones read faster.
+# Size in bytes of a block of neighbouring rows that is read at once, and of all blocks that are
+# shuffled together. Smaller blocks mix a sorted file better, larger ones are read faster.
 BLOCK_BYTES = 2**18
 MIXED_BYTES = 2**26
 
@@ -23,12 +23,12 @@ def rows_per_block(row_nbytes: int) -> int:
 
 
 def blocks_at_once() -> int:
-    """Number of blocks whose rows are mixed."""
+    """Number of blocks whose rows are shuffled together."""
     return max(1, MIXED_BYTES // BLOCK_BYTES)
 
 
 class _Queue:
-    """Rows of one set that have been read, and not yet been given out."""
+    """Rows of one set that have been read, but not yet used."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[Batch, Tensor]] = []
@@ -37,12 +37,12 @@ class _Queue:
         return sum(len(index) for _, index in self.parts)
 
     def copy_rest(self) -> None:
-        """Copy what is left, so that all else that was read can go."""
+        """Copy the remaining rows, so that the memory of the others can be released."""
         if n := len(self):
             self.parts = [(self.take(n), torch.arange(n))]
 
     def add(self, batch: Batch, index: Tensor) -> None:
-        """Take in the rows `index` of those that were read."""
+        """Add the rows `index` of those that were read."""
         self.parts.append((batch, index))
 
     def take(self, n: int) -> Batch:
@@ -72,8 +72,9 @@ def _join(batches: Sequence[Batch]) -> Batch:
 class BlockBatches:
     """The shuffled batches of an epoch of large sets: of one network, or side by side of a stack.
 
-    Blocks of neighbouring rows are read in random order, and rows of many blocks are mixed. All
-    networks see rows of the same blocks at about the same time, so that each is read once.
+    Blocks of neighbouring rows are read in random order, and the rows of many blocks are shuffled
+    together. All networks use rows of the same blocks at about the same time, so that each block is
+    read once.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class BlockBatches:
                 yield to_device(xs[0], device), targets[0]
 
     def _blocks(self) -> Iterator[list[slice]]:
-        """Blocks in random order, as many at a time as are mixed."""
+        """Blocks in random order, in groups that are shuffled together."""
         n, step = self.sets[0].X.shape[0], rows_per_block(self.sets[0].row_nbytes)
         order = torch.randperm(-(-n // step), generator=self.generators[0])
         for several in order.split(blocks_at_once()):
             yield [slice(start, min(start + step, n)) for start in (several * step).tolist()]
 
     def _read(self, blocks: list[slice], queues: Sequence[_Queue]) -> None:
-        """Read blocks, and give each network those of their rows that it sees, shuffled."""
+        """Read blocks, and give each network its training rows of them, shuffled."""
         batch, number = self.sets[0].read(blocks)
         for queue, rows, generator in zip(queues, self.sets, self.generators):
             order = torch.randperm(len(number), generator=generator)

@@ -1,4 +1,4 @@
-"""skorch callbacks: those of a training itself, and what is kept of the user's."""
+"""skorch callbacks: those of the training itself, and copies of the user's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..losses import Target
 
 
 class ProgressTable(Callback):
-    """A line per epoch: losses, held-out cost, and the time left if no early stop comes before."""
+    """A line per epoch: losses, held-out cost, and the time left without early stopping."""
 
     SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
 
@@ -55,12 +55,12 @@ class ProgressBar(Callback):
         self.bar_.update()
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        if self.bar_ is not None:  # None where a callback ended the training before it began
+        if self.bar_ is not None:  # None if a callback ended the training before it began
             self.bar_.close()
 
 
 def without_training_state(callbacks: list[Any]) -> list[Any]:
-    """Copies without what a training left in them, such as the optimizer of a schedule."""
+    """Copies without the state of a training, such as the optimizer of a schedule."""
     copies = []
     for entry in callbacks:
         *name, callback = entry if isinstance(entry, tuple) else (entry,)
@@ -88,7 +88,7 @@ def as_skorch_batch(batch: tuple[Tensor, Target]) -> tuple[Tensor, Tensor]:
 
 
 def check_schedule(schedule: str, callbacks: list[tuple[str, Callback]]) -> None:
-    """Refuse two schedules at once."""
+    """Raise an error for two schedules at once."""
     if schedule != "constant" and any(isinstance(c, LRScheduler) for _, c in callbacks):
         raise ValueError(
             f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "

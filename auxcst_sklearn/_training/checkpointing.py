@@ -1,4 +1,4 @@
-"""Saving the state of a training after epochs, and going on from it."""
+"""Saving the state of a training after epochs, and resuming from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .early_stopping import EarlyStopping
 
 
 class Checkpointing(Callback):
-    """The last callback: what it saves is all that the next epoch depends on."""
+    """The last callback, which saves everything that the next epoch depends on."""
 
     def __init__(self, files: TrainingFiles) -> None:
         self.files = files
@@ -55,7 +55,7 @@ class Checkpointing(Callback):
 
 
 def get_state(net: Any, n_before: int) -> dict[str, Any]:
-    """What training goes on from, of tensors and plain values; epochs from `n_before` on."""
+    """The state to resume from, as tensors and plain values; epochs from `n_before` on."""
     stop, average = _stop_of(net), net._average
     return {
         "weights": net.module_.state_dict(),
@@ -76,7 +76,7 @@ def get_state(net: Any, n_before: int) -> dict[str, Any]:
 
 @torch.no_grad()
 def set_state(net: Any, state: dict[str, Any]) -> None:
-    """Take up a state; the training has begun, with weights, optimizer and callbacks of its own."""
+    """Restore a state, when weights, optimizer and callbacks of the training exist."""
     net.module_.load_state_dict(state["weights"])
     net.optimizer_.load_state_dict(state["optimizer"])
     generators = (*net.generators, *net.dropout_generators)
@@ -99,7 +99,7 @@ def _stop_of(net: Any) -> EarlyStopping | None:
 
 
 def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records without numpy numbers and without those of batches."""
+    """Records with plain numbers, and without records of batches."""
     return [
         {name: getattr(value, "item", lambda v=value: v)() for name, value in record.items()}
         for record in records

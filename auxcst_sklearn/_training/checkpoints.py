@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: files that are written whole or not at all, and checked when read."""
+"""Checkpoints of a fit: files that are written atomically, and checked when read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from filelock import FileLock, Timeout
 
 FORMAT = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
-# In the name of a folder it stands for the fit, so that the candidates of a search have one each.
+# Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
 OF_FIT = "{fit}"
 KEPT = 2
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that, whenever the process dies, it is there as a whole or not at all."""
+    """Write a file atomically, even if the process is killed."""
     part = path.with_name(f".{path.name}.{uuid4().hex}")  # threads may write the same file
     try:
         with part.open("wb") as file:
@@ -48,10 +48,10 @@ def write_whole(path: Path, content: bytes) -> None:
 class Checkpoints:
     """The folder of one fit, whose trainings are numbered in their order.
 
-    `key` has a digest for each part of the data and each parameter that determines the result;
-    a folder of another fit is refused, and so is one in which another process or thread is at
-    work: the folder is locked until `close`, or the end of the process. `seed` is that of the fit
-    whose checkpoints are there.
+    `key` has a digest for each part of the data and each parameter that determines the result. A
+    folder of another fit raises an error, as does one in use by another process or thread: the
+    folder is locked until `close`, or the end of the process. `seed` is the seed of the fit that
+    wrote the checkpoints.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Checkpoints:
         return seed
 
     def next_training(self) -> TrainingFiles:
-        """The files of the training that comes next."""
+        """The files of the next training."""
         name = f"training{len(self.trainings) + 1}"
         self.trainings.append(TrainingFiles(self.folder, name, self.every))
         return self.trainings[-1]
@@ -121,12 +121,12 @@ class Checkpoints:
         return all(training.had_ended for training in self.trainings)
 
     def close(self) -> None:
-        """Leave the folder to other fits."""
+        """Release the folder for other fits."""
         self._lock.release()
 
 
 class TrainingFiles:
-    """The checkpoints of one training, of which the last ones are kept."""
+    """The checkpoints of one training; only the last ones are kept."""
 
     had_ended = False
 
@@ -138,7 +138,7 @@ class TrainingFiles:
         return sorted(self.folder.glob(f"{self.name}-*.pt"), reverse=True)
 
     def load(self) -> dict[str, Any] | None:
-        """The state after the last epoch whose file is sound; None without one."""
+        """The state after the last epoch with an undamaged file; None without one."""
         for path in self._paths():
             try:
                 return self._read(path)
@@ -165,7 +165,7 @@ class TrainingFiles:
         return loaded
 
     def save(self, epoch: int, state: Mapping[str, Any]) -> None:
-        """Write the state after an epoch; without room the training goes on, with a warning."""
+        """Write the state after an epoch; a full disk only gives a warning."""
         buffer = BytesIO()
         torch.save(dict(state), buffer)
         content = buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The code of a user's classes and functions, as plain values that change where it is edited."""
+"""The code of a user's classes and functions, as plain values that change with edits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import joblib
 import numpy as np
 from torch import Tensor, nn
 
-# Their versions are in the key of a checkpoint already, or do not matter to a training.
+# Their versions are already in the key of a checkpoint, or do not affect a training.
 _KNOWN = {"auxcst_sklearn", "joblib", "numpy", "pandas", "polars", "scipy", "sklearn", "torch"}
 _INSTALLED = {"site-packages", "dist-packages"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def code_of(value: Any) -> list[Any]:
-    """The code of functions and classes in a value, and of those of the user that they name.
+    """The code of functions and classes in a value, and of the user's code that they refer to.
 
-    Of an installed package it is the version. Parts that are compiled have no code of Python and
-    are left out.
+    For an installed package it is the version. Compiled parts have no Python code and are omitted.
     """
     reader = _Reader()
     reader.visit(value)
@@ -68,8 +67,8 @@ class _Reader:
                 if self._is_users(kind.__module__) and (kind is value or self._is_first(id(kind))):
                     self._add_class(kind)
         elif isinstance(value, FunctionType):
-            # By its globals, as a wrapper bears the name of the module of what it wraps: torch
-            # wraps the method `step` of an optimizer's class when the first of them is made.
+            # By its globals, because a wrapper has the module name of the wrapped function: torch
+            # wraps the method `step` of an optimizer class when its first instance is made.
             if self._is_users(value.__globals__.get("__name__")):
                 self._add_function(value)
             self.visit(getattr(value, "__wrapped__", None))
@@ -84,7 +83,7 @@ class _Reader:
         if root in _KNOWN or root in sys.stdlib_module_names:
             return False
         path = str(getattr(sys.modules.get(name or ""), "__file__", None) or "")
-        # The main module of a worker is another one than that of the code which it runs.
+        # The main module of a worker is not that of the code which it runs.
         if root == "__main__" or _INSTALLED.isdisjoint(path.replace("\\", "/").split("/")):
             return True
         if self._is_first(root):
@@ -116,7 +115,7 @@ def _plain(values: Mapping[Any, Any]) -> list[tuple[str, str]]:
 
 
 def _shown(value: Any) -> str | None:
-    """A plain value, or one of such values or of numbers, as text; None for others."""
+    """A plain value, or a collection of plain values or numbers, as a string; None for others."""
     if isinstance(value, np.ndarray | Tensor):
         return str(joblib.hash(value if isinstance(value, np.ndarray) else value.numpy(force=True)))
     if isinstance(value, Mapping):
@@ -147,10 +146,10 @@ def _names(code: CodeType, *, of_globals: bool = False) -> list[str]:
 
 
 def _describe(code: CodeType) -> tuple[Any, ...]:
-    """What code does; not where it stands in its file."""
+    """The behaviour of code, without its position in the file."""
     constants = [
         _describe(c) if isinstance(c, CodeType)
-        # The order of a set is another one in each process.
+        # The order of a set differs between processes.
         else repr(sorted(map(repr, c)) if isinstance(c, frozenset) else c)
         for c in code.co_consts
     ]  # fmt: skip

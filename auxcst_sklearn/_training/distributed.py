@@ -1,9 +1,9 @@
-"""One fit by several processes: the ranks of an initialised `torch.distributed` group.
+"""Distributed fit by the ranks of an initialised `torch.distributed` group.
 
-A rank that fails must not leave the others waiting. So there are two kinds of collectives alone,
-and each rank passes through them in the same order: `Group.gather` outside of a training, and the
-sum of one buffer, whose size is fixed, within it (`exchange.py`). A rank that fails takes part in
-the one that comes next, with its error, and all end.
+A rank that fails must not leave the others waiting. So there are only two kinds of collectives, and
+each rank calls them in the same order: `Group.gather` outside of a training, and the sum of one
+buffer of fixed size within it (`exchange.py`). A rank that fails takes part in the next collective
+with its error, and all ranks end.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from torch import distributed as dist
 
 
 class OneProcess:
-    """An ordinary fit: nothing to agree on."""
+    """An ordinary fit by a single process."""
 
     rank, size = 0, 1
 
     def from_first(self, name: str, value: Any) -> Any:
-        """The value of rank 0; `name` says in errors what it is."""
+        """The value of rank 0; `name` describes it in errors."""
         return value
 
     def check_same(self, digests: Callable[[], Mapping[str, str]]) -> None:
-        """Refuse data and parameters that differ among the ranks, by digests of them."""
+        """Raise an error if digests of data and parameters differ among the ranks."""
 
     def own_seed(self, seed: int) -> int:
-        """Seed of random numbers that differ among the ranks."""
+        """Seed for random numbers that differ among the ranks."""
         return seed
 
     def own_gpu(self) -> str:
@@ -46,7 +46,7 @@ class Group(OneProcess):
 
     def __init__(self) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self.ended = False  # by an error that is known to all ranks
+        self.ended = False  # by an error that all ranks have received
 
     def gather(
         self, name: str, value: Any = None, *, error: BaseException | None = None
@@ -67,7 +67,7 @@ class Group(OneProcess):
 
     @contextmanager
     def losses_named(self) -> Iterator[None]:
-        """Name the likely cause where a collective itself fails."""
+        """Name the likely cause if a collective itself fails."""
         try:
             yield
         except RuntimeError as error:
@@ -79,15 +79,15 @@ class Group(OneProcess):
             ) from error
 
     def refuse(self, message: str, kind: type[Exception] = ValueError) -> NoReturn:
-        """Raise an error for which every rank has the same reasons."""
+        """Raise an error that occurs on every rank."""
         self.ended = True
         raise kind(message)
 
     def fail(self, error: BaseException) -> None:
-        """Let an error of this rank end the others too."""
+        """Make an error of this rank end the others too."""
         if not self.ended:
             self.ended = True
-            with suppress(RuntimeError):  # the error is the one to raise, whatever the others do
+            with suppress(RuntimeError):  # raise this error, whatever the others do
                 self.gather("an error", error=error)
 
     def from_first(self, name: str, value: Any) -> Any:
@@ -114,7 +114,7 @@ class Group(OneProcess):
         return int(np.random.SeedSequence([seed, self.rank]).generate_state(1)[0])
 
     def own_device(self) -> AbstractContextManager[Any]:
-        """Where there are GPUs alone to exchange objects, let it be the own one."""
+        """Exchange objects on this rank's GPU if the group has only a GPU backend."""
         only_gpus = "cpu:" not in dist.get_backend_config()
         return torch.cuda.device(self.own_gpu()) if only_gpus else nullcontext()
 
@@ -130,7 +130,7 @@ _busy = threading.Lock()
 
 
 def processes() -> OneProcess:
-    """The processes of the fit that is under way in this thread."""
+    """The processes of the current fit of this thread."""
     return _current.get()
 
 
@@ -141,9 +141,9 @@ def in_group() -> bool:
 
 @contextmanager
 def joined(distributed: str | bool) -> Iterator[None]:
-    """Fit by all processes of the group, if there is one; an error of one ends them all.
+    """Distribute a fit over the processes of the group, if any; an error of one ends them all.
 
-    Fits within a fit belong to it.
+    Nested fits belong to the outer fit.
     """
     if distributed is False or _current.get() is not ONE_PROCESS or not in_group():
         yield

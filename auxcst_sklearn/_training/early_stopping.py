@@ -1,4 +1,4 @@
-"""Early stopping of every model of a training by itself."""
+"""Independent early stopping of every model of a training."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import Tensor
 class EarlyStopping(Callback):
     """Keep the weights of each network at its least held-out value; end when all have stopped.
 
-    A model of `sizes[i]` networks stops when the values of all of them have not fallen for
-    `patience` epochs. skorch's callback of that name does this for one network.
+    A model of `sizes[i]` networks stops when the value of none of them has decreased for
+    `patience` epochs. skorch's callback of the same name does this for one network.
     """
 
     best_: list[list[Tensor]] = []  # of each network; empty until the training begins

@@ -1,4 +1,4 @@
-"""What the processes of one training exchange: gradients, losses, and whether all go on."""
+"""The exchange between processes of one training: gradients, losses, and whether to continue."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from torch.nn.modules.batchnorm import _NormBase
 from .batches import epoch_means
 from .distributed import Group, processes
 
-# A part of a batch has at least two rows, as batch normalisation needs.
+# A part of a batch has at least two rows, which batch normalisation needs.
 FEWEST_ROWS = 2
 
-# Sums from one look at their flags to the next: on a GPU a look waits for all results.
+# Number of sums between two checks of the flags: on a GPU a check waits for all results.
 STEPS, GPU_STEPS = 1, 16
 
 
@@ -27,17 +27,17 @@ class NoExchange:
     """The training of one process."""
 
     def own_part(self, order: Tensor, sizes: list[int]) -> tuple[Tensor, list[int]]:
-        """The rows of this rank, of batches of the rows `order`, and the sizes of its batches."""
+        """From the rows `order`: this rank's rows in each batch, and the sizes of its batches."""
         return order, sizes
 
     def average_gradients(
         self, parameters: Sequence[nn.Parameter], loss: Tensor, n_rows: int
     ) -> Tensor:
-        """Let gradients, and the loss, which is returned, be those of the whole batch."""
+        """Set the gradients to those of the whole batch; return its loss."""
         return loss
 
     def average_statistics(self, module: nn.Module) -> None:
-        """Let the running statistics of batch normalisations be those of all ranks."""
+        """Average the running statistics of batch normalisation over all ranks."""
 
     def epoch_means(self, means: Tensor, sizes: Sequence[int]) -> np.ndarray:
         """Means over all rows, from those of batches of these sizes, or of this rank's parts."""
@@ -47,8 +47,8 @@ class NoExchange:
 class Exchange(NoExchange):
     """Sums over the ranks of a group, by one buffer.
 
-    Its last values are a loss, a number of rows, and the numbers of ranks that have failed and
-    that have finished; before them is room for all gradients.
+    Its last values are a loss, a number of rows, and the numbers of ranks that have failed and that
+    have finished; the values before them are for the gradients.
     """
 
     def __init__(self, group: Group, parameters: Sequence[nn.Parameter]) -> None:
@@ -64,7 +64,7 @@ class Exchange(NoExchange):
     # ------------------------------------------------------------------ parts
 
     def own_part(self, order: Tensor, sizes: list[int]) -> tuple[Tensor, list[int]]:
-        """Of each batch the rows of this rank; of a batch too small to be shared out all rows."""
+        """The rows of this rank in each batch; all rows of a batch too small to be divided."""
         own = [batch[slice(*self._bounds(len(batch)))] for batch in order.split(sizes)]
         return torch.cat(own), list(map(len, own))
 
@@ -80,7 +80,7 @@ class Exchange(NoExchange):
     def average_gradients(
         self, parameters: Sequence[nn.Parameter], loss: Tensor, n_rows: int
     ) -> Tensor:
-        """Means over the rows of all ranks; those of a rank count by their number."""
+        """Means over the rows of all ranks; each rank is weighted by its number of rows."""
         for parameter, view in zip(parameters, self.views):
             if parameter.grad is None:
                 view.zero_()
@@ -130,7 +130,7 @@ class Exchange(NoExchange):
     ) -> None:
         self.tail.copy_(torch.tensor([0.0, n_rows, failed, done]))
         self.tail[0] = loss
-        self.n_sums += 1  # before, as Ctrl-C is raised right after it has waited for others
+        self.n_sums += 1  # before the wait, because Ctrl-C is raised right after it
         with self.group.losses_named():
             dist.all_reduce(self.buffer)
         if self.is_looked_at:
@@ -138,7 +138,7 @@ class Exchange(NoExchange):
 
     @property
     def is_looked_at(self) -> bool:
-        """Whether all ranks looked at the flags of the last sum."""
+        """Whether all ranks checked the flags of the last sum."""
         return self.n_sums % self.steps == 0
 
     def _look(self, failed: int) -> None:
@@ -159,17 +159,18 @@ class Exchange(NoExchange):
         self._repeat(done=1)
 
     def fail(self, error: BaseException) -> None:
-        """Let an error of this rank end the training of the others."""
+        """Make an error of this rank end the training of the others."""
         if self.group.ended:
             return
         with suppress(RuntimeError):
-            # Ctrl-C may come between a sum and the look at it, which the others have had then.
+            # Ctrl-C may come between a sum and the check of its flags, which the others have then
+            # done.
             if not (self.is_looked_at and self.tail[2]):
                 self._repeat(failed=1)
         self.group.fail(error)
 
     def _repeat(self, **flag: int) -> None:
-        """Set a flag until all ranks look."""
+        """Set a flag until all ranks check it."""
         while True:
             self.values.zero_()
             self._sum(**flag)

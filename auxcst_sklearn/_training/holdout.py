@@ -1,4 +1,4 @@
-"""Which rows a training holds out."""
+"""The rows that a training holds out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
-# Of many rows so many serve as held-out ones of all networks together, or of so many bytes.
+# With many rows, the largest number, and size in bytes, of held-out rows of all networks together.
 MOST_HELD_OUT = 2**16
 MOST_HELD_OUT_BYTES = 2**26
 
@@ -31,9 +31,9 @@ def hold_out(
     random_state: int,
     groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of training and held-out rows, stratified where every class is large enough.
+    """Indices of training and held-out rows, stratified if every class is large enough.
 
-    With groups, a share of the groups is held out, and nothing is stratified.
+    With groups, a fraction of the groups is held out, without stratification.
     """
     n = len(label) if groups is None else len(np.unique(groups))
     n_held_out = max(1, round(fraction * n))
@@ -65,7 +65,7 @@ def folds(
     random_state: int,
     groups: np.ndarray | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Indices of the rows without and of each fold, stratified where a class has enough rows.
+    """Indices of the rows outside and inside each fold, stratified if a class has enough rows.
 
     With groups, no group is in two folds.
     """
@@ -77,7 +77,7 @@ def folds(
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
         splitter = kind(n_folds, shuffle=True, random_state=random_state)
-        with warnings.catch_warnings():  # of classes with fewer rows than folds
+        with warnings.catch_warnings():  # for classes with fewer rows than folds
             warnings.simplefilter("ignore", UserWarning)
             found = list(splitter.split(label, label, groups))
         if all(len(unseen) for _, unseen in found):  # few groups may leave a fold empty
@@ -86,9 +86,9 @@ def folds(
 
 
 class LargeFolds(NamedTuple):
-    """Folds of many rows: that of each row, `n_folds` for none, and rows of each to evaluate on.
+    """For many rows: the fold of each row, `n_folds` for none, and the rows evaluated per fold.
 
-    `weight` lets the evaluated rows of a class count as many as it has.
+    `weight` scales the evaluated rows of a class to represent all its rows.
     """
 
     of_row: NDArray[np.uint8]
@@ -105,9 +105,9 @@ def sampled_folds(
     random_state: int,
     groups: NDArray[Any] | None = None,
 ) -> LargeFolds:
-    """Folds of which some rows are evaluated: alike many of each class, or all of a rare one.
+    """Folds of which some rows are evaluated: equally many per class, or all of a rare class.
 
-    Without groups a fold is the rows that are evaluated, at most a `share` of each class; with
+    Without groups a fold consists of the evaluated rows, at most a `share` of each class; with
     groups it is a share of the groups.
     """
     rng = np.random.RandomState(random_state)
@@ -134,14 +134,14 @@ def sampled_folds(
         for i, rows in enumerate(found):
             parts[i].append(rows)
             weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
-    if not any(map(len, parts[0])):  # of classes of a few rows each
+    if not any(map(len, parts[0])):  # for classes of a few rows each
         drawn = _draw(np.arange(len(label)), n_folds * max(1, n_most), rng).reshape(n_folds, -1)
         of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
         parts, weights = [[rows] for rows in drawn], [[np.ones(len(rows))] for rows in drawn]
     chosen, weight = [], []
     for of_classes, their_weights in zip(parts, weights):
         rows, counted = np.concatenate(of_classes), np.concatenate(their_weights)
-        order = rows.argsort()  # as they lie on disk
+        order = rows.argsort()  # in their order on disk
         chosen.append(rows[order])
         weight.append(counted[order] / counted.mean())
     return LargeFolds(of_row, chosen, weight)

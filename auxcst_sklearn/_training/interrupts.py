@@ -1,4 +1,4 @@
-"""Ctrl-C of the user, apart from the KeyboardInterrupt by which callbacks end a training."""
+"""Distinguishes Ctrl-C from the KeyboardInterrupt with which callbacks end a training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class InterruptWatch:
-    """Context that records whether SIGINT arrived; its handler goes on to the one before."""
+    """Context that records whether SIGINT arrived, and then calls the previous handler."""
 
     seen = False
 
     def __enter__(self) -> InterruptWatch:
-        # Signals arrive in the main thread, and only there a handler may be set.
+        # Signals arrive in the main thread, and only there can a handler be set.
         is_main = threading.current_thread() is threading.main_thread()
         self._before: Any = signal.getsignal(signal.SIGINT) if is_main else None
         if callable(self._before):

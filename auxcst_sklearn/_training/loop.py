@@ -1,7 +1,7 @@
 """The one training loop: skorch's, on rows in memory, for a network or a stack.
 
-skorch's loop and callbacks, without what costs time per batch: data are tensors that a batch
-slices, and callbacks are called for a batch only if they define a method for it.
+skorch's loop and callbacks, without their overhead per batch: batches are slices of tensors, and
+callbacks are called for a batch only if they define a method for it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from .threads import multiplications_per_row, thread_limit
 
 PREDICT_ROWS = 4096
 
-# Entries of a skorch history that its callbacks read, and the user need not see.
+# Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
 
 
 class Plan(NamedTuple):
     """Length and schedule of a training.
 
-    `patience` None trains to the end. `averaging` is the horizon of the mean of the weights in
-    epochs; 0 for the weights themselves. With `checkpoints` it goes on from the last one.
+    With `patience` None training runs to the end. `averaging` is the horizon, in epochs, of the
+    average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
+    the last one.
     """
 
     epochs: int
@@ -59,7 +60,7 @@ class Plan(NamedTuple):
 
 
 class _CallbackStop(Exception):  # noqa: N818
-    """A callback ended the training; skorch raises KeyboardInterrupt for it, as a user does."""
+    """A callback ended the training; skorch raises KeyboardInterrupt for this, as for Ctrl-C."""
 
 
 class TrainingLoop(NeuralNet):
@@ -73,7 +74,7 @@ class TrainingLoop(NeuralNet):
     generators: list[torch.Generator]
     dropout_generators: list[torch.Generator]
 
-    # State of a training, which ends with it.
+    # State during a training only.
     _interrupts = InterruptWatch()
     _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
@@ -113,17 +114,17 @@ class TrainingLoop(NeuralNet):
         """Rows of a batch without a gradient."""
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
 
-    # Held-out values by which each network stops, of the last epoch.
+    # Held-out values of the last epoch, used for early stopping of each network.
     stop_values: np.ndarray
 
     @property
     def model_sizes(self) -> list[int]:
-        """Numbers of networks that stop together; in a stack of models there are several."""
+        """Numbers of networks that stop together; several in a stack of models."""
         return [self.n_networks]
 
     @property
     def recorded_nets(self) -> list[TrainingLoop]:
-        """The nets whose histories the training writes."""
+        """The nets whose histories the training records."""
         return [self]
 
     @property
@@ -142,7 +143,7 @@ class TrainingLoop(NeuralNet):
                 module.generator = on_device
 
     def initialize_for_prediction(self) -> None:
-        """Do what `initialize` does, but for the optimizer, which takes a second of imports."""
+        """Initialize without the optimizer, which takes a second of imports."""
         self._initialize_virtual_params()
         self._initialize_module()
         self._initialize_criterion()
@@ -154,9 +155,9 @@ class TrainingLoop(NeuralNet):
         return [list(self.module_.state_dict().values())]
 
     def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
-        """Train on rows; with a patience stop early by held-out rows, if there are any.
+        """Train on rows; with a patience, stop early on held-out rows, if there are any.
 
-        The weights are then those of the epoch whose `stop_values` were smallest.
+        The weights are then those of the epoch with the smallest `stop_values`.
         """
         check_schedule(plan.schedule, self.callbacks_)
         self._prepare_optimizer()
@@ -197,10 +198,10 @@ class TrainingLoop(NeuralNet):
             stop.restore(self)
 
     def _prepare_optimizer(self) -> None:
-        if self.optimizer_ is None:  # of a net that was loaded
+        if self.optimizer_ is None:  # a loaded net
             self.initialize_callbacks()
             self._initialize_optimizer()
-        for group in self.optimizer_.param_groups:  # schedules look for it
+        for group in self.optimizer_.param_groups:  # schedules need it
             group.setdefault("initial_lr", group["lr"])
 
     @torch.enable_grad()
@@ -213,13 +214,13 @@ class TrainingLoop(NeuralNet):
 
     @torch.no_grad()
     def finish(self, rows: AnyRows) -> None:
-        """Fail a training that diverged in its last step, which comes after the last loss."""
+        """Raise an error if training diverged in its last step, which comes after the last loss."""
         x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
         outputs = self.module_.forward_heads(self.to_sets(x))
         check_finite([r.abs().sum().item() for r in outputs])
 
     def to_sets(self, x: Tensor) -> Tensor:
-        """Rows as the module takes them: for a network as they are."""
+        """Rows in the form of the module's input: unchanged for a network."""
         return x
 
     def _progress(self, epochs: int) -> list[Callback]:
@@ -227,7 +228,7 @@ class TrainingLoop(NeuralNet):
         return [ProgressTable(epochs)] if self.verbose else []
 
     def notify(self, method_name: str, **kwargs: Any) -> None:
-        """Call the callbacks, and set their request to stop apart from the user's interrupt."""
+        """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
         try:
             super().notify(method_name, **kwargs)
         except KeyboardInterrupt as stop:
@@ -263,14 +264,14 @@ class TrainingLoop(NeuralNet):
         self.notify_gradient = self._any_callback_defines("on_grad_computed")
         self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
         means = torch.empty(0)
-        if not notify_batch:  # one for all: checkpoints name the last batch of the history
+        if not notify_batch:  # one for all: checkpoints refer to the last batch
             self.history.new_batch()
         for i, batch in enumerate(iterator):
             if notify_batch:
                 self.history.new_batch()
                 self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
             step = step_fn(batch)
-            if i == 0:  # one tensor for all: thousands of small ones scatter over the memory
+            if i == 0:  # one tensor for all: thousands of small ones fragment the memory
                 means = step["means"].new_empty((len(iterator), *step["means"].shape))
             means[i] = step["means"]
             if notify_batch:
@@ -286,10 +287,10 @@ class TrainingLoop(NeuralNet):
         self.record(prefix, found.reshape(len(found), -1))
 
     def record(self, prefix: str, means: np.ndarray) -> None:
-        """Record the losses of every head and the cost of held-out rows: means of all networks.
+        """Record the losses of every head and the cost of held-out rows: means over all networks.
 
-        `means` (n_values, n_networks) are the losses of the heads, and of held-out rows then those
-        of `held_out_means`.
+        `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
+        the values of `held_out_means`.
         """
         check_finite(means)
         layers = self.module_.layers
@@ -310,7 +311,7 @@ class TrainingLoop(NeuralNet):
                 self.history.record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:
-        """Record a value, and whether it is the smallest so far, as skorch's checkpoints ask."""
+        """Record a value, and whether it is the smallest so far, for skorch's checkpoints."""
         best = (record[name] for record in reversed(self.history) if record.get(f"{name}_best"))
         is_best = value < next(best, float("inf"))
         self.history.record(name, value)
@@ -328,7 +329,7 @@ class TrainingLoop(NeuralNet):
         x, target = batch
         if self._rates is not None:
             set_rate(self.optimizer_, next(self._rates))
-        for parameter in self._trained:  # what zero_grad does, without its bookkeeping
+        for parameter in self._trained:  # zero_grad without its bookkeeping
             parameter.grad = None
         loss, losses, output = self._objective(x, target)
         loss.backward()
@@ -365,8 +366,8 @@ class TrainingLoop(NeuralNet):
 
 
 def check_finite(values: float | list[float] | np.ndarray) -> None:
-    """Stop a training that has diverged."""
-    with np.errstate(over="ignore"):  # adaptive optimizers square what they are given
+    """Raise an error if training has diverged."""
+    with np.errstate(over="ignore"):  # adaptive optimizers square the gradients
         squares = np.square(np.asarray(values, dtype=np.float32))
     if not np.isfinite(squares).all():
         raise ValueError(

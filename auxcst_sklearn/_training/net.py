@@ -1,4 +1,4 @@
-"""The net of an estimator: training, predictions in currency, and what a pickle keeps."""
+"""The net of an estimator: training, predictions in currency, and pickling."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from .threads import thread_limit
 from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
 
-# A CPU multiplies fewer rows by other routines, which round differently. Rows are added, so that
-# one alone gets the same estimates as among others.
+# A CPU multiplies fewer rows with other routines, which round differently. Rows are padded, so that
+# a single row gets the same estimates as among others.
 MIN_PRODUCT_ROWS = 4
 
-# Held-out losses stop a training at the best of these temperatures: a network goes on learning to
-# tell classes apart when it is already too certain of them, which a temperature mends.
+# Early stopping uses the held-out loss at the best of these temperatures: a network still improves
+# at separating the classes when it is already overconfident, which a temperature corrects.
 STOP_TEMPERATURES = np.geomspace(1.0, 9.0, 12).tolist()
 
 
 class CostNet(TrainingLoop):
     """A net with the unit of its costs, and a temperature.
 
-    `scale` and `statistics` are those of the costs that it is trained on, `temperature` divides
-    the logits of its class probabilities.
+    `scale` and `statistics` are those of the training costs; `temperature` divides the logits of
+    the class probabilities.
     """
 
     temperature: float = 1.0
 
     def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
-        """Take in the samples that the training goes on with; return them in its units.
+        """Add the samples that training continues with; return them in its units.
 
-        Samples of a stream join those before. Others take their place, perhaps in another
-        currency: what has been learnt in units is learnt of the new unit then.
+        Samples of a stream are added to the previous ones. Other samples replace them, perhaps in
+        another currency: the weights then refer to the new unit.
         """
         if stream:
             self._follow_scale(data)
@@ -65,7 +65,7 @@ class CostNet(TrainingLoop):
 
     @torch.no_grad()
     def _follow_scale(self, data: TrainingSet) -> None:
-        """Let the unit be that of all samples so far; estimates in currency stay as they are."""
+        """Set the unit to that of all samples so far; estimates in currency do not change."""
         if not (data.cost > data.cost.min(axis=1, keepdims=True)).any():
             return
         before, weight = self.scale, data.class_weight.sum()
@@ -84,7 +84,7 @@ class CostNet(TrainingLoop):
         objective.loss = objective.loss.rescaled(factor, shift)
 
     def use_callbacks(self, callbacks: list[Any]) -> None:
-        """Take the user's callbacks, if they are others than before."""
+        """Use the user's callbacks, if they have changed."""
         if [*map(id, callbacks)] != [*map(id, self.user_callbacks)]:
             self.callbacks = callbacks + self.callbacks[len(self.user_callbacks) :]
             self.user_callbacks = callbacks
@@ -166,7 +166,7 @@ class CostNet(TrainingLoop):
         return scaled
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
-        """Estimates of one network are their own mean."""
+        """The mean over the networks; for one network its estimates."""
         return estimate
 
     def _predict_batches(
@@ -183,7 +183,7 @@ class CostNet(TrainingLoop):
                 if m < MIN_PRODUCT_ROWS:
                     x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - m))
                 results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
-                if not found:  # at once: many small arrays scatter over the memory
+                if not found:  # one array for all: many small ones fragment the memory
                     found = [np.empty((n, *r.shape[1:])) for r in results]
                 for whole, part in zip(found, results):
                     whole[start : start + m] = part
@@ -213,7 +213,7 @@ class CostNet(TrainingLoop):
             raise
 
     def __getstate__(self) -> dict[str, Any]:
-        """Arrays and plain values, without what only training needs."""
+        """Arrays and plain values, without the state that only training needs."""
         own = self.callbacks[len(self.user_callbacks) :]
         return {
             "format": FORMAT,
@@ -233,7 +233,7 @@ class CostNet(TrainingLoop):
         check_format(state["format"])
         arguments = dict(state["arguments"])
         arguments["optimizer"] = named_class(arguments["optimizer"])
-        device = get_map_location(arguments["device"])  # the CPU where there is no such device
+        device = get_map_location(arguments["device"])  # the CPU if there is no such device
         arguments["device"] = self._check_device(arguments["device"], device)
         self.__init__(  # type: ignore[misc]
             from_state(state["module"]),

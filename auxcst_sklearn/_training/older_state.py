@@ -1,4 +1,4 @@
-"""Nets in files of the format before 1: torch modules, pickled within the pickle by skorch."""
+"""Nets in files older than format 1: torch modules, pickled within the pickle by skorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..losses import Loss
 from ..modules._feature_input import FeatureInput, StackedFeatureInput
 from .state import FORMAT, saved_arguments
 
-# All that a module, its tensors and a loss are made of.
+# Everything that a module, its tensors and a loss consist of.
 _FUNCTIONS = {
     ("torch._utils", "_rebuild_tensor_v2"),
     ("torch._utils", "_rebuild_parameter"),
@@ -51,7 +51,7 @@ def _load_storage(data: bytes) -> Any:
 
 
 def read_older(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a net as `CostNet` saves it, but for its module and objective."""
+    """The state of a net as saved by `CostNet`, except its module and objective."""
     parts = OlderUnpickler(io.BytesIO(state["__cuda_dependent_attributes__"])).load()
     _add_bins(parts["module_"])
     return {
@@ -66,7 +66,7 @@ def read_older(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_bins(module: nn.Module) -> None:
-    """Give modules the attributes of bins, of which there are none."""
+    """Set the attributes of bins on modules without bins."""
     for part in module.modules():
         if isinstance(part, FeatureInput) and not hasattr(part, "bins"):
             part.bins = None

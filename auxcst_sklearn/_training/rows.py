@@ -1,4 +1,4 @@
-"""Training examples on a device, or on their way to it."""
+"""Training examples on a device, or to be copied to it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Batch = tuple[Tensor, Target]
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of an array, unless torch would refuse its strides or must not write."""
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
     shareable = array.flags.writeable and min(array.strides) >= 0
     return torch.from_numpy(array if shareable else array.copy())
 
 
 def _hold(X: Any) -> Any:
-    """Dense rows as a tensor on their memory; others, and too many to copy, as they are."""
+    """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
     copies = isinstance(X, np.ndarray) and not (X.flags.writeable and min(X.strides) >= 0)
     if not isinstance(X, np.ndarray) or (copies and X.nbytes > lazy.DISK_BYTES):
         return X
@@ -41,7 +41,7 @@ def densify(X: Any) -> Tensor:
 
 
 def has_room(device: str, n_bytes: int) -> bool:
-    """Whether a training set fits on a device, beside a network and its batches."""
+    """Whether a training set fits on a device, together with a network and its batches."""
     if torch.device(device).type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
@@ -49,7 +49,7 @@ def has_room(device: str, n_bytes: int) -> bool:
 
 
 def to_device(x: Tensor, device: str) -> Tensor:
-    """Copy rows to the device; to a GPU from pinned memory, while it goes on computing."""
+    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
     if torch.device(device).type == "cuda":
         return x.pin_memory().to(device, non_blocking=True)
     return x.to(device)
@@ -59,7 +59,7 @@ class Rows(Dataset[Any]):
     """Examples (x, target) in memory; indexing returns some of them on the device.
 
     Costs are one row per example, or one row per class, gathered by label for each batch. Sparse
-    rows stay sparse until then, and rows that do not fit on the device stay where they are.
+    rows stay sparse until then, and rows that do not fit on the device stay in host memory.
     """
 
     def __init__(self, data: TrainingSet, device: str) -> None:
@@ -85,18 +85,18 @@ class Rows(Dataset[Any]):
 
     @property
     def in_blocks(self) -> bool:
-        """Whether the rows are too many to shuffle them one by one."""
+        """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
         return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
 
     def without(self, fold: Tensor, i: int) -> Rows:
-        """The rows that are not of fold i, without a list of them."""
+        """The rows outside of fold i, without a list of them."""
         part = copy(self)
         part.fold, part.n_unseen = (fold, i), int((fold == i).sum())
         return part
 
     def is_seen(self, number: Tensor) -> Tensor:
-        """Which of the rows with these numbers are among these."""
+        """Mask of the row numbers that belong to these rows."""
         if self.fold is None:
             return torch.ones_like(number, dtype=torch.bool)
         fold, i = self.fold
@@ -133,7 +133,7 @@ class Rows(Dataset[Any]):
         return part
 
     def held_out(self, parts: Sequence[np.ndarray]) -> RowSets:
-        """Parts to evaluate on; where they differ in size, smaller ones get rows of no weight."""
+        """Parts to evaluate on; smaller ones are padded with rows of weight 0."""
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
             return RowSets([self.part(index) for index in parts])
@@ -156,7 +156,7 @@ class Rows(Dataset[Any]):
 
     @property
     def sets(self) -> list[Rows]:
-        """These rows, as the one set of a network; a stack has several."""
+        """These rows, as the single set of a network; a stack has several."""
         return [self]
 
     @property
@@ -189,7 +189,7 @@ class Rows(Dataset[Any]):
 
 
 class RowSets(Dataset[Any]):
-    """Sets of rows for the networks of a stack; an epoch has as many as the smallest."""
+    """Sets of rows for the networks of a stack; an epoch has the length of the smallest."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:
         self.sets = list(sets)

@@ -13,7 +13,7 @@ LAST = FIRST / 1e4
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
-    """Yield the rate of every step as a share of the peak: up for a tenth of them, then down.
+    """Yield the rate of every step as a fraction of the peak: up for a tenth, then down.
 
     These are the rates of ``torch.optim.lr_scheduler.OneCycleLR``, whose bookkeeping takes as long
     as a small layer.

@@ -1,4 +1,4 @@
-"""Random start weights that leave torch's global generator alone."""
+"""Random initial weights that do not change torch's global generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let torch's initialisers draw from `seed`, and leave the global generator as it was."""
+    """Make torch's initialisers draw from `seed`, and restore the global generator."""
     with _lock, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

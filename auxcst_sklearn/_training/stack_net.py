@@ -33,7 +33,7 @@ FEWEST_PREDICT_ROWS = 256
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Name the network with which a fit failed."""
+    """Name the network whose fit failed."""
     try:
         yield
     except ValueError as error:
@@ -43,8 +43,8 @@ def naming(name: str) -> Iterator[None]:
 class StackNet(CostNet):
     """A net of M networks as one stack, each with its set of rows; estimates are their means.
 
-    The optimizers of torch treat every weight by itself, so that each network ends as if it had
-    been trained alone, up to the rounding of sums. Network i sees the rows of set i modulo S.
+    torch's optimizers update every weight independently, so that each network ends as if trained
+    alone, up to the rounding of sums. Network i uses the rows of set i modulo S.
     """
 
     module_: Any
@@ -58,7 +58,7 @@ class StackNet(CostNet):
         alpha: Sequence[float],
         **arguments: Any,
     ) -> StackNet:
-        """The net of networks with the same heads, each with rows of its own."""
+        """The net of networks with the same heads, each with its own rows."""
         n = len(networks)
         weights = torch.tensor([[*alpha, 1.0]] * n, dtype=torch.float32).T.contiguous()
         objective = StackedLayerWiseLoss(loss, aux_loss, weights, n_row_sets=n)
@@ -79,7 +79,7 @@ class StackNet(CostNet):
 
     @property
     def predict_rows(self) -> int:
-        """Rows of a batch without a gradient, fewer the more networks compute with them."""
+        """Rows of a batch without gradients; fewer for more networks."""
         return max(FEWEST_PREDICT_ROWS, super().predict_rows // self.n_networks)
 
     def seed(self, seed: int) -> None:
@@ -122,26 +122,26 @@ class StackNet(CostNet):
         )
 
     def held_out_means(self, output: Tensor, target: Target) -> Tensor:
-        """What `CostNet.held_out_means` computes, for each network, (n_values, n_networks)."""
+        """The values of `CostNet.held_out_means` for each network, (n_values, n_networks)."""
         targets, evaluate = split_target(target, self.n_row_sets), super().held_out_means
         values = [evaluate(r, targets[i % self.n_row_sets]) for i, r in enumerate(output)]
         return torch.stack(values, dim=1)
 
     def to_sets(self, x: Tensor) -> Tensor:
-        """Rows as the one set of all networks."""
+        """Rows as the single set of all networks."""
         return x.unsqueeze(0)
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Means over the networks, of estimates (n_networks, ...)."""
-        # One network after the other: torch's mean rounds a row by its place among others.
+        # One network after the other: the rounding of torch's mean depends on a row's position.
         return reduce(torch.add, estimate.unbind()) / len(estimate)
 
 
 class JointNet(StackNet):
-    """Several nets of one architecture, trained as one stack: each as if it had been alone.
+    """Several nets of one architecture, trained as one stack: each as if trained alone.
 
-    Nets of one set of rows are `n_seeds` apart. Training sets their weights and histories; `names`
-    are theirs in errors.
+    Nets with the same set of rows are `n_seeds` apart. Training sets their weights and histories;
+    `names` identify them in errors.
     """
 
     def __init__(self, nets: Sequence[CostNet], names: Sequence[str], n_seeds: int) -> None:
@@ -212,7 +212,7 @@ class JointNet(StackNet):
             self.nets[i].on_epoch_begin(net, **kwargs)
 
     def record(self, prefix: str, means: np.ndarray) -> None:
-        """Record the losses of the heads of each net, and what its held-out rows give."""
+        """Record the losses of the heads of each net, and the values of its held-out rows."""
         n_layers = len(self.module_.layers)
         parts = slices(self._sizes)
         stop_values = getattr(self, "stop_values", np.full(self.n_networks, np.inf)).copy()

@@ -1,4 +1,4 @@
-"""Networks and losses as numpy arrays and plain values: what a file of an estimator holds."""
+"""Networks and losses as numpy arrays and plain values: the content of an estimator's file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from torch import Tensor, nn
 
 from ..losses import Loss
 
-# Of the files that this version writes. A change that earlier versions cannot read raises it.
+# Format of the files that this version writes. Increase it if earlier versions cannot read a
+# change.
 FORMAT = 1
 
-# Classes of torch that a file names. Those of others are in it as classes, by reference: skops then
-# asks whether they are trusted.
+# Classes of torch are stored by name. Other classes are stored by reference, so that skops requires
+# them to be trusted.
 _NAMED = {"torch.nn.": nn.Module, "torch.optim.": torch.optim.Optimizer}
 
 
@@ -28,7 +29,7 @@ _NAMED = {"torch.nn.": nn.Module, "torch.optim.": torch.optim.Optimizer}
 class TensorState:
     """A tensor: its values, its layout in memory, and if it is a parameter, whether it is trained.
 
-    The layout matters, because convolutions take other routines, which round otherwise.
+    The layout matters, because convolutions use different routines, which round differently.
     """
 
     values: np.ndarray
@@ -45,7 +46,7 @@ class ObjectState:
 
 
 def check_format(number: int) -> None:
-    """Refuse what a newer version has saved."""
+    """Raise an error for files of a newer version."""
     if number > FORMAT:
         raise ValueError(
             f"The model was saved in format {number} by a newer auxcst_sklearn; this installation "
@@ -73,7 +74,7 @@ def to_state(value: Any, found: dict[int, Any] | None = None) -> Any:
 
 
 def from_state(value: Any, made: dict[int, Any] | None = None) -> Any:
-    """The value of which `to_state` made a state; tensors have memory of their own."""
+    """Restore the value from a state of `to_state`; tensors have their own memory."""
     made = {} if made is None else made
     if id(value) in made:
         return made[id(value)]
@@ -95,13 +96,13 @@ def from_state(value: Any, made: dict[int, Any] | None = None) -> Any:
 
 
 def class_name(kind: type) -> type | str:
-    """The name of a class of torch; another class as it is."""
+    """The name of a class of torch; other classes unchanged."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     return name if name.startswith(tuple(_NAMED)) else kind
 
 
 def named_class(name: Any) -> Any:
-    """The class of which `class_name` gave the name; nothing but modules and optimizers."""
+    """The class with a name from `class_name`; only modules and optimizers are allowed."""
     if not isinstance(name, str):
         return name
     home, _, attribute = name.rpartition(".")
@@ -117,8 +118,8 @@ def named_class(name: Any) -> Any:
 
 
 def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a net, by its attributes: those that are not skorch's defaults."""
-    from skorch import NeuralNet  # it takes its time: on first use
+    """Arguments of a net, from its attributes: those that differ from skorch's defaults."""
+    from skorch import NeuralNet  # slow to import: on first use
 
     usual = signature(NeuralNet.__init__).parameters
     saved = {
@@ -134,7 +135,7 @@ def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_taken_apart(value: Any) -> bool:
-    if isinstance(value, nn.Module):  # some of the user's have a way of their own
+    if isinstance(value, nn.Module):  # some user-defined modules have their own method
         return type(value).__reduce_ex__ is object.__reduce_ex__ and (
             type(value).__reduce__ is object.__reduce__
         )
@@ -147,7 +148,7 @@ def _of_every_module() -> dict[str, Any]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Attributes of a loss, or of a module without those that every new module has."""
+    """Attributes of a loss, or of a module, without those that every new module has."""
     if not isinstance(value, nn.Module):
         attributes: dict[str, Any] = vars(value)
         return attributes
@@ -160,7 +161,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 def _tensor_state(tensor: Tensor) -> TensorState | Tensor:
     try:
         values = tensor.detach().cpu().numpy()
-    except (TypeError, RuntimeError):  # bfloat16, sparse ...: torch's own way
+    except (TypeError, RuntimeError):  # bfloat16, sparse ...: torch's own method
         return tensor
     trained = tensor.requires_grad if isinstance(tensor, nn.Parameter) else None
     return TensorState(values, torch.empty_like(tensor, device="meta").stride(), trained)

@@ -1,4 +1,4 @@
-"""How many threads the arithmetic of a fit or a prediction may use."""
+"""Number of threads for the arithmetic of a fit or a prediction."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from multiprocessing import context, current_process
 import torch
 from torch import nn
 
-# Multiply-adds of a forward pass below which a second thread costs more than it brings.
+# Multiply-adds of a forward pass below which a second thread does not pay off.
 FEWEST_MULTIPLICATIONS = 2e7
 
-# Names the number of threads for large networks, wherever a fit or a prediction runs.
+# Environment variable with the number of threads for large networks.
 VARIABLE = "AUXCST_NUM_THREADS"
 
-# Whether this process is a fork of one that had imported this module, by whatever means.
+# Whether this process was forked from one that had imported this module.
 _forked = False
 
 
@@ -35,17 +35,17 @@ if hasattr(os, "register_at_fork"):
 def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
     """Limit workers of a parallel run, and passes too small for two threads, to one thread.
 
-    The workers of joblib's threading and multiprocessing backends each see all cores, unlike
-    those of loky. A forked one would also wait for ever for the threads of its parent. Large
-    passes get as many as the environment variable AUXCST_NUM_THREADS names, but for forks.
+    The workers of joblib's threading and multiprocessing backends each see all cores, unlike those
+    of loky. A forked one would also wait forever for the threads of its parent. Large passes use
+    the number in the environment variable AUXCST_NUM_THREADS, except in forks.
     """
     before = torch.get_num_threads()
     wanted = _threads(multiplications, before)
     if wanted == before:
         yield
         return
-    # Not by threadpoolctl: torch's own MKL ignores OpenMP once a number of threads has been
-    # set. In both libraries the limit is the calling thread's own.
+    # Not with threadpoolctl: torch's own MKL ignores OpenMP once a number of threads has been set.
+    # In both libraries the limit applies to the calling thread only.
     torch.set_num_threads(wanted)
     try:
         yield
@@ -67,7 +67,7 @@ def _threads(multiplications: float, usual: int) -> int:
 
 
 def multiplications_per_row(module: nn.Module) -> float:
-    """Multiply-adds of a forward pass; of convolutions, which use each weight often, no end."""
+    """Multiply-adds of a forward pass; infinite with convolutions, which reuse each weight."""
     parameters = list(module.parameters())
     if any(parameter.dim() > 2 for parameter in parameters):
         return math.inf
@@ -75,7 +75,7 @@ def multiplications_per_row(module: nn.Module) -> float:
 
 
 def _is_worker() -> bool:
-    """Whether this is a second thread or a daemonic process; workers of loky are none."""
+    """Whether this is a second thread or a daemonic process; loky workers are neither."""
     return threading.current_thread() is not threading.main_thread() or current_process().daemon
 
 

@@ -1,4 +1,4 @@
-"""The modes of torch that a caller may have switched on, and a network must not compute in."""
+"""Modes of torch that a caller may have enabled, but that a network must not use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
 
 @contextmanager
 def own_torch_modes() -> Iterator[None]:
-    """Compute as if the caller had switched on no autocast, inference mode or no_grad.
+    """Disable the caller's autocast, inference mode and no_grad.
 
-    `precision` alone sets the arithmetic: losses, heads and costs would lose digits in half
+    Only `precision` sets the arithmetic: losses, heads and costs would lose digits in half
     precision. A fit needs gradients.
     """
     autocasts = [kind for kind in _DEVICE_TYPES if torch.is_autocast_enabled(kind)]
@@ -24,7 +24,8 @@ def own_torch_modes() -> Iterator[None]:
         return
     with ExitStack() as stack:
         for kind in autocasts:
-            # The caches of an inner autocast end with the outer one: weights of earlier steps.
+            # The cache of an inner autocast lasts as long as the outer one, with weights of earlier
+            # steps.
             stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
         if inference:
             stack.enter_context(torch.inference_mode(False))

@@ -1,4 +1,4 @@
-"""A training: a net, the rows that it sees, and the rows held out from it."""
+"""A training: a net, its training rows, and its held-out rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .stack_net import JointNet
 
 @dataclass
 class Training:
-    """A net (one network or a stack), the rows that it sees, and the rows held out from it.
+    """A net (one network or a stack), its training rows, and its held-out rows.
 
-    Held-out rows stop the training where the plan has a patience, and serve the temperature of the
-    net; where there is a calibration network, which is like the net, its held-out rows do.
+    Held-out rows are used for early stopping if the plan has a patience, and for the temperature of
+    the net. With a calibration network, a net of the same kind, its held-out rows are used for the
+    temperature.
     """
 
     net: CostNet

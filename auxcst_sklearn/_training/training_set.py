@@ -21,7 +21,7 @@ SMALLEST_WEIGHT = 1e-30
 class TrainingSet:
     """Validated examples; `cost` has a row per example, or with `per_class` a row per class.
 
-    `matrices` (n_samples, n_classes, n_classes) are there where costs are known when deciding.
+    `matrices` (n_samples, n_classes, n_classes) hold costs that are known when deciding.
     """
 
     X: Any
@@ -41,14 +41,14 @@ class TrainingSet:
         weight: np.ndarray | None,
         groups: np.ndarray | None = None,
     ) -> TrainingSet:
-        """Examples with costs from their one source."""
+        """Examples with costs from their single source."""
         return cls(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
 
     def with_positive_weights(self) -> TrainingSet:
-        """Leave out rows that must not count; the others' weights become 1 or more on average.
+        """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
 
-        Weights that count repetitions stay as they are, and those that sum to 1 do not make the
-        example that `CostStatistics.prior` adds to each class weigh more than all others.
+        Weights that count repetitions are kept. Weights that sum to 1 are increased, so that the
+        example that `CostStatistics.prior` adds to each class does not outweigh all others.
         """
         if self.weight is None:
             return self
@@ -81,7 +81,7 @@ class TrainingSet:
         return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
 
     def in_units(self, scale: CostScale) -> TrainingSet:
-        """The same examples, with costs as the network sees them."""
+        """The same examples, with costs in units of the network."""
         matrices = self.matrices
         if matrices is not None:
             matrices = scale.to_units(matrices).astype(np.float32)
@@ -94,13 +94,13 @@ class TrainingSet:
         return CostStatistics.of(self.cost, self.label, self.weight)
 
     def warn_if_truth_is_dear(self, classes: np.ndarray, stacklevel: int) -> None:
-        """Warn where most rows' true class is not the cheapest."""
+        """Warn if the true class is not the cheapest for most rows."""
         costs = Costs(self.cost, self.per_class)
         warn_if_truth_is_dear(costs, self.label, classes, stacklevel + 1)
 
     @property
     def paid(self) -> np.ndarray:
-        """Mean cost of each prediction, if it were that of all examples."""
+        """Mean cost of each prediction as a constant prediction for all examples."""
         return np.average(
             self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
         )

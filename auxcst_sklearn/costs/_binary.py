@@ -1,4 +1,4 @@
-"""Cost matrices of a binary decision, from what its four outcomes cost."""
+"""Cost matrices of a binary decision, from the costs of its four outcomes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def binary_cost_matrices(
 ) -> NDArray[np.float64]:
     """Arrange the costs of the four outcomes of a binary decision as cost matrices.
 
-    Rows are true classes, columns predictions, both in the order of the sorted labels, which is
-    that of `classes_` everywhere in scikit-learn.
+    Rows are true classes, columns predictions, both in the order of the sorted labels, as
+    `classes_` everywhere in scikit-learn.
 
     Parameters
     ----------
@@ -30,25 +30,25 @@ def binary_cost_matrices(
     fn_cost : float or array-like of shape (n_samples,)
         Cost of a miss: the other class is predicted for `positive`.
     tp_cost : float or array-like of shape (n_samples,), default=0
-        Cost of a hit, such as the work that it causes.
+        Cost of a hit, such as the cost of the work that it causes.
     tn_cost : float or array-like of shape (n_samples,), default=0
-        Cost of leaving the other class alone.
+        Cost of a correct prediction of the other class.
     classes : array-like of shape (2,)
         Both labels, in any order.
     positive : label
-        The one of `classes` that is to be detected.
+        The label in `classes` that is to be detected.
 
     Returns
     -------
     ndarray of shape (n_samples, 2, 2), or (2, 2) if all costs are scalars
-        A matrix for each sample, or the one for all. The first is for ``fit(..., cost=)``,
-        ``predict(..., cost=)`` and the metrics, the second for ``cost_matrix=``.
+        A matrix for each sample, or one for all. Pass the former to ``fit(..., cost=)``,
+        ``predict(..., cost=)`` and the metrics, the latter as ``cost_matrix=``.
 
     Raises
     ------
     ValueError
-        If `classes` are not two labels, `positive` is none of them, or the costs are not numbers
-        or arrays of one length, all finite.
+        If `classes` are not two labels, `positive` is not one of them, or the costs are not finite
+        numbers or arrays of equal length.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The one validation of costs and of their labels, which every part uses."""
+"""Validation of costs and of their labels, used by all parts of the package."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_per_sample_matrix(cost: Any) -> bool:
     """Whether costs hold a matrix for each sample, rather than a row."""
     try:
         return np.ndim(cost) == 3
-    except ValueError:  # ragged lists, which are refused elsewhere
+    except ValueError:  # ragged lists, which raise an error elsewhere
         return False
 
 
@@ -98,7 +98,7 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
     labels = frame_labels(cost_matrix)
     if labels is not None:
         columns = _positions(labels, classes, "the columns of cost_matrix")
-        index = getattr(cost_matrix, "index", None)  # polars has none: rows as the columns
+        index = getattr(cost_matrix, "index", None)  # polars has none: rows like columns
         rows = columns
         if index is not None:
             rows = _positions(np.asarray(list(index)), classes, "the index of cost_matrix")
@@ -108,7 +108,7 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
 
 
 def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether the labels of costs and those of examples are texts, or neither is."""
+    """Whether the labels of costs and those of examples are both strings, or both not."""
     return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
 
 
@@ -123,7 +123,7 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
 
 
 def check_some_weight(weight: NDArray[Any]) -> None:
-    """Refuse weights by which no sample counts, or whose sum is not finite."""
+    """Raise an error for weights that are all zero, or whose sum is not finite."""
     with np.errstate(over="ignore"):
         total = weight.sum()
     if not np.isfinite(total):
@@ -177,7 +177,7 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
 def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | None:
     """Column labels of a DataFrame, None for anything else.
 
-    Texts are turned into numbers of the type of the labels `like`, where they are their text.
+    Strings are converted to the numbers in the labels `like` that they represent.
     """
     columns = getattr(cost, "columns", None)
     if columns is None:
@@ -239,10 +239,10 @@ def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:
 
 
 def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[int]:
-    """Where each class stands among the labels; text labels match classes by their text."""
+    """Position of each class among the labels; string labels match classes by their string."""
     wanted = classes.tolist()
     if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
-        # Where a meta-estimator has encoded labels, "10" may stand at 2, and still match 10.
+        # If a meta-estimator has encoded labels, "10" may be at position 2, and still match 10.
         if len(wanted) > 10 and wanted == list(range(len(wanted))):
             raise ValueError(
                 f"{name} are texts, {_shorten(labels)}, but the classes are the numbers "

@@ -1,4 +1,4 @@
-"""scikit-learn's array API dispatch, switched off where all arrays become numpy's."""
+"""scikit-learn's array API dispatch, disabled where all arrays become numpy arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn import config_context, get_config
 
 @contextmanager
 def numpy_arrays() -> Iterator[None]:
-    """Have scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
+    """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
     if not get_config()["array_api_dispatch"]:
         yield
         return

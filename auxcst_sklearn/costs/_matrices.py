@@ -22,7 +22,7 @@ from ._checks import (
 def cost_vectors(
     y: ArrayLike, cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Cost vectors of examples: for each the row of the cost matrix of its class.
+    """Return the cost vector of each example: the cost matrix row of its class.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ def cost_vectors(
         True labels.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or array-like of shape \
             (n_samples, n_classes, n_classes)
-        Cost of each prediction (column) for each true class (row), for all examples or for each.
-        The rows and columns of a DataFrame are matched by label; those of an array follow
-        `classes`.
+        Cost of each prediction (column) for each true class (row); one matrix for all examples, or
+        one for each. The rows and columns of a DataFrame are matched by label; those of an array
+        follow `classes`.
     classes : array-like of shape (n_classes,), default=None
-        The labels that the rows and columns stand for. By default the labels of a DataFrame,
-        else the sorted labels of `y`.
+        The labels of the rows and columns. By default the labels of a DataFrame, otherwise the
+        sorted labels of `y`.
 
     Returns
     -------
@@ -109,14 +109,13 @@ def randomized_proportional_cost_matrix(
 
 
 def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[np.float64]:
-    """Count the edges between the leaves of a class tree: near categories are cheap to confuse.
+    """Count the edges between the leaves of a class tree, so that close classes cost less.
 
     Parameters
     ----------
     paths : sequence of str or of sequences of str, of length n_classes
-        The way from the root to each class, as a tuple of names or one "/"-joined string.
-        Siblings are 2 edges apart, cousins 4. Paths that share no first name meet in an
-        implied root.
+        The path from the root to each class, as a tuple of names or one "/"-joined string. Siblings
+        are 2 edges apart, cousins 4. Paths with different first names meet in an implied root.
 
     Returns
     -------
@@ -126,7 +125,7 @@ def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[n
     Raises
     ------
     ValueError
-        If a path is empty or stands twice.
+        If a path is empty or occurs twice.
 
     Examples
     --------
@@ -169,7 +168,7 @@ def _ways(paths: Any) -> list[Any]:
 
 
 def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float64]:
-    """Charge a prediction by how many grades it is off: ``abs(i - j) ** power``.
+    """Cost matrix of ordered classes, from their distances: ``abs(i - j) ** power``.
 
     Parameters
     ----------

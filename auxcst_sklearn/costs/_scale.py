@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Largest cost in units of the mean one above the smallest, of which float64 holds 16 digits.
+# Largest cost, in units of the mean cost above the smallest; float64 has 16 digits.
 LARGEST = 1e15
 
 
@@ -16,8 +16,8 @@ LARGEST = 1e15
 class CostScale:
     """Affine map between the caller's currency and costs of order one.
 
-    The offset is the mean of the row minima, the unit the mean of what lies above them, so that
-    learning depends neither on the currency nor on a fee that every decision pays.
+    The offset is the mean of the row minima, and the unit is the mean cost above them, so that
+    training depends neither on the currency nor on a fee common to all decisions.
     """
 
     offset: float = 0.0
@@ -40,22 +40,22 @@ class CostScale:
         if unit > 0 and float(largest) / float(unit) > LARGEST:
             raise ValueError(
                 f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest "
-                f"by {unit:.3g} on average, which is lost in rounding beside them. Take off what "
-                "all predictions of a row cost, which changes no decision, or mend the values."
+                f"by {unit:.3g} on average; such differences are lost in rounding. Subtract the "
+                "smallest cost of each row, which changes no decision, or correct the values."
             )
         return cls(float(offset), float(unit) if unit > 0 else 1.0)
 
     def towards(self, other: CostScale, share: float) -> CostScale:
-        """Running mean of this scale and another, which has a share in it."""
+        """Running mean of this scale and another, weighted by its share."""
         return CostScale(
             (1 - share) * self.offset + share * other.offset,
             (1 - share) * self.unit + share * other.unit,
         )
 
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
-        """Costs as the network sees them."""
+        """Convert costs to units of the network."""
         return cost / self.unit - self.offset / self.unit  # huge costs do not overflow
 
     def to_currency(self, estimate: NDArray[Any]) -> NDArray[Any]:
-        """Estimates as the caller sees them."""
+        """Convert estimates to the caller's currency."""
         return estimate * self.unit + self.offset

@@ -1,4 +1,4 @@
-"""Where costs come from: the caller, per sample or by a matrix, or else every mistake costs 1."""
+"""The source of costs: per-sample costs, a cost matrix, or 1 for every mistake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._checks import (
 
 
 def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
-    """All labels, sorted: as named by the caller, by labelled costs, or as they occur."""
+    """All labels, sorted: from the caller, from labelled costs, or from the data."""
     if classes is not None:
         found = np.asarray(classes)
         if found.ndim != 1 or not np.array_equal(np.unique(found), found):
@@ -58,7 +58,7 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
 
 
 class Costs(NamedTuple):
-    """Cost rows per sample, or with `per_class` per class; `matrices` (n, K, K) where known."""
+    """Cost rows per sample, or with `per_class` per class; `matrices` (n, K, K) if known."""
 
     rows: np.ndarray
     per_class: bool
@@ -66,7 +66,7 @@ class Costs(NamedTuple):
 
 
 def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.ndarray) -> Costs:
-    """Costs of samples with label indices, from their one source."""
+    """Costs of samples with label indices, from their single source."""
     if cost is not None and cost_matrix is not None:
         raise ValueError(
             "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
@@ -85,7 +85,7 @@ def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.nd
 def warn_if_truth_is_dear(
     costs: Costs, label: np.ndarray, classes: np.ndarray, stacklevel: int = 1
 ) -> None:
-    """Warn where another class costs less than the true one, for more than half of the rows."""
+    """Warn if another class costs less than the true one for more than half of the rows."""
     rows, true = (costs.rows, np.arange(len(classes))) if costs.per_class else (costs.rows, label)
     dear = rows[np.arange(len(rows)), true] > rows.min(axis=1)
     share = (dear[label] if costs.per_class else dear).mean()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class CostStatistics:
-    """Total weight of each class (K,) and its mean cost vector (K, K); NaN where none is known."""
+    """Total weight of each class (K,) and its mean cost vector (K, K); NaN where unknown."""
 
     weight: NDArray[Any]
     rows: NDArray[Any]
@@ -30,7 +30,7 @@ class CostStatistics:
         return cls(weight, total / divisor[:, np.newaxis])
 
     def updated(self, other: CostStatistics, *, replace: bool) -> CostStatistics:
-        """These and others together; or the others' costs, with the weights of both."""
+        """Combine these and others; or use the others' costs, with the weights of both."""
         weight = self.weight + other.weight
         if replace:
             return CostStatistics(weight, other.rows)
@@ -40,11 +40,11 @@ class CostStatistics:
         return CostStatistics(weight, np.where(share > 0, mixed, self.rows))
 
     def replaced(self, other: CostStatistics) -> CostStatistics:
-        """The others; these where they have no costs of a class."""
+        """The others; for classes without costs there, these."""
         return CostStatistics(other.weight, np.where(np.isnan(other.rows), self.rows, other.rows))
 
     def rescaled(self, factor: float, shift: float) -> CostStatistics:
-        """The same in another unit, in which a cost c is ``factor * c + shift``."""
+        """The same in another unit, where a cost c becomes ``factor * c + shift``."""
         return CostStatistics(self.weight, factor * self.rows + shift)
 
     @property
@@ -55,11 +55,11 @@ class CostStatistics:
 
     @cached_property
     def class_mean(self) -> NDArray[Any]:
-        """Mean cost vector of each class (K, K); where none is known, the overall mean."""
+        """Mean cost vector of each class (K, K); the overall mean where unknown."""
         return np.where(np.isnan(self.rows), self.mean, self.rows)
 
     @property
     def prior(self) -> NDArray[Any]:
-        """Share of each class (K,), after adding one example to each, so that none is zero."""
+        """Frequency of each class (K,), after adding one example to each, so that none is zero."""
         share: NDArray[Any] = (self.weight + 1) / (self.weight + 1).sum()
         return share

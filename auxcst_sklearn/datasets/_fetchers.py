@@ -66,7 +66,7 @@ def fetch_mnist(
     -------
     Bunch, or the tuple (data, target)
         data : ndarray of shape (n_samples, 784)
-            One image a row.
+            One image per row.
         images : ndarray of shape (n_samples, 1, 28, 28)
             The same memory as images, channels first.
         target : ndarray of shape (n_samples,), int64
@@ -118,17 +118,17 @@ def fetch_cifar10(
 ) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
     """Load CIFAR-10: 50,000 + 10,000 colour images of 32 x 32 pixels in ten classes.
 
-    Reads from `data_home` the first of these that is there:
+    Reads the first of these that exists in `data_home`:
 
     - the binary version: `cifar-10-binary.tar.gz`, or its `.bin` files in `data_home` or in
       `data_home/cifar-10-batches-bin`;
     - the python version: `cifar-10-python.tar.gz`, or its batches in `data_home` or in
       `data_home/cifar-10-batches-py`. Pickles are read without running code in them;
-    - class folders `train/<class>/<image>` and `test/<class>/<image>` in a folder
-      `cifar10-images`, or in an archive of this name such as `cifar10-images.tar.xz`, see
-      :func:`load_image_folder`. They come ordered by class.
+    - class folders `train/<class>/<image>` and `test/<class>/<image>` in a folder `cifar10-images`,
+      or in an archive of this name such as `cifar10-images.tar.xz`, see :func:`load_image_folder`.
+      They are ordered by class.
 
-    Without any, OpenML's `CIFAR_10` is downloaded.
+    If none exists, OpenML's `CIFAR_10` is downloaded.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def fetch_cifar10(
     -------
     Bunch, or the tuple (data, target)
         data : ndarray of shape (n_samples, 3072)
-            One image a row: red, green, blue.
+            One image per row: red, green, blue.
         images : ndarray of shape (n_samples, 3, 32, 32)
             The same memory as images, channels first.
         target : ndarray of shape (n_samples,), int64
@@ -205,10 +205,10 @@ def fetch_cifar100(
 ) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
     """Load CIFAR-100: 50,000 + 10,000 colour images of 32 x 32 pixels in 100 classes.
 
-    Reads from `data_home` the binary version (`cifar-100-binary.tar.gz`, or its `.bin` files
-    there or in `cifar-100-binary`) or the python version (`cifar-100-python.tar.gz`, or its
-    files there or in `cifar-100-python`). Pickles are read without running code in them.
-    Otherwise asks OpenML for a data set of that name, and refuses one in another order.
+    Reads from `data_home` the binary version (`cifar-100-binary.tar.gz`, or its `.bin` files there
+    or in `cifar-100-binary`) or the python version (`cifar-100-python.tar.gz`, or its files there
+    or in `cifar-100-python`). Pickles are read without running code in them. Otherwise a data set
+    of that name is downloaded from OpenML; one in another order raises an error.
 
     Parameters
     ----------
@@ -222,13 +222,13 @@ def fetch_cifar100(
     return_X_y : bool, default=False
         If True, return `(data, target)` instead of a Bunch.
     download_if_missing : bool, default=True
-        If False, raise an error where the files are missing, instead of downloading.
+        If False, raise an error if the files are missing, instead of downloading.
 
     Returns
     -------
     Bunch, or the tuple (data, target)
         data : ndarray of shape (n_samples, 3072)
-            One image a row: red, green, blue.
+            One image per row: red, green, blue.
         images : ndarray of shape (n_samples, 3, 32, 32)
             The same memory as images, channels first.
         target : ndarray of shape (n_samples,), int64
@@ -295,7 +295,7 @@ def _home(data_home: str | os.PathLike[str] | None) -> Path:
 
 
 def _parts(subset: str, scaled: bool) -> tuple[str, ...]:
-    """Name the parts to read: scaling the test part takes the training part's range."""
+    """The parts to read: scaling the test part needs the range of the training part."""
     if subset == "all" or (subset == "test" and scaled):
         return "train", "test"
     return (subset,)
@@ -323,7 +323,7 @@ def _bunch(
     superclass: NDArray[Any] | None = None,
     **names: Any,
 ) -> Bunch | tuple[NDArray[Any], NDArray[Any]]:
-    """Cut the subset out of what was read, scale it and wrap it up."""
+    """Select the subset, scale it and return it as a Bunch."""
     pixels, target, n_train = raw
     train = pixels[:n_train]
     rows = {"train": slice(n_train), "test": slice(n_train, None), "all": slice(None)}[subset]

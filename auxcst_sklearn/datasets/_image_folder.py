@@ -51,14 +51,14 @@ def load_image_folder(
     path : str or path-like
         Folder or tar archive.
     image_size : int or (int, int), default=None
-        Height and width of the result; one number for both. Images are resized to it, bilinear,
-        whatever their aspect ratio. None keeps the size that all images must then share.
+        Height and width of the result; one number for both. Images are resized bilinearly, ignoring
+        their aspect ratio. None keeps the size, which must then be the same for all images.
     subset : str, default=None
         Folder inside `path` that holds the class folders, e.g. `"train"`, or the top folder of
         an archive.
     n_jobs : int, default=None
-        Number of threads that decode. They help with photographs, not with tiny images. None
-        means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all processors.
+        Number of threads for decoding. More threads help with photographs, not with tiny images.
+        None means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all processors.
     verbose : int, default=0
         If positive, show progress.
 
@@ -68,7 +68,7 @@ def load_image_folder(
         images : ndarray of shape (n_samples, 3, height, width), uint8
             RGB images, ordered by class and file name.
         data : ndarray of shape (n_samples, 3 * height * width), uint8
-            The same memory, one image a row.
+            The same memory, one image per row.
         target : ndarray of shape (n_samples,), int64
             Index of the class of each image in `target_names`.
         target_names : ndarray of shape (n_classes,)
@@ -137,7 +137,7 @@ def read_images(
             _check_shape(path / name, image.shape, images.shape[1:])
             images[row[name]] = image
 
-        # In stored order, so that a compressed archive is read once, from front to back.
+        # In stored order, so that a compressed archive is read once, sequentially.
         Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64)(
             delayed(store)(name, source(name)) for name in _progress(stored, verbose)
         )
@@ -149,7 +149,7 @@ def read_images(
 def _opened(
     path: Path, roots: Sequence[PurePosixPath]
 ) -> Iterator[tuple[list[Any], Callable[..., Any]]]:
-    """Yield the names of the stored files, and what makes of a name something Pillow opens."""
+    """Yield the names of the stored files, and a function that opens a name for Pillow."""
     if path.is_dir():
         files = [file for root in roots for file in (path / root).glob("*/*") if file.is_file()]
         yield [PurePosixPath(file.relative_to(path).as_posix()) for file in files], path.joinpath
@@ -187,7 +187,7 @@ def _decode(
     Image = _pillow()
     with naming_file(name), Image.open(file) as image:
         image.load()
-    if image.mode.startswith(("I", "F")):  # Pillow would clip what is brighter than 255
+    if image.mode.startswith(("I", "F")):  # Pillow would clip values above 255
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")
     image = image.convert("RGB")
     if size is not None:

@@ -38,7 +38,7 @@ def make_imbalanced(
     random_state: int | np.random.RandomState | None = None,
     return_indices: bool = False,
 ) -> tuple[Any, ...]:
-    """Thin out some classes: a random part of the classes loses a random part of its examples.
+    """Undersample some classes: random classes lose a random part of their examples.
 
     Parameters
     ----------
@@ -49,17 +49,18 @@ def make_imbalanced(
     classes_fraction : float, default=0.4
         Fraction of the classes that lose examples, rounded to a number of classes.
     removed_fraction : float, default=0.7
-        Fraction of its examples that such a class loses, rounded to a number of examples. Every
-        class keeps at least one.
+        Fraction of the examples that such a class loses, rounded to a number of examples. Every
+        class keeps at least one example.
     random_state : int, RandomState instance or None, default=None
         Determines the draw. Pass an int for the same result on every call.
     return_indices : bool, default=False
-        If True, also return which rows are left, to slice per-sample costs alike.
+        If True, also return the indices of the remaining rows, to index per-sample costs in the
+        same way.
 
     Returns
     -------
     X : of the type of `X`
-        The examples that are left, in their old order.
+        The remaining examples, in their original order.
     y : of the type of `y`
         Their labels.
     indices : ndarray of shape (n_left,)

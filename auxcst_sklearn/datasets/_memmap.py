@@ -1,4 +1,4 @@
-"""Tables as memory maps, which an estimator trains on without loading them."""
+"""Tables as memory-mapped files, which an estimator trains on without loading them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from .._decorators import validate_params
 from ._tables import BATCH_ROWS, Categories, Table, as_table, levels_of, to_batches, write_batch
 
-# A column has to span this many steps of its type at its size.
+# The range of a column must cover at least this many steps of its type.
 FEWEST_STEPS = 64
 
 
@@ -49,50 +49,51 @@ def to_memmap(
     """Write a table to a file of numbers, batch by batch, and open it as a memory map.
 
     The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Features,
-    labels and costs are written by one call each, with the `columns` of each. Strings and
-    categories become codes from 0 in the order of the sorted strings, NaN where one is missing. A
-    file ``path + ".json"`` beside it holds the names of the columns and these strings.
+    labels and costs are written by one call each, with their `columns`. Strings and categories
+    become codes from 0 in the order of the sorted strings; missing ones become NaN. A file ``path +
+    ".json"`` holds the names of the columns and these strings.
 
     Parameters
     ----------
     source : path, array, DataFrame or table
-        A file or folder of parquet, CSV, Arrow or Feather files, or a ``.npy`` file; an array of
-        numpy or zarr; a DataFrame of pandas or polars; a Table or Dataset of pyarrow; a data set of
-        Hugging Face; an array or a DataFrame of dask, whose workers then write their parts
-        themselves, and must see the folder.
+        A file or folder of parquet, CSV, Arrow or Feather files, or a ``.npy`` file; a numpy or
+        zarr array; a pandas or polars DataFrame; a pyarrow Table or Dataset; a Hugging Face data
+        set; a dask array or DataFrame, whose workers write their parts themselves, and must have
+        access to the folder.
     path : str or path-like
         The file to write, such as ``"X.npy"``.
     columns : sequence of str or int, str, int or None, default=None
-        Names, or for arrays positions, of the columns, in the order in which to write them; None
-        for all. A single name or position gives an array of one dimension.
+        Names of the columns, or positions for arrays, in the order in which to write them; None for
+        all. A single name or position gives an array of one dimension.
     dtype : dtype, default="float32"
-        Type of the file. Values that it cannot hold are refused, not changed; floats are rounded.
+        Type of the file. Values that it cannot hold raise an error; floats are rounded.
     like : str or path-like, default=None
-        An earlier file of `to_memmap`, whose codes are to be used, such as that of the training
-        data. Strings that it lacks become -1.
+        An earlier file of `to_memmap`, such as that of the training data, whose codes are used.
+        Strings that it does not have become -1.
     shuffle : bool, default=False
-        Whether to write the rows in random order, for a source that is sorted by class or date.
+        Whether to write the rows in random order, for a source sorted by class or date.
     random_state : int, default=None
-        Determines the order: the same int for features, labels and costs. Needed for `shuffle`.
+        Determines the order; required with `shuffle`. Use the same int for features, labels and
+        costs.
     overwrite : bool, default=False
-        Whether to replace a file that is there.
+        Whether to replace an existing file.
     verbose : int or bool, default=0
-        Whether to print how many rows are written.
+        Whether to print the number of rows written.
 
     Returns
     -------
     memmap of shape (n_rows, n_columns) or (n_rows,)
-        The file, opened to read.
+        The file, opened for reading.
 
     Raises
     ------
     FileExistsError
-        If the file is there, or if another call was interrupted or is writing it.
+        If the file exists, or if another call was interrupted or is writing it.
     ValueError, TypeError
         If a column is unknown, holds neither numbers nor strings, or values that `dtype` cannot
         hold; then nothing is written.
     ImportError
-        If pyarrow is needed and missing: it comes with ``auxcst_sklearn[arrow]``.
+        If pyarrow is needed and missing; the extra ``auxcst_sklearn[arrow]`` installs it.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def _check_dtype(dtype: Any) -> np.dtype:
 def _find_categories(
     table: Table, like: str | os.PathLike[str] | None, *, explicit: bool
 ) -> Categories:
-    """The strings of each column that has some, sorted; those of `like` are given."""
+    """The sorted strings of each column that has strings; with `like`, those of its file."""
     if like is not None:
         return _categories_of(like, table, explicit)
     found: dict[Any, set[Any]] = {}
@@ -164,13 +165,13 @@ def _find_categories(
         of_batches = iter(dask.compute(*(find(part, table.names) for part, _ in table.parts)))
     for levels in of_batches:
         _add_levels(found, levels)
-        if not found and table.parts is None and table.one_schema:  # is not read twice
+        if not found and table.parts is None and table.one_schema:  # not read twice
             break
     return {name: sorted(strings) for name, strings in found.items()}
 
 
 def _categories_of(like: str | os.PathLike[str], table: Table, explicit: bool) -> Categories:
-    """The strings of an earlier file; it has to fit, unless the columns were chosen one by one."""
+    """The strings of an earlier file, which must match unless columns were selected."""
     described = Path(f"{os.fspath(like)}.json")
     if not described.is_file():
         raise FileNotFoundError(
@@ -189,7 +190,7 @@ def _categories_of(like: str | os.PathLike[str], table: Table, explicit: bool) -
 
 
 def _levels_of(part: Any, names: list[Any]) -> dict[Any, set[Any]]:
-    """The strings of a partition of dask."""
+    """The strings of a dask partition."""
     found: dict[Any, set[Any]] = {}
     for batch in to_batches(part):
         _add_levels(found, levels_of(batch, names))
@@ -202,7 +203,7 @@ def _add_levels(found: dict[Any, set[Any]], levels: dict[Any, set[Any]]) -> None
 
 
 def _create(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Create the file in its full size, so that a full disk shows before anything is written."""
+    """Create the file in its full size, so that a full disk is detected before writing."""
     np.lib.format.open_memmap(path, "w+", dtype, shape)
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
@@ -245,7 +246,7 @@ def _write_part(
     categories: Categories,
     order: Any,
 ) -> int:
-    """Write a partition of dask, on the worker that holds it."""
+    """Write a dask partition, on the worker that holds it."""
     n = _write_batches(iter(to_batches(part)), path, start, names, categories, order, False)
     if n != size:
         raise ValueError(f"A partition of source has {n} rows; expected {size}. Did it change?")
@@ -281,13 +282,13 @@ def _write_batches(
 
 
 def _describe(path: Path, table: Table, categories: Categories) -> None:
-    """Write the names of the columns and the strings of the codes beside the file."""
+    """Write the names of the columns and the strings of the codes to a second file."""
     text = json.dumps({"columns": table.names, "categories": categories}, indent=1)
     Path(f"{path}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _check_resolution(values: NDArray[Any], names: list[Any]) -> None:
-    """Refuse columns whose differences are lost in rounding, as those of timestamps may be."""
+    """Raise an error for columns, such as timestamps, whose differences are lost in rounding."""
     if values.dtype.kind != "f":
         return
     rows = values.reshape(len(values), -1)

@@ -1,7 +1,7 @@
-"""The original files of MNIST and CIFAR: where they lie, what is in them, and what may be wrong.
+"""Readers of the original files of MNIST and CIFAR, with checks of their content.
 
-A reader returns ``(images, target, n_train)``, training part first, or None where its files are
-not there, so that callers can try one source after the other. Images are uint8, channels first.
+A reader returns ``(images, target, n_train)``, training part first, or None if its files are
+missing, so that callers can try one source after the other. Images are uint8, channels first.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Raw = tuple[NDArray[np.uint8], NDArray[np.int64], int]
 
 @contextmanager
 def naming_file(path: Path | str) -> Iterator[None]:
-    """Name the file in any error of its content: decoders raise a dozen types, none names it."""
+    """Name the file in any error of its content: decoders raise many types without a name."""
     try:
         yield
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the operating system's own errors name the file already
+            raise  # errors of the operating system already name the file
         raise ValueError(
             f"{path} cannot be read: {error}. If the file is truncated or corrupt, replace it by "
             "a fresh copy."
@@ -46,7 +46,7 @@ def naming_file(path: Path | str) -> Iterator[None]:
 def opened_archive(
     path: Path,
 ) -> Iterator[tuple[list[PurePosixPath], Callable[[PurePosixPath], bytes]]]:
-    """Yield the names of the files in a tar archive of any compression, and what reads one."""
+    """Yield the names of the files in a tar archive of any compression, and a reader function."""
     with ExitStack() as stack:
         with naming_file(path):
             tar = stack.enter_context(tarfile.open(path))
@@ -62,8 +62,8 @@ def opened_archive(
 
 
 def _check_end(path: Path, tar: tarfile.TarFile, members: list[tarfile.TarInfo]) -> None:
-    # tarfile takes an archive that is cut inside a header for a complete one. Where a compressor
-    # would notice the cut, there is no need to look for the closing block of zeros.
+    # tarfile accepts an archive that is truncated inside a header. Decompression detects
+    # truncation, so only an uncompressed archive is checked for the closing block of zeros.
     if members and isinstance(tar.fileobj, io.BufferedReader):
         last = members[-1]
         blocks = math.ceil(last.size / tarfile.BLOCKSIZE) if last.isreg() else 0
@@ -123,7 +123,7 @@ def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
 
 
 def _read_at_most(stream: io.BufferedIOBase, size: int) -> bytes:
-    """Read in steps: neither a small file of much that is compressed nor a header fills memory."""
+    """Read in steps, so that neither a decompression bomb nor a false header fills memory."""
     content = bytearray()
     while step := stream.read(min(size - len(content), 2**24)):
         content += step
@@ -183,7 +183,7 @@ def _contents(place: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Split records of a byte for each label and 3072 bytes of pixels."""
+    """Split records of one byte per label and 3072 bytes of pixels."""
     n_labels = len(label_names)
     size = n_labels + math.prod(_PIXELS)
     if not content or len(content) % size:
@@ -193,7 +193,7 @@ def _parse_binary(content: bytes, label_names: Sequence[str]) -> tuple[NDArray[A
 
 
 def _parse_python(content: bytes, label_names: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Take labels and pixels out of a pickled dictionary, without running what else it holds."""
+    """Extract labels and pixels from a pickled dictionary, without running code in it."""
     batch = _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
     batch = {_text(key): value for key, value in batch.items()} if isinstance(batch, dict) else {}
     if not {"data", *label_names} <= batch.keys():
@@ -203,7 +203,7 @@ def _parse_python(content: bytes, label_names: Sequence[str]) -> tuple[NDArray[A
 
 
 class _Inert:
-    """Stands in for the objects of a pickle: keeps what they were made of, runs nothing."""
+    """Placeholder for objects of a pickle: stores their arguments, runs nothing."""
 
     state: Any = None
 
@@ -215,9 +215,9 @@ class _Inert:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Reads plain Python values and arrays; a pickle that names anything else is refused.
+    """Reads plain Python values and arrays; any other name in a pickle raises an error.
 
-    Python 3 makes arrays by `_frombuffer` in protocol 5, and bytes by `encode` in protocol 2.
+    Python 3 creates arrays with `_frombuffer` in protocol 5, and bytes with `encode` in protocol 2.
     """
 
     admitted = frozenset(
@@ -240,7 +240,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _bytes(value: Any) -> bytes | bytearray:
-    """Bytes, also as they are encoded in protocol 2: a text, and the name of its encoding."""
+    """Bytes, also as encoded in protocol 2: a string and the name of its encoding."""
     if isinstance(value, _Inert):
         encoded: bytes = value.args[0].encode("latin1")
         return encoded
@@ -325,7 +325,7 @@ def download(data_set: str, home: Path, allowed: bool) -> Raw:
 
 
 def channels_first(images: NDArray[np.uint8]) -> bool:
-    """Whether images are (n, C, H, W) and not (n, H, W, C), by how alike neighbours are."""
+    """Whether images are (n, C, H, W) and not (n, H, W, C), judged by similarity of neighbours."""
     rows = images.reshape(len(images), -1).astype(np.int16)
     n_channels = images.shape[1]
     one, three = (np.abs(rows[:, gap:] - rows[:, :-gap]).mean() for gap in (1, n_channels))
@@ -346,7 +346,7 @@ def _check_complete(place: Path, lacking: Sequence[str]) -> None:
 def _check_labels(
     labels: NDArray[Any], n_images: int, n_classes: int, superclass: NDArray[Any] | None = None
 ) -> None:
-    """Compare labels, one row an image and the class last, with images and known classes."""
+    """Compare labels, one row per image with the class last, with images and known classes."""
     if len(labels) != n_images or n_images == 0:
         raise ValueError(f"it holds {len(labels)} labels for {n_images} images")
     if labels.min() < 0 or labels.max() >= n_classes:

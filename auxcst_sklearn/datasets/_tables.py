@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows that are converted at a time.
+# Number of rows converted at a time.
 BATCH_ROWS = 65_536
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "feather"}
 UNKNOWN = -1
@@ -26,9 +26,9 @@ Categories = dict[Name, list[str]]
 
 @dataclass
 class Table:
-    """Rows in their order: how many, the names of the columns, and what yields batches of them.
+    """Rows in order: their number, the names of the columns, and a generator of batches.
 
-    Of a table of dask, `parts` are its delayed partitions, each with its number of rows.
+    For a dask table, `parts` holds its delayed partitions, each with its number of rows.
     """
 
     n_rows: int
@@ -39,7 +39,7 @@ class Table:
 
 
 def import_pyarrow() -> Any:
-    """Import pyarrow, or name the extra that has it."""
+    """Import pyarrow, or name the extra that installs it."""
     try:
         import pyarrow
     except ImportError as error:
@@ -51,7 +51,7 @@ def import_pyarrow() -> Any:
 
 
 def as_table(source: Any, columns: Sequence[Name] | None) -> Table:
-    """Read what describes a table, and no rows."""
+    """Read the description of a table, but no rows."""
     if isinstance(source, (str, os.PathLike)):
         return _of_file(Path(source), columns)
     package = type(source).__module__.split(".")[0]
@@ -146,7 +146,7 @@ def _of_file(path: Path, columns: Sequence[Name] | None) -> Table:
 
 
 def _csv_format(files: Sequence[Path]) -> Any:
-    """How to read CSV: empty fields are missing; whole numbers may be followed by other numbers."""
+    """CSV options: empty fields are missing values; integers may be followed by other numbers."""
     import pyarrow as pa
     from pyarrow import csv, dataset
 
@@ -161,7 +161,7 @@ def _csv_format(files: Sequence[Path]) -> Any:
         try:
             for _ in found.to_batches(columns=columns):
                 pass
-        except pa.ArrowInvalid:  # the types of the first rows do not hold for all
+        except pa.ArrowInvalid:  # the types of the first rows do not fit all rows
             return False
         return True
 
@@ -170,7 +170,7 @@ def _csv_format(files: Sequence[Path]) -> Any:
 
 
 def _without_index(schema: Any) -> list[str]:
-    """Names of the columns, but for an index of pandas, which a DataFrame in memory drops too."""
+    """Names of the columns, without a pandas index, which a DataFrame in memory also drops."""
     about = schema.pandas_metadata or {}
     index = {name for name in about.get("index_columns", []) if isinstance(name, str)}
     return [name for name in schema.names if name not in index]
@@ -237,7 +237,7 @@ def _of_dask(source: Any, columns: Sequence[Name] | None) -> Table:
 
 
 def to_batches(part: Any) -> list[Any]:
-    """Rows in memory, an array or a frame, as batches."""
+    """Rows in memory, an array or a DataFrame, as batches."""
     if isinstance(part, np.ndarray):
         return [part.reshape(len(part), -1)]
     pa = import_pyarrow()
@@ -265,7 +265,7 @@ def is_text(column: Any) -> bool:
 
 
 def levels_of(batch: Any, names: Sequence[Name]) -> dict[Name, set[Any]]:
-    """The different strings of each column that has some."""
+    """The distinct strings of each string column."""
     if isinstance(batch, np.ndarray):
         return {}
     return {
@@ -278,7 +278,7 @@ def levels_of(batch: Any, names: Sequence[Name]) -> dict[Name, set[Any]]:
 def write_batch(
     batch: Any, out: NDArray[Any], names: Sequence[Name], categories: Categories
 ) -> None:
-    """Write the columns of a batch into rows (n, d), each value as it is or refused."""
+    """Write the columns of a batch into rows (n, d); values are unchanged or raise an error."""
     for j, name in enumerate(names):
         if isinstance(batch, np.ndarray):
             values = batch[:, j]
@@ -331,7 +331,7 @@ def _numbers(column: Any, name: Name) -> Any:
 
 
 def _cast(values: NDArray[Any], dtype: np.dtype, name: Name) -> NDArray[Any]:
-    """Values in the type of the file; refused where it holds others."""
+    """Values in the type of the file; an error for values that it cannot hold."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype)
         if dtype.kind == "f" and values.dtype.kind == "f":

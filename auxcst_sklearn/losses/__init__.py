@@ -1,7 +1,7 @@
 """The losses of a head: K outputs per sample against the K costs of its predictions.
 
-A loss defines the training loss of one head, how outputs become estimated costs, and the biases
-that a head starts with. Inside the network costs are in units of the mean cost above each row's
+A loss defines the training loss of one head, the conversion of outputs to estimated costs, and the
+initial biases of the head. Inside the network, costs are in units of the mean cost above each row's
 minimum; the formulas hold in any unit.
 """
 
@@ -42,7 +42,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a name; an instance as it is.
+    """Return the loss with the given name; an instance is returned unchanged.
 
     Parameters
     ----------

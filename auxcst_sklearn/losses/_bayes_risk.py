@@ -1,4 +1,4 @@
-"""The expected cost of every prediction, also where costs differ from example to example."""
+"""The expected cost of every prediction, also if costs differ from example to example."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._cost_factors import bounded, expected_costs
 from ._cross_entropy import CrossEntropy
 from ._loss import Loss, ProbabilisticLoss, Target
 
-# Numbers that the costs of all classes may take at once, about a megabyte.
+# Largest number of values computed at once for the costs of all classes, about a megabyte.
 LARGEST_TABLE = 2**18
 
 
@@ -22,22 +22,22 @@ class BayesRisk(CrossEntropy):
     """Class probabilities times the costs of each class, which may depend on the example.
 
     The probabilities are those of :class:`CrossEntropy`, with smoothed labels: output and heads
-    learn labels, and costs enter at the decision. Where every example of a class costs the same,
-    so do the estimates. Costs that differ within a class are learnt by a *cost network* of the
-    same shape: it computes, for true class k and prediction j, a factor on their mean M_kj, so
-    that the estimates are ::
+    learn labels, and costs are used only in the decision. If all examples of a class have the same
+    costs, the estimates use these costs. Costs that differ within a class are learnt by a *cost
+    network* of the same shape: it computes, for true class k and prediction j, a factor on their
+    mean M_kj, so that the estimates are ::
 
         r_j(x) = sum_k P(k | x) M_kj exp(h_kj(x)),    h = 6 tanh((a_j + b_k) / 6)
 
     with 2 K outputs a and b, which start at zero. They are trained on the costs of the true class
-    y, taken above the smallest of each example, by the Poisson deviance, whose minimum is the
-    conditional mean: the mean over j of ``M_yj exp(h_yj) - c_j h_yj``. Auxiliary heads belong to
-    the network of the classes.
+    y, minus the smallest cost of each example, by the Poisson deviance, whose minimum is the
+    conditional mean: the mean over j of ``M_yj exp(h_yj) - c_j h_yj``. Only the network of the
+    classes has auxiliary heads.
 
     Parameters
     ----------
     smoothing : float, default=0.05
-        Share of every training label that is spread evenly over all classes; see
+        Fraction of every training label that is spread evenly over all classes; see
         :class:`CrossEntropy`.
 
     Raises
@@ -63,7 +63,7 @@ class BayesRisk(CrossEntropy):
     smoothing: float = 0.05
 
     def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
-        """Return the loss for costs per sample: this one, if they only repeat those of classes."""
+        """Return the loss for per-sample costs: this one, if they only repeat those of classes."""
         above, level, seen = _class_means(target)
         excess = target.cost - target.cost.min(axis=1, keepdims=True)
         repeated = np.allclose(excess, above.numpy()[target.label], rtol=1e-6, atol=1e-9)
@@ -82,10 +82,10 @@ class SampleRisk(ProbabilisticLoss):
     seen: Tensor = field(compare=False)
 
     def for_more_samples(self, target: Target, stream: bool = False) -> Loss:
-        """Take means of classes that had no example, and in place of zeros, which no factor moves.
+        """Set the means of new classes, and replace zeros, which no factor can change.
 
-        The others stay, because the factors have been learnt for them; in a stream, whose first
-        samples may be few, they are running means.
+        The other means are kept, because the factors have been learnt for them; in a stream, whose
+        first samples may be few, they are running means.
         """
         above, level, weight = _class_means(target)
         share = torch.where(weight > 0, weight / (self.seen + weight), 0.0)
@@ -102,7 +102,7 @@ class SampleRisk(ProbabilisticLoss):
         )
 
     def rescaled(self, factor: float, shift: float) -> Loss:
-        """Bring the means of the classes to another unit."""
+        """Convert the means of the classes to another unit."""
         return replace(self, above=factor * self.above, level=factor * self.level + shift)
 
     def n_cost_outputs(self, n_classes: int) -> int:
@@ -128,16 +128,16 @@ class SampleRisk(ProbabilisticLoss):
         return costs.view(*outputs.shape[:-1], -1)
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
-        """Logits, divided by the temperature, and the factors as they are."""
+        """Logits, divided by the temperature, and unchanged factors."""
         logits, *factors = outputs.chunk(3, dim=-1)
         return torch.cat([self.classes.with_temperature(logits, temperature), *factors], dim=-1)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, of the network of the classes alone."""
+        """Class probabilities, from the network of the classes only."""
         return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Start at the logarithms of the class shares."""
+        """Initial biases: the logarithms of the class frequencies."""
         return self.classes.start_bias(statistics)
 
 

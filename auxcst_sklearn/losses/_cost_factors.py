@@ -11,30 +11,31 @@ from torch import Tensor
 # Factors on the mean costs lie within exp(-6) and exp(6).
 LARGEST_LOG_FACTOR = 6.0
 
-# Fewer classes than these take a factor for each pair: few operations on few numbers.
+# With fewer classes, a factor is computed for each pair: few operations on few numbers.
 MANY_CLASSES = 64
 
-# A polynomial through so many places of an interval of this length follows the factors to 5e-7 of
-# their values, about the rounding of float32. Values that range further are split into intervals of
-# the last length. A product of fewer than four rows would round otherwise than one of many.
+# A polynomial through this many nodes of an interval of this length approximates the factors to a
+# relative 5e-7, about the rounding of float32. Wider ranges of values are split into intervals of
+# the last length. A matrix product of fewer than four rows would round differently from one of
+# many.
 NODES_AND_LENGTHS = ((4, 0.35), (5, 0.75), (6, 1.3), (7, 1.9), (8, 2.6), (9, 3.4))
 
 
 def bounded(h: Tensor) -> Tensor:
-    """Logarithms of factors, within their bounds."""
+    """Logarithms of factors, bounded."""
     return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)
 
 
 def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table: int) -> Tensor:
     """Sum over the classes k of ``p_k cost_kj exp(bounded(a_j + b_k))``, for each row (n, K).
 
-    That is a factor for each pair of classes. With many classes most of the work is saved:
+    This needs a factor for each pair of classes. With many classes most of the work is avoided:
     ``exp(bounded(a + b) - a / 2)`` is a smooth function of a, so that its sums over k are computed
-    at a few values of a, as a matrix product, and interpolated. How many depends on the row alone.
-    At most `largest_table` numbers are computed at once.
+    at a few values of a, as a matrix product, and interpolated. The number of values depends only
+    on the row. At most `largest_table` numbers are computed at once.
     """
     n_classes = len(cost)
-    if torch.compiler.is_compiling():  # for a file, in which nothing may depend on the rows
+    if torch.compiler.is_compiling():  # for an ONNX file, in which nothing may depend on the rows
         return _sum(p, cost, a, b)
     if n_classes < MANY_CLASSES:
         rows = zip(*(x.split(max(1, largest_table // cost.numel())) for x in (p, a, b)))
@@ -55,7 +56,7 @@ def _kinds(a: Tensor) -> Iterator[tuple[tuple[int, int] | None, Tensor]]:
     length = highest - lowest
     n_intervals = (length / lengths[-1]).ceil().clamp(min=1)
     kind = torch.bucketize(length, a.new_tensor(lengths[:-1])) + (n_intervals - 1)
-    no_gain = ~(2 * nodes[-1] * n_intervals <= a.shape[-1])  # also where a is NaN
+    no_gain = ~(2 * nodes[-1] * n_intervals <= a.shape[-1])  # also if a is NaN
     kind = kind.masked_fill(no_gain, -1).int()
     last = len(nodes) - 1
     for i in kind.unique().tolist():
@@ -64,9 +65,9 @@ def _kinds(a: Tensor) -> Iterator[tuple[tuple[int, int] | None, Tensor]]:
 
 
 def _sum(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """The sums, by a factor for each pair of classes."""
+    """The sums, with a factor for each pair of classes."""
     factors = bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
-    # Not a batched product, which rounds by the number of rows.
+    # Not a batched product, whose rounding depends on the number of rows.
     return (p.unsqueeze(-1) * (cost * factors)).sum(dim=-2)
 
 
@@ -85,7 +86,7 @@ def _interpolate(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, n_nodes: int, n:
 def _polynomial(
     p: Tensor, cost: Tensor, a: Tensor, b: Tensor, center: Tensor, half: Tensor, n_nodes: int
 ) -> Tensor:
-    """The sums, by one polynomial, which holds within `half` of the centers."""
+    """The sums, by one polynomial, which is valid within `half` of the centers."""
     nodes, transform = (a.new_tensor(values) for values in _chebyshev(n_nodes))
     offsets = (half * nodes).unsqueeze(-1)
     # bounded(h) = 6 - 12 / (1 + exp(h / 3)), whose powers are products

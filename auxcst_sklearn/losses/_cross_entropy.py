@@ -11,7 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 from ..costs._statistics import CostStatistics
 from ._loss import ProbabilisticLoss, Target
 
-# Rows of fewer numbers than a vector register holds are what torch's softmax is slow at.
+# torch's softmax is slow for rows shorter than a vector register.
 FEW_CLASSES = 16
 
 
@@ -19,16 +19,16 @@ FEW_CLASSES = 16
 class CrossEntropy(ProbabilisticLoss):
     """Cross-entropy on the labels, and the Bayes decision: class probabilities times mean costs.
 
-    The outputs are logits, and they learn labels: costs have no part in the training. They enter
-    at the decision: the estimated costs are ``P @ M`` with P the class probabilities and M the mean
+    The outputs are logits trained on the labels; costs are not used in training but in the
+    decision. The estimated costs are ``P @ M`` with P the class probabilities and M the mean
     training cost vector of each class, so the smallest estimate is the decision of least risk.
 
     Parameters
     ----------
     smoothing : float, default=0.0
-        Share of every training label that is spread evenly over all classes. It keeps the
-        network from certainty; the estimated probabilities have it taken out again, exactly,
-        so that they stay probabilities of the labels.
+        Fraction of every training label that is spread evenly over all classes. It prevents
+        overconfidence. It is removed exactly from the estimated probabilities, so that they remain
+        probabilities of the labels.
 
     Raises
     ------
@@ -66,13 +66,13 @@ class CrossEntropy(ProbabilisticLoss):
 
     def mean(self, outputs: Tensor, target: Target) -> Tensor:
         """Mean loss of each head, in few operations."""
-        if type(self).__call__ is not CrossEntropy.__call__:  # a loss of the user's own
+        if type(self).__call__ is not CrossEntropy.__call__:  # a user-defined loss
             return super().mean(outputs, target)
         label, weight = target.label, target.weight
         if outputs.dim() > 2 or weight is not None:
             return self._mean_of_heads(outputs, label, weight)
         loss = F.cross_entropy(outputs, label)
-        if self.smoothing > 0:  # it adds what is linear in the outputs; torch's takes longer
+        if self.smoothing > 0:  # it adds a term linear in the outputs; torch's smoothing is slower
             share = self.smoothing / outputs.shape[1]
             change = outputs.new_full(outputs.shape, -share)
             change.scatter_(1, label.unsqueeze(1), self.smoothing - share)
@@ -98,8 +98,9 @@ class CrossEntropy(ProbabilisticLoss):
         return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, with the smoothing of the labels taken out again."""
-        if outputs.shape[-1] < FEW_CLASSES:  # not over columns, which rounds by their position
+        """Class probabilities, with the smoothing of the labels removed."""
+        # Not over columns, as in `mean`: their rounding depends on the position.
+        if outputs.shape[-1] < FEW_CLASSES:
             p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp_()
             p = p / p.sum(dim=-1, keepdim=True)
         else:
@@ -110,5 +111,5 @@ class CrossEntropy(ProbabilisticLoss):
         return p
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Start at the logarithms of the class shares."""
+        """Initial biases: the logarithms of the class frequencies."""
         return torch.as_tensor(statistics.prior).log()

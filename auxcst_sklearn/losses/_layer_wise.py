@@ -59,7 +59,7 @@ class LayerWiseLoss(nn.Module):
         losses : Tensor of shape (n_heads + 1,)
             Mean loss of each head, detached from the graph.
         """
-        if len(outputs) == 1:  # nothing to stack or to weigh, which takes time
+        if len(outputs) == 1:  # nothing to stack or to weight, which takes time
             total = self.loss.mean(outputs[0], target)
             return total, total.detach().view(-1)
         if self.loss is self.aux_loss:
@@ -71,11 +71,11 @@ class LayerWiseLoss(nn.Module):
 
 
 class StackedLayerWiseLoss(LayerWiseLoss):
-    """The training objectives of M networks side by side, for S sets of rows that take turns.
+    """The training objectives of M networks side by side, for S sets of rows.
 
-    Network i sees the rows of set i modulo S. The networks have no weight in common, so that the
-    minimum of the sum of their objectives is the minimum of each. `head_weights` (n_heads + 1,
-    n_networks) are 0 for a head that a network lacks.
+    Network i uses the rows of set i modulo S. The networks share no weights, so that minimising the
+    sum of their objectives minimises each. `head_weights` (n_heads + 1, n_networks) are 0 for a
+    head that a network lacks.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class StackedLayerWiseLoss(LayerWiseLoss):
         """Sum of the networks' objectives, and the heads' losses (n_heads + 1, n_networks).
 
         Outputs are (n_networks, n_samples, n_classes) for each head; targets of the sets of rows
-        stand one below the other.
+        are concatenated.
         """
         if self.loss is self.aux_loss:
             means = self._means(self.loss, outputs, target)
@@ -103,8 +103,8 @@ class StackedLayerWiseLoss(LayerWiseLoss):
         r = torch.stack(tuple(outputs))
         if self.n_row_sets == 1:
             return loss.mean(r.flatten(0, 1), target).view(r.shape[:2])
-        # The sets take turns among the networks, so that those of all sets read like one below
-        # the other, as the target is.
+        # Networks alternate between the sets, so that the outputs of all sets are concatenated in
+        # the same way as the target.
         losses = loss(r.reshape(-1, len(target.label), r.shape[-1]), target)
         if target.weight is not None:
             losses = losses * target.weight

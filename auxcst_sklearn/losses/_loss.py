@@ -1,4 +1,4 @@
-"""The interface of a loss, and the targets that it is computed from."""
+"""The interface of a loss, and its targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..costs._statistics import CostStatistics
 
 
 class Target(NamedTuple):
-    """Costs, labels and weights of a batch; of a training set, as arrays instead of tensors.
+    """Costs, labels and weights of a batch as tensors, or of a training set as arrays.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Target(NamedTuple):
     weight : Tensor of shape (n_samples,), default=None
         Weights of the samples, with a mean of 1 over the training set; None for equal ones.
     matrices : Tensor of shape (n_samples, n_classes, n_classes), default=None
-        Cost matrix of each sample, where they are known when deciding.
+        Cost matrix of each sample, if costs are known when deciding.
     """
 
     cost: Any  # arrays have no common type with tensors
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
 
 class Loss(ABC):
-    """Loss of one head. Subclass it for a loss of your own and pass an instance as ``loss=``."""
+    """Loss of one head. Subclass it for your own loss, and pass an instance as ``loss=``."""
 
     @abstractmethod
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
@@ -53,7 +53,7 @@ class Loss(ABC):
         """
 
     def mean(self, outputs: Tensor, target: Target) -> Tensor:
-        """Mean loss of each head, for losses that compute it faster than sample by sample.
+        """Mean loss of each head; override it if it can be computed faster than sample by sample.
 
         Parameters
         ----------
@@ -71,16 +71,16 @@ class Loss(ABC):
         return (losses if target.weight is None else losses * target.weight).mean(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Turn outputs into estimated costs; here they are.
+        """Convert outputs to estimated costs; by default the outputs themselves.
 
         Parameters
         ----------
         outputs : Tensor of shape (..., n_outputs)
             Outputs of a head.
         statistics : CostStatistics
-            Statistics of the training costs, as arrays: `mean`, the mean cost vector
-            (n_classes,), `class_mean`, that of each class (n_classes, n_classes), and `prior`,
-            the shares of the classes (n_classes,).
+            Statistics of the training costs, as arrays: `mean`, the mean cost vector (n_classes,),
+            `class_mean`, that of each class (n_classes, n_classes), and `prior`, the class
+            frequencies (n_classes,).
 
         Returns
         -------
@@ -90,7 +90,7 @@ class Loss(ABC):
         return outputs
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Biases that a head starts with: the mean cost vector, the best constant estimate.
+        """Initial biases of a head: the mean cost vector, which is the best constant estimate.
 
         Parameters
         ----------
@@ -105,14 +105,14 @@ class Loss(ABC):
         return torch.as_tensor(statistics.mean)
 
     def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
-        """Return the loss for a training set whose costs are given per sample; here the same.
+        """Return the loss for a training set with per-sample costs; by default the same.
 
         Parameters
         ----------
         target : Target
             Costs in units, labels and weights of the training set, as arrays.
         stream : bool, default=False
-            Whether more samples will follow, whose costs may differ where these do not.
+            Whether more samples will follow, whose costs may differ even if these do not.
 
         Returns
         -------
@@ -122,24 +122,24 @@ class Loss(ABC):
         return self
 
     def for_more_samples(self, target: Target, stream: bool = False) -> Loss:
-        """Return the loss for a training that goes on with other samples; here the same.
+        """Return the loss for a training that continues with other samples; by default the same.
 
         Parameters
         ----------
         target : Target
             Costs in units, labels and weights of the new training set, as arrays.
         stream : bool, default=False
-            Whether they join those before, rather than take their place.
+            Whether they are added to the previous samples, rather than replace them.
 
         Returns
         -------
         Loss
-            The loss to go on with.
+            The loss to continue with.
         """
         return self
 
     def rescaled(self, factor: float, shift: float) -> Loss:
-        """Return the loss for another unit of the costs; here the same.
+        """Return the loss for another unit of the costs; by default the same.
 
         Parameters
         ----------
@@ -149,12 +149,12 @@ class Loss(ABC):
         Returns
         -------
         Loss
-            The loss to go on with.
+            The loss to continue with.
         """
         return self
 
     def n_cost_outputs(self, n_classes: int) -> int:
-        """Outputs of a cost network beside the network of the classes; 0 for no such network.
+        """Number of outputs of a cost network in addition to the class network; 0 for none.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class ProbabilisticLoss(Loss):
         """
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
-        """Outputs of less certain probabilities: logits, divided by the temperature.
+        """Outputs with less confident probabilities: logits divided by the temperature.
 
         Parameters
         ----------
@@ -200,6 +200,6 @@ class ProbabilisticLoss(Loss):
         Returns
         -------
         Tensor of the shape of `outputs`
-            Outputs in their place.
+            Scaled outputs.
         """
         return outputs / temperature

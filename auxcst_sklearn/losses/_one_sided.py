@@ -19,9 +19,9 @@ def one_sided_sign(cost: Tensor) -> Tensor:
 class OneSided(Loss):
     """One-sided regression: estimates may undershoot the smallest cost and overshoot the others.
 
-    The loss of outputs r against costs c is the sum over k of ``max(z_k (r_k - c_k), 0)``, with
-    z = +1 where c_k is the smallest cost of the row, else -1. Where the smallest cost is 0, it
-    bounds the cost of the prediction argmin r from above.
+    The loss of outputs r against costs c is the sum over k of ``max(z_k (r_k - c_k), 0)``, with z =
+    +1 where c_k is the smallest cost of the row, and -1 elsewhere. If the smallest cost is 0, the
+    loss bounds the cost of the prediction argmin r from above.
 
     The outputs are the estimated costs, and so are those of the auxiliary heads.
 

@@ -21,10 +21,11 @@ class SmoothOneSided(Loss):
     Parameters
     ----------
     tau : float, default=0.1
-        Width of the smoothing, in units of the mean cost above each row's minimum. Towards 0 the
-        loss becomes the one-sided loss. The formula of the paper has tau = 1 in currency, which
-        is `tau` = 0.2 here where a mistake costs 5 in the mean, as randomized proportional costs
-        of balanced classes do. The wider, the larger the costs that were measured.
+        Width of the smoothing, in units of the mean cost above each row's minimum. For `tau`
+        towards 0 the loss becomes the one-sided loss. The formula of the paper has tau = 1 in
+        currency, which corresponds to `tau` = 0.2 if a mistake costs 5 on average, as with
+        randomized proportional costs of balanced classes. In our measurements, larger widths gave
+        higher costs.
 
     Raises
     ------

@@ -51,5 +51,5 @@ class Softmin(Loss):
         return -(share * F.log_softmax(-outputs / self.tau, dim=-1)).sum(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Set the level of each row, which the loss leaves open, to the mean training cost."""
+        """Set the level of each row, which the loss leaves free, to the mean training cost."""
         return outputs - outputs.mean(dim=-1, keepdim=True) + float(statistics.mean.mean())

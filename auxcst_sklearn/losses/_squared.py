@@ -13,7 +13,7 @@ from ._loss import Loss, Target
 class Squared(Loss):
     """Squared error, the sum of ``(r - c) ** 2``: estimates are conditional mean costs.
 
-    The outputs are the estimated costs. A fee that a row pays whatever the decision is part of its
+    The outputs are the estimated costs. A fee that a row pays for every decision is part of its
     costs, and is learnt with them; subtract it first if it varies much from row to row.
 
     Examples

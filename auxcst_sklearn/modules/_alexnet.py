@@ -13,15 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Of the channels of ImageNet's training images, in [0, 1]: what published weights were trained on.
+# Channel means and deviations of ImageNet's training images in [0, 1], for published weights.
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 class AlexNet(nn.Module):
-    """Five convolution and two dense hidden layers, in the shapes of torchvision's AlexNet.
+    """Five convolution and two dense hidden layers, with the shapes of torchvision's AlexNet.
 
-    Parameters have the same names and shapes as there, so that published weight files fit. In a
+    Parameters have the same names and shapes as in torchvision, so that published weight files fit.
+    In a
     :class:`~auxcst_sklearn.CostSensitiveAuxNet` it has H = 7 hidden layers, and 6 auxiliary heads.
 
     Parameters
@@ -29,9 +30,9 @@ class AlexNet(nn.Module):
     n_classes : int, default=1000
         Number of outputs.
     small : bool, default=False
-        For images of 32 to 64 pixels: the first convolution sees 5 x 5 pixels at every place,
-        rather than 11 x 11 pixels at every fourth one, which asks for about 224; and the dense
-        layers read 3 x 3 values of each map rather than 6 x 6.
+        For images of 32 to 64 pixels: the first convolution has 5 x 5 kernels with stride 1, rather
+        than 11 x 11 kernels with stride 4, which need about 224 pixels; and the input of the dense
+        layers has 3 x 3 values of each map rather than 6 x 6.
     width : int, default=4096
         Neurons of each dense hidden layer.
     dropout : float, default=0.5
@@ -116,11 +117,11 @@ class AlexNet(nn.Module):
         Parameters
         ----------
         path : str or path-like
-            A state dict that ``torch.save`` wrote, such as torchvision's published weights. Only
+            A state dict written by ``torch.save``, such as torchvision's published weights. Only
             tensors are loaded; the file cannot run code.
         sha256 : str, default=None
-            Expected SHA-256 of the file, or its first digits, as published names of weight files
-            hold them. None for no check.
+            Expected SHA-256 of the file, or its first digits, as in the names of published weight
+            files. None for no check.
         dropout : float, default=0.5
             As in the constructor.
         normalize : bool, default=True
@@ -129,7 +130,7 @@ class AlexNet(nn.Module):
         Returns
         -------
         AlexNet
-            The network, with as many outputs as the file has.
+            The network, with the number of outputs in the file.
 
         Raises
         ------

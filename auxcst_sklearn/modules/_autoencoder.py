@@ -23,11 +23,11 @@ COST_LOSS = SmoothOneSided(tau=1.0)  # the defaults of CSAEPretrainedMLP were ch
 class CostSensitiveAutoencoder(nn.Module):
     """Auto-encoder whose code also estimates costs.
 
-    The code of a corrupted input x is ``h = sigmoid(W x + b)``. From it follow a reconstruction of
-    the uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear
-    cost estimates. The loss is ``(1 - beta)`` times the cross-entropy of the reconstruction,
-    summed over the inputs, plus ``beta`` times the smooth one-sided loss of the costs (tau =
-    1), summed over the classes; both are averaged over the batch.
+    The code of a corrupted input x is ``h = sigmoid(W x + b)``. It gives a reconstruction of the
+    uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear cost
+    estimates. The loss is ``(1 - beta)`` times the cross-entropy of the reconstruction, summed over
+    the inputs, plus ``beta`` times the smooth one-sided loss of the costs (tau = 1), summed over
+    the classes; both are averaged over the batch.
 
     Parameters
     ----------

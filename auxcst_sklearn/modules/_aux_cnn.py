@@ -17,10 +17,10 @@ from ._network import LayeredNetwork
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch normalisation that survives a batch of one value.
+    """Batch normalisation that accepts a batch of one value.
 
-    A single image whose maps have shrunk to one pixel has no variance, so the running statistics
-    normalise it, and do not learn from it.
+    A single image whose maps have one pixel has no variance, so it is normalised by the running
+    statistics, and does not update them.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ class AuxCNN(LayeredNetwork):
     """Convolution blocks, then dense layers, with auxiliary cost heads.
 
     A block is a convolution that keeps the size of its maps, batch normalisation, the activation
-    and max pooling. The first dense layer reads all values of the last maps.
+    and max pooling. The input of the first dense layer is all values of the last maps.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class AuxCNN(LayeredNetwork):
     kernel_size : sequence of int, of the same length
         Height and width of each block's kernels.
     pool : sequence of int, of the same length
-        Height and width of each block's pooling; 1 for none. A map of fewer pixels in one
-        direction is pooled there to a single one.
+        Height and width of each block's pooling; 1 for none. A map with fewer pixels in one
+        direction is pooled to a single pixel in this direction.
     width : sequence of int
         Neurons of each dense layer, "dense1" ...; may be empty.
     head_layers : collection of int
@@ -108,7 +108,7 @@ class AuxCNN(LayeredNetwork):
                 layer.append(SeededDropout(dropout))
             self.hidden[f"dense{i}"] = nn.Sequential(*layer)
             shapes.append((n_neurons,))
-        # The heads are drawn last, so that the rest starts alike with and without them.
+        # Heads are initialised last, so that the other weights are the same with and without heads.
         self.output = CostHead(shapes[-1], n_classes, "flatten")
         names = list(self.hidden)
         self.heads = nn.ModuleDict(

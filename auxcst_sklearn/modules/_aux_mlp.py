@@ -29,12 +29,12 @@ class AuxMLP(LayeredNetwork):
     dropout : float, default=0.0
         Probability of dropping a hidden neuron.
     inputs : nn.Module, default=None
-        First module, such as `Standardize` or `UnitRange`; None for the inputs as they are.
+        First module, such as `Standardize` or `UnitRange`; None for unchanged inputs.
 
     Raises
     ------
     ValueError
-        If there is no activation of that name, or a layer that is to get a head does not exist.
+        If there is no activation of that name, or a layer in `head_layers` does not exist.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class AuxMLP(LayeredNetwork):
             if dropout > 0:
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
-        # The heads are drawn last, so that the rest starts alike with and without them.
+        # Heads are initialised last, so that the other weights are the same with and without heads.
         self.output: CostHead = CostHead(width[-1:], n_classes)
         self.heads = nn.ModuleDict(
             {f"hidden{i + 1}": CostHead(width[i : i + 1], n_classes) for i in sorted(head_layers)}

@@ -1,4 +1,4 @@
-"""Numbers as their places in bins."""
+"""Piecewise linear encoding of numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 
 class PiecewiseLinear(nn.Module):
-    """For each bin of a number the share that lies below it: 0, 1, or between inside the bin.
+    """For each bin, the fraction below the input: 0, 1, or in between for inputs inside the bin.
 
     Parameters
     ----------
     columns : array-like of int, of shape (n_bins,)
-        The input that each bin is of.
+        The input that each bin belongs to.
     low, width : array-like of shape (n_bins,)
         Lower bound and width of each bin.
 
@@ -48,5 +48,5 @@ class PiecewiseLinear(nn.Module):
         self.factor.copy_(1 / torch.as_tensor(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shares (..., n_bins) for inputs (..., n_inputs)."""
+        """Fractions (..., n_bins) for inputs (..., n_inputs)."""
         return ((x.index_select(-1, self.columns) - self.low) * self.factor).clamp(0, 1)

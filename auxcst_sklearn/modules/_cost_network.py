@@ -1,4 +1,4 @@
-"""A network of the classes, and beside it a cost network: the two of the loss "bayes_risk"."""
+"""A class network and a cost network: the two networks of the loss "bayes_risk"."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ._network import AuxNetwork
 
 
 class ClassAndCostNetwork(AuxNetwork):
-    """A network with heads, and a cost network without, whose outputs follow those of the first.
+    """A network with heads, and a cost network without; the outputs are concatenated.
 
-    `classes` carries the heads and puts out K logits, `costs` has an output of 2 K only.
+    `classes` has the heads and returns K logits; `costs` returns 2 K outputs.
     """
 
     def __init__(self, classes: AuxNetwork, costs: AuxNetwork) -> None:

@@ -1,4 +1,4 @@
-"""First layers of networks on features: scales, ranges, gaps and categories."""
+"""First layers of networks on features: scales, ranges, missing values and categories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Standardize(nn.Module):
     Parameters
     ----------
     center, scale : array-like of shape (n_inputs,)
-        The value of each input that becomes 0, and the difference that becomes 1.
+        The value of each input that is mapped to 0, and the difference that is mapped to 1.
 
     Examples
     --------
@@ -44,17 +44,17 @@ class Standardize(nn.Module):
         self.factor.copy_(1 / torch.as_tensor(scale))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs of order one."""
+        """Scaled inputs."""
         return (x - self.center) * self.factor
 
 
 class UnitRange(nn.Module):
-    """Map every input from its range to [0, 1], and clip what lies outside.
+    """Map every input from its range to [0, 1], and clip values outside.
 
     Parameters
     ----------
     low, high : array-like of shape (n_inputs,)
-        The values that become 0 and 1. Where they are equal, ``low + 1`` becomes 1.
+        The values that are mapped to 0 and 1. If they are equal, ``low + 1`` is mapped to 1.
 
     Examples
     --------
@@ -80,28 +80,28 @@ class UnitRange(nn.Module):
 
 
 class FeatureInput(nn.Module):
-    """Numbers, gaps, categories and bins as inputs of one kind.
+    """Encode numbers, missing values, categories and bins as float inputs.
 
-    Inputs are float32 with NaN where a value is missing, and codes -1, 0, 1 ... in the columns of
-    categories. Outputs are the numbers, an indicator for each column that may have gaps, an
-    indicator for each level of columns with few, places in bins, and vectors that are learnt for
-    columns with many levels. A code without a level, as of rare and unknown categories, has no
-    indicator; in columns with many levels such codes share a vector, which starts at zero.
+    Inputs are float32, with NaN for missing values, and codes -1, 0, 1 ... in categorical columns.
+    Outputs are the numbers, an indicator for each column that may have missing values, an indicator
+    for each level of columns with few levels, encodings of bins, and embedding vectors for columns
+    with many levels. A code without a level, for rare and unknown categories, has no indicator; in
+    columns with many levels such codes share a vector, which starts at zero.
 
     Parameters
     ----------
     fill : Sequence of float
-        For each number the value that stands for a missing one.
+        For each number, the value that replaces missing ones.
     numbers : sequence of int
         Columns of numbers.
     gaps : sequence of int, default=()
-        Columns, of numbers or categories, whose gaps have an indicator.
+        Columns, of numbers or categories, whose missing values have an indicator.
     few : sequence of (int, sequence of bool), default=()
-        Columns of few levels, and which of their codes from 0 on have a level of their own.
+        Columns with few levels, and for each code from 0 on whether it has its own level.
     many : sequence of (int, sequence of bool), default=()
-        Columns of many levels, likewise.
+        Columns with many levels, in the same form.
     bins : PiecewiseLinear, default=None
-        Encoding of the numbers, whose columns count from 0.
+        Encoding of the numbers, whose columns are counted from 0.
 
     Examples
     --------
@@ -148,12 +148,12 @@ class FeatureInput(nn.Module):
         self.register_buffer("few_codes", codes)
         self._make_table([torch.tensor([False, *kept]) for _, kept in many])
         self.bins = bins
-        self.register_buffer("sees_bins", torch.ones(()))  # 0 in networks that do without
+        self.register_buffer("sees_bins", torch.ones(()))  # 0 in networks without bins
 
     def _make_table(self, levels: Sequence[Tensor]) -> None:
-        """One table of vectors for all columns, so that a batch takes one look-up."""
+        """One table of vectors for all columns, so that a batch needs one look-up."""
         starts, rows, n_rows = [], [torch.zeros(0, dtype=torch.int64)], 0
-        for own in levels:  # of the codes from -1 on; the first row is that of rare ones
+        for own in levels:  # for codes from -1 on; the first row is for rare levels
             starts.append(sum(map(len, rows)))
             rows.append(n_rows + own * own.cumsum(0))
             n_rows += 1 + int(own.sum())
@@ -161,14 +161,14 @@ class FeatureInput(nn.Module):
         self.register_buffer("row_of_code", torch.cat(rows))
         self.table: nn.Parameter | None = None
         if levels:
-            # Longer vectors, and larger ones at the start, learn single rows by heart.
+            # Longer vectors, and larger initial ones, memorise single rows.
             dimension = round(max(int(own.sum()) for own in levels) ** 0.25)
             table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
             table[self.row_of_code[self.starts]] = 0
             self.table = nn.Parameter(table)
 
     def set_fill(self, fill: ArrayLike) -> None:
-        """Change the values that stand for missing ones, given for every column."""
+        """Change the values that replace missing ones, given for every column."""
         self.fill.copy_(torch.as_tensor(fill)[self.numbers])
 
     @property
@@ -210,10 +210,10 @@ class FeatureInput(nn.Module):
 
 
 class StackedFeatureInput(nn.Module):
-    """The inputs of M networks, for S sets of rows, of which network i sees set i modulo S.
+    """The inputs of M networks, for S sets of rows; network i uses set i modulo S.
 
-    The networks differ in what they have learnt, and in whether they see bins. `inputs` are those
-    of single networks, or of stacks.
+    The networks differ in their parameters, and in whether they use bins. `inputs` are those of
+    single networks, or of stacks.
     """
 
     fixed: FeatureInput
@@ -246,7 +246,7 @@ class StackedFeatureInput(nn.Module):
 
     @torch.no_grad()
     def copy_to(self, inputs: FeatureInput | StackedFeatureInput, part: int | slice) -> None:
-        """Set what one network has learnt, or those of a stack."""
+        """Set the parameters of one network, or those of a stack."""
         if self.table is not None:
             table = inputs.get_parameter("table")
             table.copy_(self.table[part].reshape(table.shape))

@@ -16,11 +16,12 @@ class CostHead(nn.Linear):
     Parameters
     ----------
     shape : sequence of int
-        Shape of one example's output: (n_neurons,), or (n_channels, height, width) of maps.
+        Shape of one example's output: (n_neurons,), or (n_channels, height, width) for feature
+        maps.
     n_classes : int
         Number K of costs.
     head_input : {"pool", "flatten"}, default="pool"
-        Whether the neurons see the mean of each map, or every value of it.
+        Whether the input is the mean of each map, or every value of it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From examples as the caller holds them to what a network computes with."""
+"""Conversion of the caller's examples to the input of a network."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from torch import Tensor, nn
 class ImageInput(nn.Module):
     """First layer of a network on images: shape, channel order, range, augmentation.
 
-    It works on a batch at a time, on the device, so the data themselves stay as they are: flat
-    rows, channels last, pixels as bytes.
+    It converts one mini-batch at a time, on the device, so the data themselves do not change: flat
+    rows, channels last, pixels as uint8.
 
-    Bytes of images, examples of several dimensions, are scaled; those of rows are numbers. Where
-    `integers` is set, as `WrappedNetwork` does for a module that takes no floats, nothing is scaled
-    and the output is int64.
+    uint8 images, that is examples of several dimensions, are scaled; uint8 rows are treated as
+    numbers. If `integers` is set, as `WrappedNetwork` does for a module that accepts no floats,
+    nothing is scaled and the output is int64.
 
     Parameters
     ----------
     shape : sequence of int
-        Shape of an example, such as (C, H, W). Flattened rows are brought to it.
+        Shape of an example, such as (C, H, W). Flattened rows are reshaped to it.
     channels_last : bool, default=False
-        Whether the last of three dimensions, not the first, counts the channels.
+        Whether the last of three dimensions, not the first, holds the channels.
     augmentation : callable, default=None
-        Applied to the batches in training mode only: takes floats (n_samples, C, H, W) and returns
-        as many of the same shape.
+        Applied to mini-batches in training mode only: takes floats (n_samples, C, H, W) and returns
+        floats of the same shape.
 
     Examples
     --------
@@ -54,12 +54,12 @@ class ImageInput(nn.Module):
 
     @property
     def out_shape(self) -> tuple[int, ...]:
-        """Shape of an example behind this layer, channels first."""
+        """Shape of an example after this layer, channels first."""
         return (self.shape[-1], *self.shape[:-1]) if self.channels_last else self.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """Numbers of shape ``(n_samples, *out_shape)``; bytes of images become 0 ... 1."""
-        x = x.reshape(-1, *self.shape)  # not len(x), which an export would fix
+        """Numbers of shape ``(n_samples, *out_shape)``; uint8 images are scaled to 0 ... 1."""
+        x = x.reshape(-1, *self.shape)  # not len(x), which would become a constant in an export
         if self.channels_last:
             x = x.movedim(-1, 1)
         if self.integers:
@@ -77,12 +77,12 @@ class ImageInput(nn.Module):
         return augmented
 
     def extra_repr(self) -> str:
-        """Show what the input looks like."""
+        """Show the shape and order of the input."""
         return f"{self.shape}, channels_last={self.channels_last}"
 
 
 def as_integers(x: Tensor) -> Tensor:
-    """Indices, which scikit-learn's tools may hold as floats, as int64."""
+    """Convert indices, which scikit-learn's tools may hold as floats, to int64."""
     if x.is_floating_point() and not torch.equal(x, x.trunc()):
         raise ValueError(
             f"X holds {x[x != x.trunc()][0].item():g}, but the module takes integers alone, as an "

@@ -1,4 +1,4 @@
-"""Layers that networks are built of."""
+"""Layers from which networks are built."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 class SeededModule(nn.Module):
-    """Base of modules that draw random numbers from a generator of their own.
+    """Base of modules that draw random numbers from their own generator.
 
-    An estimator sets `generator`, on the device of the module, before it trains; a pickle leaves
-    it behind.
+    An estimator sets `generator`, on the device of the module, before it trains; a pickle does not
+    contain it.
     """
 
     generator: torch.Generator | None = None
@@ -34,7 +34,7 @@ class SeededModule(nn.Module):
 
 
 def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -> Tensor:
-    """Draw the factors of dropout: 0, or the inverse of the share that is kept.
+    """Draw the factors of dropout: 0, or the inverse of the fraction that is kept.
 
     A random byte decides on each input, in a fifth of the time of torch's Bernoulli numbers, which
     took longer than the products of a small layer.
@@ -43,13 +43,13 @@ def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -
     words = torch.empty(-(-n // 8), dtype=torch.int64, device=like.device)
     words.random_(-(2**63), None, generator=generator)
     drop = min(max(round(256 * p), 1), 255)
-    # 1 from `drop` on, else 0. To compare them, and to convert bools, takes torch 4 times as long.
+    # 1 from `drop` on, else 0. Comparing, and converting bools, takes torch 4 times as long.
     keep = words.view(torch.uint8)[:n].clamp_(drop - 1, drop).sub_(drop - 1)
     return keep.view(*shape).to(like.dtype).mul_(256 / (256 - drop))
 
 
 class SeededDropout(SeededModule):
-    """Dropout that draws from a generator of its own.
+    """Dropout that draws from its own generator.
 
     torch's dropout draws from the global generator, so that two fits in two threads would share
     their random numbers.
@@ -85,7 +85,7 @@ class SeededDropout(SeededModule):
 
 
 def share_sets(x: Tensor, n_networks: int) -> Tensor:
-    """For each network the part of its set of rows; for one set without a copy."""
+    """For each network the part of its set of rows; without a copy if there is one set."""
     n_sets = len(x)
     if n_sets == 1:
         return x.expand(n_networks, *[-1] * (x.dim() - 1))

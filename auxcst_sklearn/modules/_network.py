@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 
 class AuxNetwork(nn.Module):
-    """A network whose hidden layers carry auxiliary cost heads.
+    """A network whose hidden layers have auxiliary cost heads.
 
-    Subclasses set `output`, the main head, and `heads`, the auxiliary ones by the name of the
-    layer they read, and define `forward` and `forward_heads`. `forward` returns the outputs of the
-    main head alone; the auxiliary heads cost nothing at prediction.
+    Subclasses set `output`, the main head, and `heads`, the auxiliary heads by the name of their
+    layer, and define `forward` and `forward_heads`. `forward` returns the outputs of the main head
+    only, so auxiliary heads take no time at prediction.
     """
 
     output: nn.Module
@@ -46,7 +46,7 @@ class AuxNetwork(nn.Module):
         return nullcontext()
 
     def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
-        """Make heads that put out r put out ``factor * r + shift``."""
+        """Change the output r of all heads to ``factor * r + shift``."""
         for head in [self.output] * output + list(self.heads.values()) * hidden:
             head.get_parameter("weight").mul_(factor)
             head.get_parameter("bias").mul_(factor).add_(shift)
@@ -60,10 +60,10 @@ class AuxNetwork(nn.Module):
 
 
 class LayeredNetwork(AuxNetwork):
-    """Hidden layers one after the other, as in the figure of the paper.
+    """A sequence of hidden layers, as in the figure of the paper.
 
-    Subclasses set `inputs`, a module that prepares the inputs, and `hidden`, the hidden layers by
-    name, beside `output` and `heads`.
+    In addition to `output` and `heads`, subclasses set `inputs`, a module that prepares the inputs,
+    and `hidden`, the hidden layers by name.
     """
 
     inputs: nn.Module
@@ -80,13 +80,13 @@ class LayeredNetwork(AuxNetwork):
         return [*outputs, self.output(x)]
 
     def code(self, x: Tensor, n_layers: int) -> Tensor:
-        """Output of the first `n_layers` hidden layers; of none, the prepared inputs."""
+        """Output of the first `n_layers` hidden layers; for 0, the prepared inputs."""
         return self._run(x, heads={}, n_layers=n_layers)[0]
 
     def _run(
         self, x: Tensor, heads: nn.ModuleDict | dict[str, Any], n_layers: int | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Output of the last hidden layer, and of the heads on the way."""
+        """Output of the last hidden layer, and of the heads of all layers."""
         x, outputs = self.inputs(x), []
         with self.hidden_precision(x):
             for name, layer in list(self.hidden.items())[:n_layers]:

@@ -21,7 +21,7 @@ Layer = Union[nn.Linear, "StackedLinear"]  # noqa: UP007
 
 
 class StackedLinear(nn.Module):
-    """Linear layers of M networks; those that are None are zero, and stay so without a gradient.
+    """Linear layers of M networks; a layer that is None is zero, and is not trained.
 
     `layers` are those of single networks, or of stacks of `counts` networks.
     """
@@ -40,9 +40,9 @@ class StackedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features).
 
-        In memory samples come last, because batched products with few columns are slow. They
-        round a row by the number of its neighbours, so that estimates come from single products,
-        but for those of an exported file.
+        In memory samples come last, because batched products with few columns are slow. Their
+        rounding of a row depends on the number of rows, so that estimates are computed by single
+        products, except in an exported file.
         """
         if self.training or torch.compiler.is_compiling():
             return torch.baddbmm(self.bias, self.weight, x.mT).mT
@@ -93,7 +93,7 @@ def slices(counts: Sequence[int]) -> list[slice]:
 
 
 class SharedInput(nn.Module):
-    """Inputs of S sets of rows for M networks, among which the sets take turns."""
+    """Inputs of S sets of rows for M networks; network i uses set i modulo S."""
 
     def __init__(self, n_networks: int) -> None:
         super().__init__()
@@ -114,10 +114,10 @@ def stack_inputs(inputs: Sequence[Any], n_networks: int) -> nn.Module:
 
 
 class SharedDropout(nn.Module):
-    """Dropout of networks that share masks where they share a set of rows.
+    """Dropout of networks that share masks if they share a set of rows.
 
-    The sets are divided among the generators, so that each draws once for several sets. One that
-    draws for a single set draws what `SeededDropout` does.
+    The sets are divided among the generators, so that each draws once for several sets. A generator
+    with a single set draws the same numbers as `SeededDropout`.
     """
 
     generators: Sequence[Generator] = ()
@@ -139,7 +139,7 @@ class SharedDropout(nn.Module):
         shape = (1, n_samples, n_inputs) if single else (n_each, n_inputs, n_samples)
         masks = [draw_dropout(shape, self.p, x, generator) for generator in self.generators]
         if single:
-            masks = [mask.mT.contiguous() for mask in masks]  # in memory as x is
+            masks = [mask.mT.contiguous() for mask in masks]  # with the memory layout of x
         keep = masks[0] if len(masks) == 1 else torch.cat(masks)
         return x * share_sets(keep, len(x)).mT
 
@@ -147,8 +147,8 @@ class SharedDropout(nn.Module):
 class StackedMLP(LayeredNetwork):
     """Networks that differ in their weights, and perhaps in which layers have a head.
 
-    The first dimension of inputs are the sets of rows, that of outputs the networks: network i sees
-    set i modulo the number of sets. `networks` are single ones, or stacks.
+    The first dimension of inputs holds the sets of rows, that of outputs the networks: network i
+    uses set i modulo the number of sets. `networks` are single networks or stacks.
     """
 
     def __init__(self, networks: Sequence[AuxMLP | StackedMLP]) -> None:
@@ -179,7 +179,7 @@ class StackedMLP(LayeredNetwork):
 
 
 def own_inputs(network: AuxMLP | StackedMLP) -> nn.Module:
-    """First module of a network; that of a stack without the sharing out of the sets."""
+    """First module of a network; for a stack, without the assignment of sets."""
     if isinstance(network, StackedMLP) and isinstance(network.inputs, nn.Sequential):
         return network.inputs[0]
     return network.inputs
@@ -210,7 +210,7 @@ def weights_by_network(module: nn.Module) -> list[list[Tensor]]:
 
 @torch.no_grad()
 def unstack(stacked: AuxNetwork, networks: Sequence[AuxNetwork]) -> None:
-    """Copy the weights of a stack back into the networks that it was made of, in their order."""
+    """Copy the weights of a stack back to the networks from which it was made, in order."""
     for network, part in zip(networks, slices([network.n_networks for network in networks])):
         layers: Any = dict(network.named_modules())
         for name, layer in stacked.named_modules():

@@ -1,6 +1,6 @@
-"""Transforms of training images: random flips and shifts, from a generator of their own.
+"""Transforms of training images: random flips and shifts, with their own generator.
 
-torch's global generator stays untouched, and the same seed gives the same images.
+torch's global generator is not used, and the same seed gives the same images.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class RandomTransform(SeededModule):
     """Base of transforms that draw random numbers.
 
     An estimator sets `generator`, on the device of the images, before it trains. Subclass it and
-    draw from there, for images that `random_state` determines.
+    draw from this generator, so that `random_state` determines the images.
     """
 
 
@@ -29,9 +29,9 @@ class RandomFlipShift(RandomTransform):
     Parameters
     ----------
     flip : bool, default=True
-        Whether to mirror each image, left and right, with probability 1/2.
+        Whether to mirror each image horizontally with probability 1/2.
     max_shift : int, default=4
-        Each image moves by up to so many pixels, in both directions; zeros fill the gap.
+        Maximum shift of each image in pixels, in both directions; zeros fill the gap.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class RandomFlipShift(RandomTransform):
         self.max_shift = max_shift
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (n_samples, n_channels, height, width), as many, of the same shape."""
+        """Transformed images (n_samples, n_channels, height, width)."""
         n, n_channels, height, width = x.shape
         if self.max_shift >= min(height, width):
             raise ValueError(
@@ -96,7 +96,7 @@ TRANSFORMS: dict[str, RandomTransform] = {
 def get_transform(
     transform: str | Callable[[Tensor], Tensor] | None,
 ) -> Callable[[Tensor], Tensor] | None:
-    """Look a transform up by its name; a callable is copied, as its generator will be set.
+    """Return the transform with the given name; a callable is copied, because its generator is set.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def get_transform(
     Returns
     -------
     callable or None
-        The transform; None for none.
+        The transform; None if `transform` is None.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The parts of a file, each translated by its own tool, put together."""
+"""Assembly of a file from its parts, each converted by its own tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..modules import WrappedNetwork
 from ._columns import MATRICES, OUTPUTS, ROWS, array_type, columns_model, skl2onnx_types
 from ._decision import Decision
 
-# Of the operators in the file, and the version of the format that has them.
+# Versions of the operators in the file, and of the file format.
 OPSET, IR_VERSION = 20, 10
 
 
@@ -42,10 +42,10 @@ def _of_estimator(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
 
 
 def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto:
-    """Export the decision by torch, with a number of rows that is a symbol."""
+    """Export the decision with torch, with a symbolic number of rows."""
     images = isinstance(model, BaseImageEstimator)
     dtype = np.dtype(model._fitted_dtype) if images else array_type(X.dtype)
-    n_rows, n_classes = 3, len(model.classes_)  # other than 0 and 1, which torch takes for fixed
+    n_rows, n_classes = 3, len(model.classes_)  # not 0 or 1, which torch treats as constants
     examples = [torch.zeros(n_rows, *X.shape[1:], dtype=torch.from_numpy(np.empty(0, dtype)).dtype)]
     names = [ROWS]
     if takes_costs:
@@ -78,7 +78,7 @@ def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto
 
 
 def _finished(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """The model for any number of rows, without what only its making needed."""
+    """The model for any number of rows, without metadata of its conversion."""
     for value in (*model.graph.input, *model.graph.output):
         first = value.type.tensor_type.shape.dim[0]
         if not first.dim_param:
@@ -108,7 +108,7 @@ def _of_steps(steps: Pipeline, X: Any) -> onnx.ModelProto:
             f"The steps before the network cannot be converted by skl2onnx: {reason}"
         ) from error
     head = version_converter.convert_version(head, OPSET)
-    for value in head.graph.input:  # skl2onnx gives the number of rows no name
+    for value in head.graph.input:  # skl2onnx does not name the number of rows
         value.type.tensor_type.shape.dim[0].dim_param = "n"
     nodes = [part for node in head.graph.node for part in _filled(node)]
     del head.graph.node[:]
@@ -117,7 +117,7 @@ def _of_steps(steps: Pipeline, X: Any) -> onnx.ModelProto:
 
 
 def _filled(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """A node; in place of an imputer, which onnxruntime has for float32 alone, what it does."""
+    """A node; an imputer, which onnxruntime supports only for float32, is replaced."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if node.op_type != "Imputer" or not np.isnan(attributes.get("replaced_value_float", 0)):
         return [node]
@@ -132,7 +132,7 @@ def _filled(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 def _joined(head: onnx.ModelProto, tail: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
-    """One model of two, the second of which reads what the first puts out."""
+    """Join two models; the outputs of the first are the inputs of the second."""
     head = compose.add_prefix(head, prefix, rename_inputs=False)
     (output,) = head.graph.output
     for value in head.graph.input:

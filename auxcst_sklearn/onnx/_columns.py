@@ -17,7 +17,7 @@ ROWS, MATRICES = "X", "cost_matrices"
 
 
 def array_type(dtype: np.dtype) -> np.dtype:
-    """The type of a file's input for an array: bytes and float32 as they are, else float64."""
+    """The type of a file's input for an array: uint8 and float32 are kept, others are float64."""
     return dtype if dtype in (np.uint8, np.float32) else np.dtype(np.float64)
 
 
@@ -29,7 +29,7 @@ def input_names(X: Any) -> list[str]:
 
 
 def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
-    """From columns to an array with codes of categories; None for an array without categories."""
+    """Convert columns to an array with codes of categories; None without categories."""
     apart = is_frame(X) or X.dtype.kind in "OUS"
     if not apart and model.is_categorical_ is None:
         return None
@@ -51,7 +51,7 @@ def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
 
 
 class _Columns:
-    """Nodes that put out the columns one by one, in `parts`."""
+    """Nodes that return the columns one by one, in `parts`."""
 
     def __init__(self, model: Any, n_columns: int) -> None:
         self.levels: dict[int, NDArray[Any]] = {}
@@ -65,7 +65,7 @@ class _Columns:
         self.parts: list[str] = []
 
     def add_column(self, j: int, name: str) -> None:
-        """Read a column from an input of its own."""
+        """Read a column from its own input."""
         kind = TensorProto.STRING if self._of_strings(j) else TensorProto.DOUBLE
         self.inputs.append(helper.make_tensor_value_info(name, kind, ["n", 1]))
         self._add_part(j, name)
@@ -119,7 +119,7 @@ class _Columns:
 
 
 def skl2onnx_types(X: Any) -> list[tuple[str, Any]]:
-    """Inputs of a pipeline, as skl2onnx takes them."""
+    """Inputs of a pipeline, in the form of skl2onnx."""
     from skl2onnx.common import data_types as kinds
 
     if not is_frame(X):

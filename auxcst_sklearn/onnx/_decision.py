@@ -1,4 +1,4 @@
-"""All that follows validation, as one torch module: inputs, network, temperature, costs, choice."""
+"""All steps after validation as one torch module: inputs, network, temperature, costs, choice."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from .._features.scale import OUTLYING, Scaling
 from ..modules import ImageInput
 
-# Squares of far more are infinite in float64, and bounds of far more in the float32 of constants.
+# Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
 _LARGEST = 1e30
 
 
 class ScaledRows(nn.Module):
-    """What `Scaling.apply` does, in float64 as there."""
+    """The computation of `Scaling.apply`, also in float64."""
 
     center: Tensor
     scale: Tensor
@@ -45,9 +45,9 @@ class ScaledRows(nn.Module):
 
 
 class Decision(nn.Module):
-    """From validated rows to costs in currency, the position of the cheapest, and probabilities.
+    """Computes costs in currency, the index of the cheapest, and probabilities.
 
-    With `takes_costs` the costs are those of a second input, a matrix for each row.
+    With `takes_costs` the costs are a second input, a matrix for each row.
     """
 
     def __init__(self, model: Any, takes_costs: bool) -> None:
@@ -55,7 +55,7 @@ class Decision(nn.Module):
         self.module = deepcopy(model.net_.module_).cpu()
         self.module.set_precision(False)
         self.module.eval()
-        self.net = [model.net_]  # in a list, so that its parts are none of this module
+        self.net = [model.net_]  # in a list, so that it is not registered as a submodule
         self.takes_costs = takes_costs
         self.has_probabilities = model._has_probabilities()
         scaling = getattr(model, "_scaling", None)
@@ -66,7 +66,7 @@ class Decision(nn.Module):
         self.integers = any(part.integers for part in inputs)
 
     def forward(self, x: Tensor, matrices: Tensor | None = None) -> list[Tensor]:
-        """Costs (n, K) in float64, positions (n,), and if there are some probabilities (n, K)."""
+        """Costs (n, K) in float64, indices (n,), and probabilities (n, K) if the loss has them."""
         (net,) = self.net
         output = self.module(net.to_sets(self._prepared(x)))
         results = []
@@ -85,7 +85,7 @@ class Decision(nn.Module):
         return estimate.mean(dim=0) if estimate.dim() > 2 else estimate
 
     def _prepared(self, x: Tensor) -> Tensor:
-        """Rows as the network takes them; bytes of images stay bytes."""
+        """Rows in the form of the network's input; uint8 images stay uint8."""
         x = self.rows(x)
         if self.integers:
             return x.long()

@@ -28,23 +28,24 @@ def to_onnx(
 ) -> Any:
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
-    The file has all that `predict_cost`, `predict` and `predict_proba` do, but for the checks of
-    their rows: scales, gaps and categories, network or networks, temperature, costs, currency and
-    the choice of the cheapest. It takes any number of rows.
+    The file computes what `predict_cost`, `predict` and `predict_proba` compute, without the
+    validation of rows. It holds scales, missing values and categories, all networks, the
+    temperature, costs, currency and the choice of the cheapest class. It accepts any number of
+    rows.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted network of this package, or a ``Pipeline`` that ends with one and whose other
-        steps skl2onnx converts.
+        A fitted network of this package, or a ``Pipeline`` that ends with one and whose other steps
+        skl2onnx can convert.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        A few rows as they are passed to `predict`: of them the inputs take names and types. An
-        array is one input ``"X"``, of float32 or bytes if it is, else of float64; sparse rows are
-        passed to the file as dense ones. A DataFrame has an input of shape (n, 1) for each column,
-        of its name: strings where the column holds strings, in a pipeline int64 where it holds
-        integers, else float64. A missing number is NaN, a missing string ``""``.
+        A few rows in the form passed to `predict`, which determine the names and types of the
+        inputs. An array is one input ``"X"``: float32 and uint8 keep their type, all others are
+        float64; sparse rows are passed to the file as dense ones. A DataFrame has an input of shape
+        (n, 1) for each column, with its name: of strings for string columns, in a pipeline int64
+        for integers, otherwise float64. A missing number is NaN, a missing string ``""``.
     path : str or Path, default=None
-        Where to write the file; None to return the model alone.
+        Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
         float64, (n, n_classes, n_classes), as `cost` of `predict`. "auto" if the model was fitted
@@ -62,16 +63,16 @@ def to_onnx(
     ImportError
         If the packages of the extra ``onnx`` are not installed.
     TypeError
-        If the model is no network of this package.
+        If the model is not a network of this package.
     ValueError
-        If the network or a step of the pipeline cannot be exported, or has no probabilities for
-        `cost_input`.
+        If the network or a step of the pipeline cannot be exported, or `cost_input` is set and the
+        loss has no class probabilities.
 
     Notes
     -----
     Networks with ``precision="bf16"`` compute in float32 in the file. Costs agree with
-    `predict_cost` to a relative 1e-5. The file does not check its rows: infinite values give costs
-    that mean nothing.
+    `predict_cost` to a relative 1e-5. The file does not validate its rows: infinite values give
+    meaningless costs.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def to_onnx(
             f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
             "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
-    if torch.__version__ < "2.7":  # it compares as a version
+    if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
             f"to_onnx needs torch 2.7 or newer, and {torch.__version__} is installed; its exporter "
             "would fix the number of rows."
@@ -112,7 +113,7 @@ def to_onnx(
 
 
 def _rows(X: Any) -> Any:
-    """A frame, or an array."""
+    """A DataFrame or an array."""
     if is_frame(X):
         return X
     if sparse.issparse(X):

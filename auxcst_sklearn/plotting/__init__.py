@@ -1,6 +1,6 @@
-"""Displays: cost against a parameter or a threshold, losses of all layers, where cost is paid.
+"""Displays: cost against a parameter or threshold, losses of all layers, costs of mistakes.
 
-They follow scikit-learn's convention: ``from_...`` makes and draws one, ``plot`` draws it again.
+They follow scikit-learn's convention: ``from_...`` creates and draws one, ``plot`` draws it again.
 """
 
 from ._confusion import CostConfusionDisplay

@@ -1,4 +1,4 @@
-"""CostConfusionDisplay: where the cost is paid."""
+"""CostConfusionDisplay: the cost of each kind of mistake."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class CostConfusionDisplay:
-    """Confusion matrix of costs: what was paid for predicting each class for each true class.
+    """Confusion matrix of costs: the total cost of each prediction for each true class.
 
-    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+    Created by :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class CostConfusionDisplay:
     im_ : matplotlib AxesImage
         The coloured cells.
     text_ : ndarray of shape (n_classes, n_classes) or None
-        The numbers in the cells, where there are any: matplotlib Text, None where nothing was
-        paid, or with counts where there was no sample.
+        The numbers in the cells: matplotlib Text, or None for cells without costs, or, with counts,
+        without samples. None without numbers.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class CostConfusionDisplay:
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
-        """Draw where a classifier pays.
+        """Draw the costs of a classifier.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class CostConfusionDisplay:
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         normalize : {"all", "true", "pred"} or None, default=None
-            Whether to draw shares, in percent, as in :meth:`plot`.
+            Whether to draw percentages, as in :meth:`plot`.
         display_labels : array-like of shape (n_classes,), default=None
             Names of the classes; None for the labels.
         ax : matplotlib Axes, default=None
@@ -165,7 +165,7 @@ class CostConfusionDisplay:
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
-        """Draw where predictions pay.
+        """Draw the costs of predictions.
 
         Parameters
         ----------
@@ -174,16 +174,16 @@ class CostConfusionDisplay:
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
         cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-            Cost of each prediction for each sample. Give either `cost` or `cost_matrix`.
+            Cost of each prediction for each sample. Pass either `cost` or `cost_matrix`.
         cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
             Cost of each prediction (column) for each true class (row).
         classes : array-like of shape (n_classes,), default=None
             Labels of the cost columns, in their order. By default the labels of a DataFrame,
-            else the sorted labels that occur in `y_true` or `y_pred`.
+            otherwise the sorted labels in `y_true` and `y_pred`.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         normalize : {"all", "true", "pred"} or None, default=None
-            Whether to draw shares, in percent, as in :meth:`plot`.
+            Whether to draw percentages, as in :meth:`plot`.
         display_labels : array-like of shape (n_classes,), default=None
             Names of the classes; None for the labels.
         ax : matplotlib Axes, default=None
@@ -249,17 +249,17 @@ class CostConfusionDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         normalize : {"all", "true", "pred"} or None, default=None
-            None draws sums of costs. "all" draws shares of the total cost, in percent, "true"
-            shares of the cost of each true class (row), "pred" of each prediction (column).
+            None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
+            of the cost of each true class (row), "pred" those of each prediction (column).
         include_values : bool or "auto", default="auto"
-            Whether to write numbers in the cells where something was paid; "auto" does where
-            they can be read.
+            Whether to write numbers in the cells with costs; "auto" writes them if they are
+            legible.
         include_counts : bool or "auto", default="auto"
-            Whether the number of samples, or the sum of their weights, stands below the cost, in
-            all cells that have samples: few dear mistakes look other than many cheap ones. "auto"
-            does where they can be read. Only where `include_values` lets numbers be written.
+            Whether to write the number of samples, or the sum of their weights, below the cost in
+            all cells with samples. This distinguishes few expensive mistakes from many cheap ones.
+            "auto" writes them if they are legible. Has no effect without `include_values`.
         cmap : str or matplotlib Colormap, default=None
-            Colours. None for "Blues", or "RdBu_r" around zero where some costs are negative.
+            Colour map. None for "Blues", or "RdBu_r" around zero if some costs are negative.
         colorbar : bool, default=True
             Whether to draw a colour bar.
         unit : str, default=None
@@ -275,7 +275,7 @@ class CostConfusionDisplay:
         ImportError
             If matplotlib is missing.
         ValueError
-            If shares are asked for, but some costs are negative.
+            If `normalize` is set, but some costs are negative.
         """
         shown = self._shown(normalize)
         ax = axes(ax)
@@ -304,7 +304,7 @@ class CostConfusionDisplay:
         return self
 
     def _shown(self, normalize: str | None) -> NDArray[Any]:
-        """Values of the cells: sums, or shares in percent."""
+        """Values of the cells: sums, or percentages."""
         if normalize is None:
             return self.cost
         if self.cost.min() < 0:
@@ -319,7 +319,7 @@ class CostConfusionDisplay:
         return 100 * share
 
     def _cell_texts(self, shown: NDArray[Any], include_counts: bool) -> dict[tuple[int, int], str]:
-        """What stands in the cells where something was paid; with counts, where samples are."""
+        """Texts of the cells with costs; with counts, of the cells with samples."""
         largest = np.abs(shown).max() or 1
         whole = np.array_equal(shown, np.round(shown))
         decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
@@ -331,7 +331,7 @@ class CostConfusionDisplay:
         return texts
 
     def _text_size(self, texts: dict[tuple[int, int], str]) -> float:
-        """The largest size in which all texts fit their cells, and at most 10 points."""
+        """The largest font size, up to 10 points, at which all texts fit their cells."""
         lines = [text.split("\n") for text in texts.values()]
         width = max((0.6 * len(line) for text in lines for line in text), default=1)
         height = max((1.2 * len(text) for text in lines), default=1)
@@ -340,7 +340,7 @@ class CostConfusionDisplay:
     def _write_values(
         self, shown: NDArray[Any], include_values: bool | str, include_counts: bool | str
     ) -> NDArray[Any] | None:
-        """Texts in the cells, as large as fits; with "auto" none where that is too small."""
+        """Texts in the cells, as large as possible; with "auto" none if that is too small."""
         texts = self._cell_texts(shown, include_counts is not False)
         if include_counts == "auto" and self._text_size(texts) < 6:
             texts = self._cell_texts(shown, False)

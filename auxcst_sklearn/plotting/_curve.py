@@ -1,4 +1,4 @@
-"""CostCurveDisplay: cost against a parameter, a curve per value of another."""
+"""CostCurveDisplay: cost against a parameter, one curve per value of another."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 class CostCurveDisplay:
     """Mean cost against a parameter, one curve per value of another.
 
-    Made by :meth:`from_search` or :meth:`from_results`.
+    Created by :meth:`from_search` or :meth:`from_results`.
 
     Parameters
     ----------
     x_values : list of length n_x
-        Values of the parameter on the x axis: numbers, or texts that are set side by side. A
-        None at the end stands for results without this parameter, shown as a horizontal line.
+        Values of the parameter on the x axis: numbers, or strings as categories. A None at the end
+        stands for results without this parameter, shown as a horizontal line.
     hue_values : list of length n_hue
         Value of the parameter `hue` of each curve; ``[None]`` for a single curve.
     mean : ndarray of shape (n_hue, n_x)
-        Mean costs; NaN where there is no result.
+        Mean costs; NaN for missing results.
     spread : ndarray of shape (n_hue, n_x)
-        Half the height of the band around each mean, its standard error; NaN where it is unknown.
+        Half the height of the band around each mean, its standard error; NaN if unknown.
     x_name : str
         Name of the parameter on the x axis.
     hue_name : str, default=None
@@ -51,8 +51,8 @@ class CostCurveDisplay:
     y_label : str, default="mean test cost"
         Label of the y axis.
     caption : str, default=None
-        Title of axes that have none: the best candidate, and what the bands are. A line that
-        starts with "±" is left out where no bands are drawn.
+        Title for axes without one: the best candidate, and the meaning of the bands. A line that
+        starts with "±" is omitted if no bands are drawn.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class CostCurveDisplay:
     lines_ : list of matplotlib Line2D
         The curves and the horizontal lines.
     spread_ : list of matplotlib artists
-        Their bands or error bars, where there are any.
+        Their bands or error bars, if any.
     legend_ : matplotlib Legend or None
         The legend.
 
@@ -117,20 +117,20 @@ class CostCurveDisplay:
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostCurveDisplay:
-        """Draw what a search found: mean cost over the folds, and its standard error.
+        """Draw the results of a search: mean cost over the folds, and its standard error.
 
-        All candidates meet the same folds. Standard errors are those of the costs after what a
-        fold adds to all candidates is taken off, so that they are for differences between
-        candidates, and smaller than the spread of the folds.
+        All candidates are evaluated on the same folds. The mean over the candidates of each fold is
+        subtracted before standard errors are computed, so that they apply to differences between
+        candidates, and are smaller than the spread of the folds.
 
-        Where further parameters were searched, several candidates share their `x` and `hue`.
-        The one with the smallest mean cost is drawn, unless `where` fixes those parameters; the
-        caption names all parameters of the best. Its cost is optimistic, because it was chosen by
-        these folds. Candidates that failed are left out.
+        If further parameters were searched, several candidates share their `x` and `hue`. The one
+        with the smallest mean cost is drawn, unless `where` fixes those parameters; the caption
+        names all parameters of the best candidate. Its cost is optimistic, because it was chosen on
+        these folds. Candidates that failed are omitted.
 
-        In a list of grids, a parameter may be missing from some. Candidates without `x` become
-        a horizontal line. For `hue` and `where`, the value of the searched estimator itself
-        counts.
+        In a list of grids, a parameter may be missing from some. Candidates without `x` become a
+        horizontal line. For `hue` and `where`, a missing parameter has the value of the searched
+        estimator.
 
         Parameters
         ----------
@@ -138,16 +138,16 @@ class CostCurveDisplay:
             Fitted search. Its scores must be minus costs, as with
             :data:`auxcst_sklearn.metrics.cost_scorer`.
         x : str, default="alpha"
-            Parameter on the x axis. The last component is enough where it is unique: "alpha"
-            finds "costsensitiveauxmlp__alpha". The same holds for `hue` and `where`.
+            Parameter on the x axis. The last component is enough if it is unique: "alpha" finds
+            "costsensitiveauxmlp__alpha". The same applies to `hue` and `where`.
         hue : str or None, default="depth"
-            Parameter that has a curve for each value; None for a single curve.
+            Parameter with one curve per value; None for a single curve.
         where : dict, default=None
             Fixed values of parameters, such as ``{"loss": "softmin"}``.
         metric : str, default=None
-            Name of the scorer, in a search with several; None for the one it refits by.
+            Name of the scorer, in a search with several; None for the one used to refit.
         negate : bool, default=True
-            Whether the costs are minus the scores. False draws the scores as they are.
+            Whether the costs are minus the scores. False draws the scores themselves.
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         **plot_kw : dict
@@ -173,7 +173,7 @@ class CostCurveDisplay:
             for name in dict.fromkeys(chain.from_iterable(candidates))
         }
         x_full = find_name(x, table, "x")
-        # None is a value where it was searched; elsewhere it means that x was not searched.
+        # None is a value if it was searched; otherwise it means that x was not searched.
         at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
         at_hue = hue_column(table, hue)
         rows = np.flatnonzero(matches(table, where) & np.isfinite(score))
@@ -213,17 +213,17 @@ class CostCurveDisplay:
         Parameters
         ----------
         results : DataFrame, list of dict, or dict of columns
-            One record per run, say per seed.
+            One record per run, for example per seed.
         x : str
-            Column on the x axis. Records where it is missing, None or NaN become a horizontal
+            Column on the x axis. Records in which it is missing, None or NaN become a horizontal
             line.
         y : str
             Column with the cost.
         hue : str, default=None
-            Column that has a curve for each value; None for a single curve.
+            Column with one curve per value; None for a single curve.
         where : dict, default=None
-            Only records with these values count, e.g. ``{"dataset": "mnist"}``. All others with
-            the same `x` and `hue` are averaged, whatever their other columns hold.
+            Only records with these values are used, e.g. ``{"dataset": "mnist"}``. Records with the
+            same `x` and `hue` are averaged, whatever their other columns hold.
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         **plot_kw : dict
@@ -287,15 +287,14 @@ class CostCurveDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         spread_style : {"band", "bars"} or None, default="band"
-            How the standard error is shown; None hides it. Where x is not a number, bands become
-            bars.
+            How the standard error is shown; None hides it. If x is not numeric, bands become bars.
         xscale : {"linear", "log"}, default="linear"
-            Scale of the x axis. A logarithmic one gives zero a place on its left.
+            Scale of the x axis. A logarithmic one shows zero at its left end.
         y_label : str, default=None
             Label of the y axis, instead of the display's own.
         legend : bool, default=True
-            Whether to draw the legend, where there are curves to tell apart. In a figure of
-            several axes, one ``figure_.legend(handles=display.lines_)`` may do for all.
+            Whether to draw the legend, if there are several curves. In a figure with several axes,
+            one ``figure_.legend(handles=display.lines_)`` may be enough.
 
         Returns
         -------
@@ -318,7 +317,7 @@ class CostCurveDisplay:
         for i, color in enumerate(colors(n_curves)):
             style = {"color": color, "marker": MARKERS[i % len(MARKERS)]}
             label = self._label(i)
-            # Side by side, so that the bars at one category stay apart.
+            # Side by side, so that the bars of one category do not overlap.
             shift = 0 if numeric else 0.5 * ((i + 0.5) / n_curves - 0.5)
             self._draw_curve(i, positions + shift, {**style, "label": label}, spread_style, numeric)
             if None in self.x_values:
@@ -332,7 +331,7 @@ class CostCurveDisplay:
         return self
 
     def _place_x(self, xscale: str) -> tuple[NDArray[Any], bool]:
-        """Positions on the x axis, whose ticks and scale are set, and whether they are numbers."""
+        """Set ticks and scale of the x axis; return positions, and whether they are numeric."""
         ax = self.ax_
         values = [value for value in self.x_values if value is not None]
         numeric = not any(isinstance(value, str) for value in values)
@@ -382,7 +381,7 @@ class CostCurveDisplay:
             self.spread_.append(bars)
 
     def _draw_level(self, i: int, color: str, label: str | None, spread_style: str | None) -> None:
-        """Draw the result without x, which holds for every x."""
+        """Draw the result without x, which applies to every x."""
         mean, spread = self.mean[i, -1], self.spread[i, -1]
         if not np.isfinite(mean):
             return

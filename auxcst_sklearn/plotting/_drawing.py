@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# The colours of Okabe and Ito, which the colour-blind can tell apart, without the pale yellow.
+# The colour-blind-safe colours of Okabe and Ito, without the pale yellow.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 MARKERS = "osD^vPX"
 
@@ -40,7 +40,7 @@ def tidy(ax: Axes) -> None:
 
 
 def draw_legend(ax: Axes, title: str | None) -> Any:
-    """A legend in small print, if there is anything to tell apart."""
+    """A legend in small print, if there are several entries."""
     n = len(ax.get_legend_handles_labels()[1])
     if n == 0:
         return None
@@ -48,7 +48,7 @@ def draw_legend(ax: Axes, title: str | None) -> Any:
 
 
 def set_log_scale(ax: Axes, positions: NDArray[Any], name: str) -> None:
-    """Logarithmic x axis with ticks at few values, and a place for zero."""
+    """Logarithmic x axis with ticks at few values, and a position for zero."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     positive = positions[positions > 0]
@@ -83,7 +83,7 @@ def tilt_if_crowded(ax: Axes, labels: list[str]) -> None:
 
 
 def thin_out_ticks(ax: Axes, labels: list[str]) -> None:
-    """Label as many cells as there is room for, upright below the matrix where names are long."""
+    """Label as many cells as fit, with vertical text below the matrix if names are long."""
     n = len(labels)
     cell = cell_points(ax, n)
     size = float(ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize())
@@ -100,6 +100,6 @@ def amount(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share in percent, to about two digits."""
+    """A fraction in percent, to about two digits."""
     percent = 100 * value
     return f"{percent:.{0 if percent >= 10 or percent == 0 else 1 if percent >= 1 else 2}f} %"

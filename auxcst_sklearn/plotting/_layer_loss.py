@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class LayerLossDisplay:
     """Loss of every head and the total, epoch by epoch: the learning curves of AuxCST.
 
-    Made by :meth:`from_estimator`.
+    Created by :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class LayerLossDisplay:
     total : ndarray of shape (n_epochs,)
         The weighted sum that was minimized.
     part : {"train", "valid"}, default="train"
-        Whether the losses are those of the training or of the held-out rows.
+        Whether the losses are those of the training rows or of the held-out rows.
     held_out : LayerLossDisplay, default=None
-        Losses of the held-out rows, to be drawn beside those of the training rows, dashed.
+        Losses of the held-out rows, drawn dashed in addition to those of the training rows.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class LayerLossDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : dict of str to matplotlib Line2D
-        The curve of each head, and of "total" where there is more than one head. Those of
-        `held_out` are in its own `lines_`.
+        The curve of each head, and of "total" if there is more than one head. Those of `held_out`
+        are in its own `lines_`.
     legend_ : matplotlib Legend or None
         The legend.
 
@@ -99,12 +99,12 @@ class LayerLossDisplay:
         estimator : estimator
             Fitted network, a pipeline that ends with one, or a search with such a best estimator.
         normalize : bool, default=False
-            Whether to divide each curve by its first value, so that heads with different losses
-            compare.
+            Whether to divide each curve by its first value, so that heads with different losses can
+            be compared.
         part : {"train", "valid", "both"}, default="train"
-            Losses of the training rows, the means over an epoch in which the network changes and
-            its dropout is at work; of the rows held out by early stopping, after each epoch,
-            which may be lower for that reason; or both.
+            "train" draws losses on the training rows, averaged over an epoch in which the network
+            changes and dropout is active. "valid" draws losses on the rows held out by early
+            stopping, after each epoch; they may be lower for this reason. "both" draws both.
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         **plot_kw : dict
@@ -194,7 +194,7 @@ class LayerLossDisplay:
         return self
 
     def _draw_curves(self, ax: Axes, normalize: bool, linestyle: str) -> None:
-        """A curve for each head; the solid ones have labels."""
+        """A curve for each head; solid curves have labels."""
         curves, self.lines_ = dict(self.losses), {}
         if len(curves) > 1:
             curves["total"] = self.total

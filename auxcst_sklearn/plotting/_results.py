@@ -40,10 +40,10 @@ def search_scores(search: Any, metric: str | None) -> tuple[NDArray[Any], NDArra
 def paired_standard_error(scores: NDArray[Any]) -> NDArray[np.float64]:
     """Standard error of each candidate's mean over the folds, (n_candidates, n_folds).
 
-    All candidates meet the same folds. What a fold adds to all of them says nothing about their
-    differences, and is removed: scores minus the fold's mean, times the factor by which that
-    makes them too small (Cousineau, 2005; Morey, 2008). One candidate alone has its ordinary
-    standard error.
+    All candidates are evaluated on the same folds. The effect of a fold on all of them is
+    irrelevant for their differences, and is removed: the fold's mean is subtracted from the scores,
+    which are then multiplied by a correction factor (Cousineau, 2005; Morey, 2008). A single
+    candidate has its ordinary standard error.
     """
     error = np.full(len(scores), np.nan)
     known = np.isfinite(scores).all(axis=1)
@@ -57,7 +57,7 @@ def paired_standard_error(scores: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def columns(results: Any) -> dict[str, list[Any]]:
-    """The columns of a DataFrame, a dict, or a list of records; None where a value is missing."""
+    """The columns of a DataFrame, a dict, or a list of records; None for missing values."""
     if isinstance(results, Sequence):
         names = dict.fromkeys(chain.from_iterable(results))
         table = {name: [record.get(name) for record in results] for name in names}
@@ -66,7 +66,7 @@ def columns(results: Any) -> dict[str, list[Any]]:
     if not table:
         raise ValueError("results holds no columns; expected one record per run.")
     check_consistent_length(*table.values())
-    # What the kinds of DataFrame put for a missing value agree in nothing but their text.
+    # The missing values of different DataFrame libraries have only their string in common.
     missing = {"None", "nan", "<NA>"}
     return {
         name: [None if str(value) in missing else value for value in column]
@@ -132,7 +132,7 @@ def summarize(
 
 
 def levels(values: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Distinct values and the place of each: numbers sorted, else texts as they come; None last."""
+    """Distinct values and their positions: numbers sorted, others as they appear; None last."""
     present = [value for value in values if value is not None]
     numeric = all(isinstance(v, Real) and not isinstance(v, bool) for v in present)
     keys = [v if v is None or numeric else str(v) for v in values]
@@ -141,7 +141,7 @@ def levels(values: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def caption(best: Mapping[str, Any], table: Mapping[str, list[Any]], n_folds: int) -> str:
-    """The best candidate, by the parameters in which candidates differ, and what the bands are."""
+    """The parameters of the best candidate that differ among candidates; meaning of the bands."""
     named = {
         name.rpartition("__")[-1]: value
         for name, value in best.items()

@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 class CostThresholdDisplay:
     """Mean cost of a binary decision against the threshold on the positive class's probability.
 
-    The positive class is predicted where its probability is at least the threshold. Made by
+    The positive class is predicted if its probability is at least the threshold. Created by
     :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
     thresholds : ndarray of shape (n_thresholds,)
-        The distinct probabilities, ascending, and infinity, from which on nothing is predicted
-        positive. Between two of them decisions are those of the upper one.
+        The distinct probabilities, ascending, and infinity, at which nothing is predicted positive.
+        Between two thresholds the decisions are those of the upper one.
     mean_cost : ndarray of shape (n_thresholds,)
         Mean cost of the decisions at each threshold, in the currency of the costs.
     alert_rate : ndarray of shape (n_thresholds,)
-        Share of the samples, or of their weights, that is predicted positive.
+        Fraction of the samples, or of their weights, predicted positive.
     bayes_threshold : float, default=None
-        Threshold of the Bayes decision; None where there is no single one.
+        Threshold of the Bayes decision; None if there is no single one.
     bayes_cost : float, default=None
-        Mean cost of the Bayes decision; None where it is unknown.
+        Mean cost of the Bayes decision; None if unknown.
     bayes_alert_rate : float, default=None
-        Share that the Bayes decision predicts positive; None where it is unknown.
+        Fraction that the Bayes decision predicts positive; None if unknown.
     pos_label : label, default=None
-        The positive class, which the axes name.
+        The positive class, for the axis labels.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class CostThresholdDisplay:
     best_cost : float
         Its mean cost.
     best_alert_rate : float
-        The share that it predicts positive.
+        The fraction that it predicts positive.
     ax_ : matplotlib Axes
         Axes with the curve.
     figure_ : matplotlib Figure
@@ -60,24 +60,24 @@ class CostThresholdDisplay:
         The marker at the threshold of least cost.
     bayes_line_ : matplotlib Line2D or None
         A vertical line at the Bayes threshold, or a horizontal one at the cost of the Bayes
-        decision where each sample has a threshold of its own.
+        decision if each sample has its own threshold.
     rate_axis_ : matplotlib Axes
-        The axis on top: the share predicted positive at the thresholds below.
+        The axis on top: the fraction predicted positive at the thresholds below.
     legend_ : matplotlib Legend or None
-        The legend, with costs and shares at what is marked.
+        The legend, with the cost and the fraction predicted positive of each marked decision.
 
     Notes
     -----
-    With one cost matrix for all samples, the expected cost is least from the probability
-    ``(fp - tn) / (fp - tn + fn - tp)`` on, where fp, fn, tp and tn are the costs of the four
-    outcomes: the Bayes threshold. It holds for true probabilities; a threshold of least cost
-    far from it shows that the estimated ones are not calibrated. Where each sample has a
-    matrix, each has a Bayes threshold, and no single threshold may cost as little.
+    With one cost matrix for all samples, the expected cost is minimised by predicting positive from
+    the probability ``(fp - tn) / (fp - tn + fn - tp)`` on, where fp, fn, tp and tn are the costs of
+    the four outcomes: the Bayes threshold. It is optimal for true probabilities; if the threshold
+    of least cost is far from it, the estimated probabilities are not calibrated. If each sample has
+    its own matrix, each has its own Bayes threshold, and a single threshold may cost more.
 
-    The threshold of least cost is chosen on the samples that are drawn. Its cost there is
-    optimistic: other samples will cost more. Choose it on samples that served no other
-    purpose, or by :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the
-    cost of yet others.
+    The threshold of least cost is chosen on the plotted samples. Its cost there is optimistic:
+    other samples will cost more. Choose it on validation samples, or with
+    :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the cost on a separate
+    test set.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class CostThresholdDisplay:
             Cost of each prediction (column) for each true class (row). Without `cost` and
             `cost_matrix`, that of the estimator.
         pos_label : label, default=None
-            The positive class; None for the greater label where labels are numbers.
+            The positive class; None for the greater label if labels are numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         ax : matplotlib Axes, default=None
@@ -163,7 +163,7 @@ class CostThresholdDisplay:
         Raises
         ------
         ValueError
-            If there are not two classes, `pos_label` is needed or none of them, or costs are
+            If there are not two classes, `pos_label` is missing or not one of them, or costs are
             missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
         AttributeError
             If the estimator has no `predict_proba`.
@@ -199,14 +199,14 @@ class CostThresholdDisplay:
             Probability of the positive class.
         cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
             Cost matrix of each sample, or the row of its true class. Rows alone allow no Bayes
-            decision. Give either `cost` or `cost_matrix`.
+            decision. Pass either `cost` or `cost_matrix`.
         cost_matrix : array-like or DataFrame of shape (2, 2), default=None
             Cost of each prediction (column) for each true class (row).
         classes : array-like of shape (2,), default=None
-            Labels of the cost columns, in their order. By default the labels of a DataFrame, else
-            the sorted labels of `y_true`.
+            Labels of the cost columns, in their order. By default the labels of a DataFrame,
+            otherwise the sorted labels of `y_true`.
         pos_label : label, default=None
-            The positive class; None for the greater label where labels are numbers.
+            The positive class; None for the greater label if labels are numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         ax : matplotlib Axes, default=None
@@ -222,8 +222,8 @@ class CostThresholdDisplay:
         Raises
         ------
         ValueError
-            If there are not two classes, `pos_label` is needed or none of them, `y_proba` holds
-            no probabilities, or costs are missing or do not fit, as in
+            If there are not two classes, `pos_label` is missing or not one of them, `y_proba` does
+            not hold probabilities, or costs are missing or do not fit, as in
             :func:`auxcst_sklearn.metrics.mean_cost`.
         """
         costs = BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
@@ -264,9 +264,9 @@ class CostThresholdDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         xscale : {"linear", "log"}, default="linear"
-            Scale of the thresholds. A logarithmic one shows more where positives are rare.
+            Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         y_label : str, default="mean cost"
-            Label of the y axis, such as one that names the currency.
+            Label of the y axis, for example with the currency.
         legend : bool, default=True
             Whether to draw the legend.
 
@@ -285,7 +285,7 @@ class CostThresholdDisplay:
         lowest = self._lowest(xscale)
         ax = axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
-        # From the lowest threshold on, where everything is positive, to 1, where nothing is.
+        # From the lowest threshold, where everything is positive, to 1, where nothing is.
         x = np.concatenate([[lowest], np.clip(self.thresholds, lowest, 1)])
         y = np.concatenate([self.mean_cost[:1], self.mean_cost])
         (self.line_,) = ax.plot(x, y, color=COLORS[0], drawstyle="steps-pre")
@@ -303,7 +303,7 @@ class CostThresholdDisplay:
         return self
 
     def _lowest(self, xscale: str) -> float:
-        """Where the x axis starts."""
+        """Lower limit of the x axis."""
         if xscale == "linear":
             return 0.0
         positive = self.thresholds[self.thresholds > 0]
@@ -337,7 +337,7 @@ class CostThresholdDisplay:
         return point
 
     def _draw_rates(self) -> Any:
-        """An axis on top with the share predicted positive, at the thresholds of the axis below."""
+        """An axis on top with the fraction predicted positive at the thresholds below."""
 
         def rate(threshold: float, _: float) -> str:
             at = int(np.searchsorted(self.thresholds, threshold))
@@ -359,6 +359,6 @@ class CostThresholdDisplay:
 
 
 def _paid(cost: float, alert_rate: float | None) -> str:
-    """Mean cost and share of positives in words, for the legend."""
+    """Mean cost and fraction predicted positive, as text for the legend."""
     positive = "" if alert_rate is None else f", {share(alert_rate)} positive"
     return f"costs {amount(cost)}{positive}"

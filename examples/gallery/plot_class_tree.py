@@ -1,14 +1,14 @@
 """
 A class tree: near mistakes are cheap
 =====================================
-Articles of a warehouse: put on the wrong shelf of the right aisle, an article is found in a
-minute; in the wrong hall, it takes much longer. The tree of the classes gives the costs.
+A warehouse stores articles. An article on the wrong shelf of the right aisle is found in a minute;
+in the wrong hall, it takes much longer. The class tree gives the costs.
 """
 
 # %%
 # Twelve shelves in six aisles in three halls. ``tree_distance_cost_matrix`` counts the edges
-# between two shelves (2, 4 or 6); we take 1, 5 and 30 minutes of search for them. Features are
-# made up: articles of one shelf resemble each other, those of one aisle a little less.
+# between two shelves (2, 4 or 6); the costs are 1, 5 and 30 minutes of search. The features are
+# simulated: articles of the same shelf are similar, those of the same aisle a little less.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -30,8 +30,8 @@ X = centre[y] + rng.normal(0, 1.1, size=(len(y), 15))
 X, X_test, y, y_test = train_test_split(X, y, train_size=1500, stratify=y, random_state=0)
 
 # %%
-# Boosting of a hundred rounds of twelve classes would take most of the time of this page, so it
-# gets twenty; ``n_networks=3`` is for speed too.
+# A hundred rounds of boosting for twelve classes would take most of the time of this page, so
+# there are only twenty; ``n_networks=3`` is also for speed.
 boosting = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 logistic = LogisticRegression(max_iter=500)
 network = CostSensitiveAuxMLP(cost_matrix=MINUTES, n_networks=3, random_state=0).fit(X, y)
@@ -43,11 +43,11 @@ shelf = {
 }
 for name, found in shelf.items():
     minutes = mean_cost(y_test, found, cost_matrix=MINUTES)
-    print(f"{minutes:.2f} minutes an article, {np.mean(found == y_test):.0%} right: {name}")
+    print(f"{minutes:.2f} minutes per article, {np.mean(found == y_test):.0%} right: {name}")
 print(cost_difference(y_test, shelf["network"], shelf["logistic regression"], cost_matrix=MINUTES))
 
 # %%
-# Where the minutes go: mistakes across halls are few, but most of the time is lost by them.
+# Where the minutes go: mistakes across halls are rare, but they cause most of the lost time.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", sharey=True)
 start, spent = np.zeros(len(shelf)), np.zeros(len(shelf))
 colors = ["#56B4E9", "#E69F00", "#D55E00"]
@@ -60,11 +60,11 @@ for n_edges, place, color in zip([2, 4, 6], ["shelf", "aisle", "hall"], colors):
     start, spent = start + share, spent + minutes
 left.invert_yaxis()
 left.set(xlabel="articles in a wrong place (%)")
-right.set(xlabel="time of search (minutes an article)")
+right.set(xlabel="time of search (minutes per article)")
 fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%
 # The tree changes few decisions of logistic regression here. The network costs a little less, but
-# the interval of the difference, printed above, includes zero: these articles do not tell which
-# of the two is better.
+# the interval of the difference, printed above, includes zero, so these data do not show which of
+# the two is better.

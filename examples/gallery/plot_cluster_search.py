@@ -1,13 +1,13 @@
 """
 A search on a cluster
 =====================
-A search is many fits that do not depend on each other, so that it spreads over the machines of a
-cluster by one line. Here the cluster is this machine.
+A search consists of many independent fits, so one line of code distributes it over the machines of
+a cluster. Here the cluster is the local machine.
 """
 
 # %%
 # With ``dask.distributed``, joblib sends each fit to a worker; ``Client("tcp://scheduler:8786")``
-# would be a cluster of machines. Without it the processes of this machine do the same.
+# would connect to a cluster of machines. Without dask, local processes do the same.
 from contextlib import ExitStack
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ X, y = make_classification(1500, n_informative=8, weights=[0.9], flip_y=0, rando
 cost = np.where(y[:, np.newaxis] == 1, [80.0, 5], [0, 5])  # EUR: let it pass, check it
 
 # %%
-# Each fit takes one thread. For long trainings ``checkpoint_dir="checkpoints/{fit}"``, on a disk
-# that all workers share, keeps what a machine has done when it fails.
+# Each fit uses one thread. For long trainings ``checkpoint_dir="checkpoints/{fit}"``, on a disk
+# that all workers share, saves the progress of a machine that fails.
 network = CostSensitiveAuxMLP(n_networks=1, max_epochs=12, random_state=0)
 choices = {"depth": [1, 2, 3, 5], "width": [16, 64, 128], "alpha": [0, 0.2, 0.5]}
 settings = {"scoring": cost_scorer, "cv": 3, "n_jobs": 2, "error_score": "raise"}
@@ -51,8 +51,8 @@ for name, found in {"network": search, "boosting": rival}.items():
     print(f"{name}: {-found.best_score_:.2f} EUR with {found.best_params_}")
 
 # %%
-# What a second of training buys. The bars are standard errors over three folds; all candidates
-# share the folds, so that differences between them are more certain than the bars suggest.
+# Cost against training time. The bars are standard errors over three folds; all candidates share
+# the folds, so that differences between them are more certain than the bars suggest.
 fig, ax = plt.subplots(figsize=(8, 4.4), layout="constrained")
 titles = []
 colors = {"network": "#0072B2", "boosting": "#D55E00"}
@@ -65,7 +65,7 @@ for (name, color), found in zip(colors.items(), [search, rival]):
     best = ", ".join(f"{key.split('__')[-1]} {value}" for key, value in found.best_params_.items())
     titles.append(f"best {name}: {best}")
 ax.set_title("\n".join(titles), fontsize="medium")
-ax.set(xscale="log", xlabel="seconds of a fit", ylabel="cross-validated cost (EUR a case)")
+ax.set(xscale="log", xlabel="fit time (s)", ylabel="cross-validated cost (EUR per case)")
 ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 ax.xaxis.set_major_formatter("{x:g}")
 ax.xaxis.set_minor_formatter(NullFormatter())
@@ -74,5 +74,5 @@ plt.show()
 sklearn.set_config(enable_metadata_routing=False)  # for the pages after this one
 
 # %%
-# The best network costs less than the best boosting here, for several times the seconds of a fit;
-# the bars of many candidates overlap, so that the choice among them is not certain.
+# The best network costs less than the best boosting here, but its fit takes several times as
+# long. The bars of many candidates overlap, so that the choice among them is not certain.

@@ -1,13 +1,13 @@
 """
 Images: a CNN on digits
 =======================
-``CostSensitiveAuxCNN`` takes images as they are, and returns for each what every decision would
-cost.
+``CostSensitiveAuxCNN`` takes raw images, and estimates for each image the cost of every decision.
 """
 
 # %%
-# The last digit of a meter. A reading that is too high brings a complaint, three euros per unit;
-# one that is too low loses the unit, one euro. Half of the images train.
+# The images show the last digit of a meter. A reading that is too high causes a complaint and
+# costs three euros per unit; one that is too low loses one euro per unit. Half of the images are
+# used for training.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -27,8 +27,9 @@ images, images_test, y, y_test = train_test_split(
 )
 
 # %%
-# Two convolution blocks do for 8 x 8 pixels. The others read the pixels as columns; the machine
-# with support vectors gets its probabilities by a temperature (scikit-learn 1.8 or later).
+# Two convolution blocks are enough for 8 x 8 pixels. The other models use the pixels as columns;
+# the support vector machine gets its probabilities by temperature scaling (scikit-learn 1.8 or
+# later).
 cnn = CostSensitiveAuxCNN((16, 32), width=64, cost_matrix=M, max_epochs=20, random_state=0)
 cnn.fit(images, y)
 flat, flat_test = images.reshape(len(y), -1), images_test.reshape(len(y_test), -1)
@@ -41,7 +42,7 @@ read = {
 }
 for name, digit in read.items():
     print(
-        f"{name}: {mean_cost(y_test, digit, cost_matrix=M):.3f} EUR a digit, "
+        f"{name}: {mean_cost(y_test, digit, cost_matrix=M):.3f} EUR per digit, "
         f"{np.mean(digit != y_test):.1%} wrong"
     )
 print(
@@ -50,8 +51,9 @@ print(
 )
 
 # %%
-# The eight test digits that the CNN paid most for, and what it expected of each reading: where
-# two bars are low, it hesitates, and the cheaper mistake wins.
+# The eight test digits with the most expensive mistakes of the CNN, and the expected cost of each
+# reading: where two bars are low, the digit is ambiguous, and the CNN chooses the cheaper
+# mistake.
 paid = M[y_test, read["CNN"]]
 expected = cnn.predict_cost(images_test)
 fig, axes = plt.subplots(4, 4, figsize=(9, 7), layout="constrained")
@@ -67,5 +69,5 @@ for k, i in enumerate(np.argsort(-paid, kind="stable")[:8]):
 plt.show()
 
 # %%
-# The machine with support vectors makes hardly more mistakes than the CNN, but dearer ones; the
+# The support vector machine makes hardly more mistakes than the CNN, but more expensive ones; the
 # interval of the difference, printed above, is below zero.

@@ -1,13 +1,13 @@
 """
-Which mistakes the money goes to
-================================
-Counts of mistakes do not show what they cost. ``CostConfusionDisplay`` shows where the money
-goes.
+Which mistakes cost most
+========================
+Counts of mistakes do not show what the mistakes cost. ``CostConfusionDisplay`` shows the cost of
+each kind of mistake.
 """
 
 # %%
-# Digits are read from forms, and a wrong digit costs as many euros as it is off: 9 for 0 costs
-# nine, 8 for 9 one. Half of the images train.
+# Digits are read from forms, and a wrong digit costs its distance from the true one in euros: 9
+# for 0 costs nine, 8 for 9 costs one. Half of the images are used for training.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -31,8 +31,8 @@ models = {
 }
 
 # %%
-# Each cell has the euros and, below them, how many digits they were paid for. On the diagonal are
-# the right ones, which cost nothing. Colours are relative to the dearest cell of each model.
+# Each cell shows the cost in euros and, below it, the number of digits. Correct digits are on the
+# diagonal and cost nothing. Colours are relative to the most expensive cell of each model.
 fig, axes = plt.subplots(1, 2, figsize=(12, 5.6), layout="constrained")
 read = {}
 for ax, (name, model) in zip(axes, models.items()):
@@ -42,15 +42,15 @@ for ax, (name, model) in zip(axes, models.items()):
     )
     ax.set_title(f"{name}: {display.ax_.get_title()}", fontsize="medium")
     print(f"{name}: {np.mean(read[name] != y_test):.1%} wrong, {display.total_cost:.0f} EUR in all")
-    dearest = np.unravel_index(display.cost.argmax(), M.shape)
-    n = display.counts[dearest]
-    print(f"  dearest: {dearest[0]} read as {dearest[1]}, {n:.0f} times {M[dearest]:.0f} EUR")
+    worst = np.unravel_index(display.cost.argmax(), M.shape)
+    n = display.counts[worst]
+    print(f"  most expensive: {worst[0]} read as {worst[1]}, {n:.0f} times {M[worst]:.0f} EUR")
 plt.show()
 
 # %%
-# The difference of both on the same digits, with its 95 % interval:
+# The difference between the two models on the same digits, with its 95 % interval:
 print(cost_difference(y_test, read["network"], read["logistic regression"], cost_matrix=M))
 
 # %%
-# The interval is below zero: the network costs less. For both models the dearest cell is an 8
-# that is read as 1. Two such digits are a quarter of all that the network pays.
+# The interval is below zero: the network costs less. For both models the most expensive cell is
+# an 8 that is read as 1. Two such digits cause a quarter of the network's total cost.

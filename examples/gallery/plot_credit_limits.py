@@ -1,15 +1,15 @@
 """
-Credit limits: costs that only the past shows
+Credit limits: costs known for past rows only
 =============================================
-A bank grants a limit of 0, 1,000, 3,000 or 10,000 euros. What each limit would have earned or
-lost is known for old customers, never for a new one: the network learns the costs from the
-features.
+A bank grants a limit of 0, 1,000, 3,000 or 10,000 euros. For past customers it is known what each
+limit would have earned or lost; for a new customer it is not. The network therefore learns to
+estimate the costs from the features.
 """
 
 # %%
-# A customer who pays earns the bank 12 % of what she uses; one who defaults loses it 60 % of the
-# limit; a limit ties up 1 % of itself. The cost of a limit is what it earned less than the best
-# limit for this customer would have, in euros.
+# A customer who pays earns the bank 12 % of the amount used; one who defaults costs it 60 % of
+# the limit. Every limit costs 1 % of its amount. The cost of a decision is the profit of the best
+# limit for this customer minus the profit of the limit granted, in euros.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -36,8 +36,8 @@ train, test = np.arange(3000), np.arange(3000, n)
 
 # %%
 # ``cost`` of ``fit`` has a row for each customer and a column for each limit; ``predict`` takes
-# none. Beside the network: boosting that estimates which limit was best, with the mean costs of
-# these classes, and a boosted regression for the profit of each limit.
+# no costs. The network is compared with boosting that predicts which limit was best, with the
+# mean costs of these classes, and with a boosted regression of the cost of each limit.
 network = CostSensitiveAuxMLP(n_networks=3, random_state=0)
 network.fit(X[train], y[train], cost=cost[train])
 boosting = BayesMinimumRiskClassifier(
@@ -56,8 +56,8 @@ for name, limit in choices.items():
     print(f"{mean_cost(y[test], limit, cost=cost[test], classes=LIMITS):6.1f} EUR: {name}")
 
 # %%
-# What is lost against the best limit in hindsight, which nobody can reach, and how the network
-# grants.
+# Left: the loss compared with the best limit in hindsight, which no model can reach. Right: the
+# limits that the network grants.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 paid = {
     name: cost[test][np.arange(len(test)), np.searchsorted(LIMITS, limit)]
@@ -67,19 +67,19 @@ mean = [c.mean() for c in paid.values()]
 error = [1.96 * c.std(ddof=1) / np.sqrt(len(c)) for c in paid.values()]
 left.errorbar(mean, list(paid), xerr=error, fmt="o", capsize=4, color="#0072B2")
 left.invert_yaxis()
-left.set(xlabel="lost against the best limit (EUR a customer)")
+left.set(xlabel="loss compared with the best limit (EUR per customer)")
 left.set_title("6,000 new customers; bars: 95 % intervals, not paired", fontsize="medium")
 for limit, color in zip(LIMITS, ["#D55E00", "#E69F00", "#56B4E9", "#0072B2"]):
     rows = choices["network"] == limit
     right.scatter(income[test][rows], risk[test][rows], s=4, color=color, label=f"{limit:,} EUR")
-right.set(xscale="log", xlabel="income (EUR a year)", ylabel="true probability of default")
+right.set(xscale="log", xlabel="income (EUR per year)", ylabel="true probability of default")
 right.legend(title="limit", fontsize="small", markerscale=3)
 right.set_title("limits that the network grants", fontsize="medium")
 plt.show()
 
 # %%
-# The bars overlap, but all policies meet the same customers. The paired difference of the best
-# two, and its 95 % interval:
+# The bars overlap, but all policies are applied to the same customers. The paired difference of
+# the best two, and its 95 % interval:
 print(
     cost_difference(
         y[test],
@@ -91,5 +91,5 @@ print(
 )
 
 # %%
-# It is below zero: the network costs less here than a regression for each limit. Both cost much
-# less than one limit for all.
+# The interval is below zero: the network costs less here than a regression for each limit. Both
+# cost much less than the same limit for all customers.

@@ -1,14 +1,14 @@
 """
 The same model under five different prices
 ==========================================
-Prices change more often than data. With the default loss costs enter at the decision alone, so
+Prices change more often than data. With the default loss, costs are used only in the decision, so
 that a new price needs no new training.
 """
 
 # %%
 # A pump is fine, worn or failing, and we leave it, service it, or replace it. A service costs 100
-# euros, a new pump 1,000; a breakdown costs between 2,000 and 40,000, which depends on where the
-# pump is.
+# euros, a new pump 1,000. A breakdown costs between 2,000 and 40,000 euros, depending on where
+# the pump is.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_classification
@@ -32,8 +32,8 @@ X, y = make_classification(
 X, X_test, y, y_test = train_test_split(X, y, train_size=3000, stratify=y, random_state=0)
 
 # %%
-# One fit without any costs. Probabilities times a matrix are the expected costs of the three
-# decisions; that is all there is to a new price.
+# The models are fitted once, without costs. The product of probabilities and cost matrix gives
+# the expected costs of the three decisions; a new price changes only the matrix.
 network = CostSensitiveAuxMLP(n_networks=3, random_state=0).fit(X, y)
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0).fit(X, y)
 chances = {"network": network.predict_proba(X_test), "boosting": boosting.predict_proba(X_test)}
@@ -48,16 +48,16 @@ for name, costs in paid.items():
     print(f"{name:24s}", *(f"{cost:8.1f}" for cost in costs))
 
 # %%
-# To train anew for a price leads to the same decisions:
+# Training again with a price gives the same decisions:
 anew = CostSensitiveAuxMLP(cost_matrix=M, n_networks=3, random_state=0).fit(X, y)
 print(np.array_equal(anew.predict(X_test), choices["network"]))
 
 # %%
-# The decisions follow the price: the dearer a breakdown, the fewer pumps are left alone.
+# The decisions follow the price: the more expensive a breakdown, the fewer pumps are left alone.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for (name, costs), style in zip(paid.items(), ["o-", "s-", "^--"]):
     left.plot(PRICES, costs, style, label=name)
-left.set(xscale="log", xlabel="cost of a breakdown (EUR)", ylabel="mean cost (EUR a pump)")
+left.set(xscale="log", xlabel="cost of a breakdown (EUR)", ylabel="mean cost (EUR per pump)")
 left.set(ylim=(0, None), title="cost of the decisions")
 left.set_xticks(PRICES, [f"{price:,}" for price in PRICES])
 left.minorticks_off()
@@ -75,4 +75,4 @@ plt.show()
 
 # %%
 # The network costs less than boosting at each of the five prices. The most probable class is
-# hardly worse at the lowest price, and more than twice as dear at the highest.
+# hardly worse at the lowest price, and costs more than twice as much at the highest.

@@ -1,13 +1,13 @@
 """
-Fraud: amounts that are known when deciding
-===========================================
-A missed fraud costs its amount, an alert five euros of work. The amount of a new payment is
-known, so each payment has a cost matrix of its own, in training and in prediction.
+Fraud: amounts known when deciding
+==================================
+A missed fraud costs its amount, an alert five euros of work. The amount of a new payment is known,
+so each payment has its own cost matrix, in training and in prediction.
 """
 
 # %%
-# One payment in thirty is fraud. The data are made up; the amounts have a long tail, as real ones
-# do.
+# One payment in thirty is fraud. The data are simulated; the amounts have a long tail, as real
+# amounts do.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_classification
@@ -32,8 +32,8 @@ X, X_test, y, y_test, C, C_test = train_test_split(
 
 # %%
 # Any classifier with probabilities can decide by these costs: ``BayesMinimumRiskClassifier``
-# takes the cheaper decision for each payment. The network does the same by itself;
-# ``n_networks=3`` in place of five is for the speed of this page.
+# takes the cheaper decision for each payment. The network does so without a wrapper;
+# ``n_networks=3`` instead of five keeps this page fast.
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
 models = {
     "network": CostSensitiveAuxMLP(n_networks=3, random_state=0),
@@ -45,12 +45,12 @@ decisions = {name: m.fit(X, y, cost=C).predict(X_test, cost=C_test) for name, m 
 decisions["boosting, most probable"] = models["boosting"].predict_proba(X_test).argmax(axis=1)
 decisions["no alert"] = np.zeros(len(y_test), dtype=int)
 for name, alert in decisions.items():
-    print(f"{mean_cost(y_test, alert, cost=C_test):.2f} EUR a payment: {name}")
+    print(f"{mean_cost(y_test, alert, cost=C_test):.2f} EUR per payment: {name}")
 
 # %%
-# An alert pays where the probability of fraud times the amount exceeds five euros: the line in
-# the left plot. There is no single threshold: large payments are checked at a small probability,
-# and payments below five euros never.
+# An alert is worthwhile if the probability of fraud times the amount exceeds five euros: the line
+# in the left plot. There is no single threshold: large payments are checked at a small
+# probability, and payments below five euros never.
 fraud = y_test == 1
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 amount_test, p = C_test[:, 1, 0], models["network"].predict_proba(X_test)[:, 1]
@@ -70,12 +70,12 @@ mean, low, high = np.array(found).T
 right.errorbar(mean, others, xerr=[mean - low, high - mean], fmt="o", capsize=4, color="#0072B2")
 right.axvline(0, color="0.5", linewidth=0.8)
 right.invert_yaxis()
-right.set(xlabel="costs more than the network (EUR a payment)")
+right.set(xlabel="costs more than the network (EUR per payment)")
 fig.suptitle("8,000 new payments; bars: 95 % intervals of paired differences", fontsize="medium")
 plt.show()
 
 # %%
-# To raise no alert, or to take the most probable class, costs most: the amounts have to be in the
-# decision. Boosting gains much by calibration, as it often does where positives are few. The
-# network is the cheapest here, and no interval includes zero; on other data the order is another
-# one, see :doc:`/models`.
+# Raising no alert, or predicting the most probable class, costs most: the decision must use the
+# amounts. Boosting gains much from calibration, as often with few positives. The network has the
+# lowest cost here, and no interval includes zero; on other data the order differs, see
+# :doc:`/models`.

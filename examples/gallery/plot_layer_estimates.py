@@ -1,14 +1,14 @@
 """
-What every hidden layer estimates
-=================================
-Each hidden layer has a head of its own that estimates the costs. Its losses show how training
-went, and its decisions from which layer on the answer is clear.
+What each hidden layer estimates
+================================
+Each hidden layer has its own head that estimates the costs. The losses of the heads show the
+progress of training, and their decisions show at which layer the answer becomes clear.
 """
 
 # %%
-# Digits, and a wrong digit costs as many euros as it is off. A network of four layers, deeper
-# than the task needs, so that there is something to see; one network in place of five, which
-# keeps the losses of one training.
+# A wrong digit costs its distance from the true one in euros. The network has four layers, more
+# than the task needs, to show differences between layers. With one network instead of five, the
+# losses are those of a single training.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -26,16 +26,16 @@ model = CostSensitiveAuxMLP(
 ).fit(X, y)
 
 # %%
-# ``part="both"`` draws the loss of the training rows and, dashed, that of the rows held out.
-# Held-out curves that rise while the others fall would mean overfitting.
+# ``part="both"`` draws the loss on the training rows and, dashed, on the held-out rows. Held-out
+# curves that rise while the others fall would mean overfitting.
 display = LayerLossDisplay.from_estimator(model, part="both")
 display.ax_.set_yscale("log")
 plt.show()
 
 # %%
 # ``staged_predict_cost`` yields the estimates of each head. The error bars are standard errors
-# over the test digits; they are those of the same digits, so that differences between layers are
-# more certain than the bars suggest.
+# over the test digits. All layers are evaluated on the same digits, so that differences between
+# them are more certain than the bars suggest.
 rows = np.arange(len(y_test))
 paid = np.array([M[y_test, digit] for digit in model.staged_predict(X_test)])
 expected = [np.mean(cost.min(axis=1)) for cost in model.staged_predict_cost(X_test)]
@@ -44,13 +44,13 @@ error = paid.std(axis=1, ddof=1) / np.sqrt(len(rows))
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.errorbar(names, paid.mean(axis=1), error, fmt="o-", capsize=4, label="paid")
 ax.plot(names, expected, "s--", label="expected by the head itself")
-ax.set(ylabel="EUR a digit, test digits", ylim=(0, None))
+ax.set(ylabel="EUR per digit, test digits", ylim=(0, None))
 ax.legend(fontsize="small")
 plt.show()
 for name, cost, guess in zip(names, paid.mean(axis=1), expected):
-    print(f"{name}: paid {cost:.3f} EUR a digit, expected {guess:.3f}")
+    print(f"{name}: paid {cost:.3f} EUR per digit, expected {guess:.3f}")
 
 # %%
-# On this task the first layer decides about as cheaply as the output: the bars overlap. Its
-# estimates are less sure: the first head expects to pay far more than it does. The deeper the
-# head, the closer its estimate comes.
+# On this task the decisions of the first layer cost about as much as those of the output: the
+# bars overlap. Its estimates are less accurate: the expected cost of the first head is far above
+# its actual cost. Deeper heads have more accurate estimates.

@@ -1,13 +1,13 @@
 """
 One positive in a hundred: probabilities first
 ==============================================
-Where positives are rare and dear, the decision hangs on small probabilities. A model may rank
-well and still cost much, because its 5 % are no 5 %.
+If positives are rare and expensive, the decision depends on small probabilities. A model may rank
+well and still cost much, because its 5 % are not really 5 %.
 """
 
 # %%
 # One machine in a hundred fails within the week. An inspection costs 50 euros and prevents the
-# failure; a failure costs 2,000. So it pays to inspect from a probability of 2.5 % on.
+# failure; a failure costs 2,000. So an inspection is worthwhile from a probability of 2.5 % on.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_classification
@@ -25,9 +25,9 @@ X, y = make_classification(
 X, X_test, y, y_test = train_test_split(X, y, train_size=8000, stratify=y, random_state=0)
 
 # %%
-# ``class_weight="balanced"`` is a usual answer to rare classes. It shifts the probabilities, so
-# that costs no longer fit them. ``calibration="isotonic"`` corrects those of boosting by
-# cross-validation.
+# ``class_weight="balanced"`` is a common approach to rare classes. It shifts the probabilities,
+# so that they no longer suit a decision by expected cost. ``calibration="isotonic"`` calibrates
+# boosting by cross-validation.
 boosting = HistGradientBoostingClassifier(random_state=0)
 balanced = HistGradientBoostingClassifier(class_weight="balanced", random_state=0)
 models = {
@@ -40,13 +40,14 @@ models = {
 inspect = {name: model.fit(X, y).predict(X_test) for name, model in models.items()}
 for name, decision in inspect.items():
     print(
-        f"{mean_cost(y_test, decision, cost_matrix=M):6.2f} EUR a machine, {decision.mean():5.1%} "
-        f"inspected, {decision[y_test == 1].mean():.0%} of the failures prevented: {name}"
+        f"{mean_cost(y_test, decision, cost_matrix=M):6.2f} EUR per machine, "
+        f"{decision.mean():5.1%} inspected, "
+        f"{decision[y_test == 1].mean():.0%} of the failures prevented: {name}"
     )
 print("no inspection:", mean_cost(y_test, np.zeros_like(y_test), cost_matrix=M))
 
 # %%
-# Left: on the diagonal, of the machines with an estimate of 5 % five in a hundred fail. Each
+# Left: on the diagonal, five in a hundred of the machines with an estimate of 5 % fail. Each
 # point is a tenth of the machines with an estimate above 0.2 %; the dotted line is the threshold
 # of 2.5 %.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
@@ -59,7 +60,7 @@ for name, model in models.items():
     left.plot(*seen.T, marker="o", markersize=4, color=colors[name], label=name)
 left.plot([0.001, 1], [0.001, 1], color="0.5", linewidth=0.8)
 left.axvline(0.025, color="0.5", linestyle=":")
-left.set(xscale="log", yscale="log", xlabel="estimated probability", ylabel="share that failed")
+left.set(xscale="log", yscale="log", xlabel="estimated probability", ylabel="fraction that failed")
 left.legend(fontsize="small")
 others = [name for name in models if name != "network"]
 mean, low, high = np.array(
@@ -68,13 +69,13 @@ mean, low, high = np.array(
 right.errorbar(mean, others, xerr=[mean - low, high - mean], fmt="o", capsize=4, color="#0072B2")
 right.axvline(0, color="0.5", linewidth=0.8)
 right.invert_yaxis()
-right.set(xlabel="costs more than the network (EUR a machine)")
+right.set(xlabel="costs more than the network (EUR per machine)")
 right.set_title("bars: 95 % intervals of paired differences", fontsize="medium")
-left.set_title("are the probabilities true?", fontsize="medium")
+left.set_title("are the probabilities calibrated?", fontsize="medium")
 plt.show()
 
 # %%
-# The probabilities of boosting are far too small: of the machines that it gives two in a hundred,
-# many more fail, so that it inspects too few. Class weights raise them, but not to what is true.
-# Those of calibrated boosting, of logistic regression and of the network lie near the diagonal;
-# of these three the network costs least here, and logistic regression most.
+# The probabilities of boosting are far too small: of the machines with an estimate of 2 %, many
+# more fail, so that too few are inspected. Class weights raise the probabilities, but not to the
+# correct values. Those of calibrated boosting, logistic regression and the network lie near the
+# diagonal; of these three the network costs least here, and logistic regression most.

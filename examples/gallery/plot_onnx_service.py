@@ -2,12 +2,12 @@
 A service from an ONNX file
 ===========================
 ``to_onnx`` writes the whole decision to one file: scales, networks, temperature, costs. A service
-reads it with onnxruntime alone, without torch or scikit-learn.
+runs it with onnxruntime, without torch or scikit-learn.
 """
 
 # %%
-# A network for payments, whose amounts are known when deciding. It needs the extras ``onnx`` and
-# ``serve``.
+# A network for payments, whose amounts are known when deciding. This example needs the extras
+# ``onnx`` and ``serve``.
 import json
 import time
 
@@ -27,9 +27,9 @@ C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], p
 model = CostSensitiveAuxMLP(max_epochs=15, random_state=0).fit(X[:1500], y[:1500], cost=C[:1500])
 
 # %%
-# The file takes rows and their cost matrices, and answers with costs, the place of the cheapest
-# class, and probabilities. Here it stays in memory; ``to_onnx(model, X, "model.onnx")`` writes
-# it.
+# The model takes rows and their cost matrices, and returns costs, the index of the cheapest
+# class, and probabilities. Here it stays in memory; ``to_onnx(model, X, "model.onnx")`` writes it
+# to a file.
 file = to_onnx(model, X[:5]).SerializeToString()
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
@@ -44,9 +44,9 @@ print(
 )
 
 # %%
-# Time of an answer, median and range of the middle 80 % of 60 calls in one thread. It depends on
-# the machine; what matters is the ratio of both, and that a batch costs far less than its rows
-# one by one.
+# Latency: median and range of the middle 80 % of 60 calls in one thread. It depends on the
+# machine; what matters is the ratio of the two, and that a batch takes far less time than its
+# rows one by one.
 
 
 def latency(answer, n):
@@ -70,7 +70,7 @@ for (name, answer), color in zip(ways.items(), ["#0072B2", "#D55E00"]):
     low, median, high = np.array([latency(answer, n) for n in sizes]).T
     ax.plot(sizes, median, "o-", color=color, label=name)
     ax.fill_between(sizes, low, high, color=color, alpha=0.2, linewidth=0)
-ax.set(xscale="log", yscale="log", xlabel="rows in a call", ylabel="time of a call (ms)")
+ax.set(xscale="log", yscale="log", xlabel="rows in a call", ylabel="time per call (ms)")
 ax.set_xticks(sizes, sizes)
 ax.set_title("median; bands: from the 10 % to the 90 % quantile", fontsize="medium")
 ax.legend()
@@ -78,4 +78,4 @@ ax.grid(alpha=0.3)
 plt.show()
 
 # %%
-# The answers are the same, and the file is quicker, most of all for a single row.
+# The results are the same, and the ONNX file is faster, especially for a single row.

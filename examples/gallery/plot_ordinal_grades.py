@@ -1,14 +1,14 @@
 """
-Grades: a mistake costs as many grades as it is off
-===================================================
-Classes that have an order: to be wrong by one grade is bad, by three is worse. The cost matrix of
-absolute or squared distances says so.
+Grades: the cost grows with the distance
+========================================
+The classes have an order: a mistake of three grades is worse than one of one grade. A cost matrix
+of absolute or squared distances expresses this.
 """
 
 # %%
-# Progression of diabetes in 442 patients, cut into five grades of equal size. With so few rows
-# every decision is made by cross-validation: each patient is graded by a model that has not seen
-# them. Routing is not needed, because the costs are a matrix and no rows.
+# Progression of diabetes in 442 patients, cut into five grades of equal size. With so few rows,
+# all predictions are cross-validated: each patient is graded by a model that was not trained on
+# this patient. Routing is not needed, because the costs are one matrix, not one row per sample.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -28,8 +28,8 @@ M = ordinal_cost_matrix(5, power=2)
 print(M)
 
 # %%
-# ``cost_matrix=None`` charges 1 for every mistake. ``early_stopping`` spares boosting on few rows
-# from growing too certain.
+# With ``cost_matrix=None`` every mistake costs 1. ``early_stopping`` keeps boosting from becoming
+# overconfident on few rows.
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 models = {
@@ -47,7 +47,7 @@ for name, grade in grades.items():
 print(cost_difference(y, grades["network"], grades["logistic"], cost_matrix=M))
 
 # %%
-# Squared costs give up some exact hits for fewer grave mistakes.
+# Squared costs trade some exact hits for fewer grave mistakes.
 fig, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 left = np.zeros(len(models))
 colors = plt.get_cmap("viridis_r")(np.linspace(0.1, 0.9, 5))
@@ -56,13 +56,13 @@ for off, color in enumerate(colors):
     ax.barh(list(grades), width, left=left, color=color, label=f"{off}")
     left += width
 ax.invert_yaxis()
-ax.set(xlabel="share of the patients (%), cross-validated", xlim=(0, 100))
+ax.set(xlabel="patients (%), cross-validated", xlim=(0, 100))
 ax.legend(
     title="grades off", ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1), fontsize="small"
 )
 plt.show()
 
 # %%
-# The decision by squared costs makes grave mistakes rarer. On so few rows the network costs no
-# less than logistic regression: the interval of their difference includes zero, and logistic
+# The decision by squared costs makes grave mistakes rarer. On so few rows the network does not
+# cost less than logistic regression: the interval of their difference includes zero, and logistic
 # regression is the sensible choice.

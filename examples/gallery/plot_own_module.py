@@ -1,13 +1,14 @@
 """
-Dressing your own torch module
+Wrapping your own torch module
 ==============================
-``CostSensitiveAuxNet`` takes any torch module, finds its hidden layers, and gives each a head
-that estimates the costs. The module stays as it is.
+``CostSensitiveAuxNet`` takes any torch module, finds its hidden layers, and adds to each a head
+that estimates the costs. The module itself is not changed.
 """
 
 # %%
-# Vibrations of a bearing, 128 samples each, made up: sound, a worn ring (a faint tone at any
-# phase), or a cracked ball (knocks). Costs in euros: row = state, column = what we treat it as.
+# Simulated vibrations of bearings, 128 values each. A bearing is sound, or has a worn ring (a
+# faint tone at a random phase) or a cracked ball (knocks). Costs in euros: row = true state,
+# column = state that we treat it as.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -31,8 +32,8 @@ X, X_test, y, y_test, _, fault = train_test_split(
 )
 
 # %%
-# A module as anyone would write it, with any number of outputs: a layer with one output for each
-# class replaces the last.
+# An ordinary module, with any number of outputs: a layer with one output per class replaces its
+# last layer.
 
 
 class Listener(nn.Module):
@@ -53,8 +54,8 @@ model = CostSensitiveAuxNet(Listener, cost_matrix=M, max_epochs=20, random_state
 print("layers with a head:", model.hidden_layers_)
 
 # %%
-# Boosting reads the samples as columns, where a tone at any phase is hard to see. Columns made
-# for the task, here the spectrum, help it more than anything else.
+# Boosting uses the values of the signal as columns, in which a tone at a random phase is hard to
+# detect. Features made for the task, here the spectrum, help most.
 boosting = BayesMinimumRiskClassifier(
     HistGradientBoostingClassifier(early_stopping=True, random_state=0), M
 )
@@ -63,10 +64,10 @@ decisions = dict(zip([*model.hidden_layers_, "output"], model.staged_predict(X_t
 decisions["boosting, samples"] = boosting.fit(X, y).predict(X_test)
 decisions["boosting, spectrum"] = boosting.fit(spectrum, y).predict(spectrum_test)
 for name, decision in decisions.items():
-    print(f"{mean_cost(y_test, decision, cost_matrix=M):6.1f} EUR a bearing: {name}")
+    print(f"{mean_cost(y_test, decision, cost_matrix=M):6.1f} EUR per bearing: {name}")
 
 # %%
-# Left: what the models read is grey; the fault that is hidden in it is not given to them. Right:
+# Left: the input of the models in grey; the fault hidden in it is not part of the input. Right:
 # cost of the decisions of each layer, with 95 % intervals.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
 for k in range(3):
@@ -78,10 +79,10 @@ paid = np.array([M[y_test, decision] for decision in decisions.values()])
 error = 1.96 * paid.std(axis=1, ddof=1) / np.sqrt(len(y_test))
 right.errorbar(paid.mean(axis=1), list(decisions), xerr=error, fmt="o", capsize=4, color="#0072B2")
 right.invert_yaxis()
-right.set(xlabel="EUR a bearing; bars: 95 % intervals, not paired", xlim=(0, None))
+right.set(xlabel="EUR per bearing; bars: 95 % intervals, not paired", xlim=(0, None))
 plt.show()
 
 # %%
-# The deeper the layer, the cheaper its decisions. The network finds in the samples what boosting
-# does not. On the spectrum boosting is as cheap as the network, and quicker: who knows which
-# columns to make needs no network here.
+# The deeper the layer, the lower the cost of its decisions. The network finds patterns in the
+# signal that boosting does not. On the spectrum boosting costs as little as the network, and is
+# faster: if you know which features to make, you need no network here.

@@ -1,13 +1,13 @@
 """
 Reading a search over alpha and depth
 =====================================
-How much weight for the auxiliary heads, how many layers? A search answers by the cost of rows
-that the networks have not seen.
+How much weight should the auxiliary heads have, and how many layers does the network need? A search
+compares the cost on held-out rows.
 """
 
 # %%
-# Costs differ from payment to payment, so they are passed with the rows. With metadata routing
-# scikit-learn splits them as it splits X and y; ``cost_scorer`` asks for them by itself.
+# Costs differ from payment to payment, so they are passed with the rows. With metadata routing,
+# scikit-learn splits them as it splits X and y; ``cost_scorer`` requests them by default.
 import matplotlib.pyplot as plt
 import numpy as np
 import sklearn
@@ -30,8 +30,8 @@ amount = np.random.default_rng(0).lognormal(4, 1, size=len(y))
 C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
 
 # %%
-# One small network in place of five, and twelve epochs, for the speed of this page. The search
-# has a third parameter, the learning rate.
+# One small network instead of five, and twelve epochs, keep this page fast. The search has a
+# third parameter, the learning rate.
 network = CostSensitiveAuxMLP(
     width=64, n_networks=1, max_epochs=12, early_stopping=False, random_state=0
 )
@@ -51,17 +51,17 @@ print(f"best: {-search.best_score_:.2f} EUR with {search.best_params_}")
 print(f"logistic regression with Bayes decision: {rival:.2f} EUR")
 
 # %%
-# Each point is the better of two learning rates, and the caption names the best candidate of all.
-# Bands are standard errors over folds, after what is common to all candidates of a fold was
-# removed: candidates share their folds, so that differences between them are paired. Where bands
-# overlap, the choice hardly matters; and the cost of the best of many is optimistic, because it
-# was chosen by these folds.
-display = CostCurveDisplay.from_search(search, y_label="cross-validated cost (EUR a payment)")
+# Each point is the better of two learning rates, and the caption names the best candidate. Bands
+# are standard errors over folds, after the mean over the candidates of each fold was removed:
+# candidates share their folds, so that differences between them are paired. If bands overlap, the
+# choice hardly matters. The cost of the best candidate is optimistic, because it was chosen on
+# these folds.
+display = CostCurveDisplay.from_search(search, y_label="cross-validated cost (EUR per payment)")
 display.ax_.axhline(rival, color="0.5", linestyle=":")
 display.ax_.text(0.5, rival, "logistic regression", ha="right", va="bottom", color="0.5")
 plt.show()
 sklearn.set_config(enable_metadata_routing=False)  # for the pages after this one
 
 # %%
-# All bands overlap here: neither the weight of the heads nor the depth makes a difference that
-# three folds could show. All of these networks cost less than logistic regression.
+# All bands overlap here: three folds show no effect of the weight of the heads or of the depth.
+# All of these networks cost less than logistic regression.

@@ -1,7 +1,7 @@
 """
-Thresholds, and a budget of alerts
-==================================
-What would another threshold cost? And if only so many cases can be checked a day, which?
+Thresholds and alert budgets
+============================
+What would another threshold cost? And which cases should be checked if their number is limited?
 """
 
 # %%
@@ -29,18 +29,18 @@ model = CostSensitiveAuxMLP(n_networks=3, random_state=0).fit(X, y, cost=C)
 
 # %%
 # ``CostThresholdDisplay`` draws the mean cost of one threshold for all payments. The dashed line
-# is the decision for each payment by its own amount: no single threshold costs as little. The
-# marked threshold was chosen on the payments that are drawn, so that its cost is optimistic.
+# is the cost of deciding each payment by its own amount: no single threshold costs as little. The
+# marked threshold was chosen on the plotted payments, so that its cost is optimistic.
 display = CostThresholdDisplay.from_estimator(
-    model, X_test, y_test, cost=C_test, xscale="log", y_label="mean cost (EUR a payment)"
+    model, X_test, y_test, cost=C_test, xscale="log", y_label="mean cost (EUR per payment)"
 )
 plt.show()
 print(f"one threshold: {display.best_cost:.2f} EUR, {display.best_alert_rate:.1%} alerts")
 print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:.1%} alerts")
 
 # %%
-# With a budget, check the payments by which an alert is expected to save most: the order of
-# ``decision_function``. The order of the probabilities alone wastes checks on small amounts.
+# With a budget, check the payments for which an alert is expected to save most: the order of
+# ``decision_function``. Ordering by probability alone wastes checks on small amounts.
 amount_test, fraud = C_test[:, 1, 0], y_test == 1
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 orders = {
@@ -54,12 +54,12 @@ for name, rank in orders.items():
     order = np.argsort(-rank)
     saved = np.cumsum(np.where(fraud, amount_test, 0)[order] - 5) / len(y_test)
     ax.plot(100 * budget[shown], saved[shown], label=name)
-    print(f"saved with 1 % checked: {saved[len(y_test) // 100 - 1]:.2f} EUR a payment, {name}")
+    print(f"saved with 1 % checked: {saved[len(y_test) // 100 - 1]:.2f} EUR per payment, {name}")
 ax.axvline(1, color="0.5", linestyle=":")
-ax.set(xlabel="payments checked (%)", ylabel="saved (EUR a payment)")
+ax.set(xlabel="payments checked (%)", ylabel="saved (EUR per payment)")
 ax.legend(fontsize="small")
 plt.show()
 
 # %%
-# A curve falls where a further check costs more than it finds: beyond some 10 % of the payments
-# even the best order has nothing more to gain. The dotted line is a budget of 1 %.
+# A curve falls where a further check costs more than it saves: beyond about 10 % of the payments,
+# further checks do not pay even in the best order. The dotted line is a budget of 1 %.

@@ -1,13 +1,14 @@
 """
-Triage: one cost matrix, other borders
-======================================
-Who goes home, who to a ward, who to intensive care? To send home a patient in danger is worse
-than an empty bed, and a cost matrix says how much worse.
+Triage: costs move the decision boundaries
+==========================================
+Which patients go home, to a ward, or to intensive care? Sending home a patient in danger is worse
+than occupying a bed needlessly, and a cost matrix states how much worse.
 """
 
 # %%
-# Two vital signs, so that the decisions can be drawn; the patients are made up. Costs are in
-# points of harm that doctors agree on: row = what the patient needs, column = where we send them.
+# There are two vital signs, so that the decisions can be plotted; the patients are simulated.
+# Costs are points of harm, agreed on by doctors: row = what the patient needs, column = where we
+# send them.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -28,8 +29,7 @@ X = np.column_stack([pulse, oxygen])
 X, X_test, y, y_test = train_test_split(X, y, train_size=2000, stratify=y, random_state=0)
 
 # %%
-# The matrix goes to the constructor. ``n_networks=3`` in place of five is for the speed of this
-# page.
+# Pass the matrix to the constructor. ``n_networks=3`` instead of five keeps this page fast.
 network = CostSensitiveAuxMLP(cost_matrix=HARM, n_networks=3, random_state=0).fit(X, y)
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 logistic = BayesMinimumRiskClassifier(logistic, cost_matrix=HARM).fit(X, y)
@@ -40,13 +40,14 @@ for name, send in {
 }.items():
     sent_home = np.mean(send[y_test == 2] == 0)
     print(
-        f"{name}: {mean_cost(y_test, send, cost_matrix=HARM):.2f} points a patient, "
+        f"{name}: {mean_cost(y_test, send, cost_matrix=HARM):.2f} points per patient, "
         f"{sent_home:.0%} of those in danger sent home"
     )
 
 # %%
-# The same network, two decisions. By least expected harm fewer patients go home and more to
-# intensive care: where danger is possible, a bed that nobody needed is the cheaper mistake.
+# The plots show two decision rules for the same network. With least expected harm, fewer patients
+# go home and more go to intensive care: if danger is possible, an unneeded bed is the cheaper
+# mistake.
 grid = np.stack(np.meshgrid(np.linspace(40, 150, 200), np.linspace(82, 100, 200)), axis=-1)
 flat = grid.reshape(-1, 2)
 maps = {
@@ -65,12 +66,12 @@ for ax, (title, decision) in zip(axes, maps.items()):
     )
     for k, (name, color) in enumerate(zip(NAMES, colors)):
         ax.scatter(*X_test[y_test == k][:150].T, s=8, color=color, label=f"needs: {name}")
-    ax.set(title=title, xlabel="pulse (beats a minute)", xlim=(40, 150), ylim=(82, 100))
+    ax.set(title=title, xlabel="pulse (beats per minute)", xlim=(40, 150), ylim=(82, 100))
 axes[0].set(ylabel="oxygen saturation (%)")
 axes[0].legend(fontsize="small", loc="lower left")
 plt.show()
 
 # %%
-# With two signs and smooth borders logistic regression with the same decision costs as little as
-# the network. What matters here is the decision: the most probable class costs nearly twice as
-# much.
+# With two signs and smooth boundaries, logistic regression with the same decision rule costs as
+# little as the network. What matters here is the decision rule: predicting the most probable
+# class costs nearly twice as much.

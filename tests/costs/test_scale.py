@@ -55,6 +55,6 @@ def test_costs_without_differences(cost):
 
 @pytest.mark.parametrize("fee", [1e17, 1e300, -1e300])
 def test_differences_that_are_lost_beside_what_a_row_costs_anyway_are_refused(fee):
-    with pytest.raises(ValueError, match="lost in rounding beside them. Take off"):
+    with pytest.raises(ValueError, match="lost in rounding. Subtract the smallest"):
         CostScale.of(COST + fee * np.array([[1.0], [0], [0]]))
     CostScale.of(np.array([[1e300, 1e300], [-1e300, -1e300]]))  # no differences at all

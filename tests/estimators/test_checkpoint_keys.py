@@ -51,7 +51,7 @@ def test_paths_without_seeds_go_on(tmp_path):
 
 def test_members_of_an_ensemble_that_are_equal_warn(tmp_path):
     member = mlp(max_epochs=2, checkpoint_dir=tmp_path / "{fit}", random_state=None)
-    with pytest.warns(UserWarning, match=f"{ENDED}.*pass each an integer"):
+    with pytest.warns(UserWarning, match=f"{ENDED}.*pass a different integer"):
         VotingClassifier([("a", member), ("b", member)]).fit(X, Y)
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Any torch module as a network with cost heads: find its hidden layers, and read them."""
+"""Any torch module as a network with cost heads: find and record its hidden layers."""
 
 from ._tracing import find_hidden_layers
 from ._wrapped import WrappedNetwork

@@ -17,11 +17,11 @@ Call = tuple[str, int]
 
 
 class Listener(TorchFunctionMode):
-    """Calls back with the outputs of submodules, and of torch functions in them, during a run.
+    """Calls a function with the outputs of submodules and torch functions during a run.
 
-    Hooks are there as long as the context, and only for the thread that entered it: the module
-    may run elsewhere at the same time. `on_call` takes a call, its output, and the
-    arguments of a function, or None for a submodule; `only` limits it to some paths, for speed.
+    Hooks exist only within the context, and only for the thread that entered it: the module may run
+    in other threads at the same time. `on_call` takes a call, its output, and the arguments of a
+    function, or None for a submodule; `only` limits it to some paths, for speed.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Listener(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.module, self.on_call, self.only = module, on_call, only or ()
-        # Which submodule a function runs in shows only if all are reported.
+        # The submodule of a function is known only if all submodules are reported.
         self.functions = only is None or any(path.endswith("()") for path in only)
         self.counts: Counter[str] = Counter()
         self.running: list[Call] = []
@@ -85,6 +85,6 @@ class Listener(TorchFunctionMode):
         return path, self.counts[path]
 
     def _report(self, call: Call, output: Any, inputs: tuple[Any, ...] | None) -> None:
-        self.reporting = True  # what on_call computes is no part of the module
+        self.reporting = True  # computations of on_call are not part of the module
         self.on_call(call, output, inputs)
         self.reporting = False

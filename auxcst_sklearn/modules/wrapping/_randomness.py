@@ -1,4 +1,4 @@
-"""Random numbers of any module, from a generator of its own."""
+"""Random numbers of any module, from its own generator."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _DRAWS = {
 
 
 class SeededDraws(TorchFunctionMode):
-    """Lets dropout, bernoulli, normal_ and uniform_ draw from a generator while a module runs.
+    """Makes dropout, bernoulli, normal_ and uniform_ draw from a generator while a module runs.
 
-    They would draw from torch's global generator, so that two fits in two threads would share
-    their random numbers. Layers and functions for dropout are covered, and the stochastic depth
-    of residual networks. The dropout inside torch's attention and recurrent layers, alpha dropout
-    and RReLU are not, as their functions draw where Python cannot see it.
+    Otherwise they draw from torch's global generator, and two fits in two threads share their
+    random numbers. Layers and functions for dropout are covered, and the stochastic depth of
+    residual networks. The dropout inside torch's attention and recurrent layers, alpha dropout and
+    RReLU are not, because their functions draw outside of Python.
     """
 
     def __init__(self, generator: torch.Generator) -> None:

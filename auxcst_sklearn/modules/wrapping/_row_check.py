@@ -1,4 +1,4 @@
-"""Whether a module computes each row by itself."""
+"""Checks that a module computes each row independently."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ def check_rows_apart(
     calls: Collection[Call],
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Refuse a module whose output, or that of some calls, mixes rows, as sequence-first ones do.
+    """Raise an error for a module whose output, or that of some calls, mixes rows.
 
-    Two rows of random numbers are run together and each alone, in evaluation mode. What cannot
-    compute such rows, or draws random numbers, is not checked.
+    Sequence-first modules do, for example. Two rows of random numbers are run together and each
+    alone, in evaluation mode. A module that cannot compute such rows, or draws random numbers, is
+    not checked.
     """
     generator = torch.Generator().manual_seed(0)
-    # Between 0 and 2, so that embeddings may take them for indices.
+    # Between 0 and 2, so that embeddings can use them as indices.
     x = (2 * torch.rand(2, *shape, generator=generator, dtype=torch.float32)).to(dtype)
     buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
@@ -49,9 +50,9 @@ def check_rows_apart(
             where = "" if call is None else f" in {traces[0].name(call)!r}"
             raise ValueError(
                 f"{type(module).__name__} mixes the rows of a batch{where}: two examples of shape "
-                f"{tuple(shape)} give {describe(found)}, other than each alone; expected a row per "
-                "example that depends on it only. Modules of sequences need batch_first=True, or "
-                "a transposition in their forward."
+                f"{tuple(shape)} give {describe(found)}, which differs from the results for each "
+                "alone; expected a row per example that depends only on this example. Sequence "
+                "modules need batch_first=True, or a transposition in their forward."
             )
 
 

@@ -22,7 +22,7 @@ ACTIVATION_FUNCTIONS = {
 
 @dataclass
 class Step:
-    """A torch function, in a run, that computed something from the input of the module."""
+    """A torch function, in a run, whose result depends on the input of the module."""
 
     function: str
     parents: set[int]
@@ -32,18 +32,18 @@ class Step:
 
     @property
     def ends_layer(self) -> bool:
-        """Whether an activation function or a join of branches puts out a tensor here."""
+        """Whether an activation function or a join of branches returns a tensor here."""
         ends = self.function in ACTIVATION_FUNCTIONS or len(self.parents) > 1
         return ends and bool(self.put_out_by)
 
 
 class Trace:
-    """The run of a module on one example of zeros, or on given ones, in evaluation mode.
+    """The run of a module on one example of zeros, or on given examples, in evaluation mode.
 
-    A module that takes no floats, as one that starts with an embedding, gets integers; `dtype` is
-    what it took. Lazy parameters get their shapes; nothing else changes. `output` is that of the
-    module, `calls` holds that of each submodule and function, in order of time. A module that
-    cannot compute such an example raises ValueError.
+    A module that accepts no floats, such as one that starts with an embedding, gets integers;
+    `dtype` is the accepted type. Lazy parameters get their shapes; nothing else changes. `output`
+    is the output of the module, and `calls` holds that of each submodule and function, in order of
+    time. A module that cannot compute such an example raises a ValueError.
     """
 
     def __init__(self, module: nn.Module, shape: Sequence[int], x: Tensor | None = None) -> None:
@@ -67,7 +67,7 @@ class Trace:
         self._versions: dict[Call, int] = {}
         self._steps = [Step("input", set(), has_weights=False)]
         self._step_of = {id(x): 0}
-        self._kept = [x]  # while they live, no other tensor gets their ids
+        self._kept = [x]  # while they exist, no other tensor gets their ids
         self._listener = Listener(module, self._record)
         training = {part: part.training for part in module.modules()}
         module.eval()
@@ -126,7 +126,7 @@ class Trace:
         return path if self.runs(path) == 1 else f"{path}:{number}"
 
     def find(self, name: str) -> Call:
-        """The call of a name, which must put out what a head can read."""
+        """The call with a name; its output must be usable as input of a head."""
         calls = {self.name(call): call for call in self.calls}
         if name not in calls:
             raise ValueError(f"hidden_layers names {name!r}, which {self._why_not(name)}")
@@ -149,7 +149,7 @@ class Trace:
         return f"is no part of {module}; expected 'auto', or some of {parts}."
 
     def hidden_layers(self) -> list[Call]:
-        """Calls that put out the hidden layers, as `find_hidden_layers` defines them."""
+        """Calls whose outputs are the hidden layers, as `find_hidden_layers` defines them."""
         ends: list[Step] = []
         end, begun, before = None, False, 0
         for index in self._on_every_path():
@@ -162,7 +162,7 @@ class Trace:
         return [self._largest_call(step, ends) for step in ends]
 
     def _on_every_path(self) -> list[int]:
-        """Steps that every path from input to output takes: nothing leads past them."""
+        """Steps that are on every path from input to output."""
         last = self._step_of.get(id(self.output), 0)
         farthest = {last: last}  # of each step, the last one that needs its output
         for index in range(last, 0, -1):
@@ -177,7 +177,7 @@ class Trace:
         return found
 
     def _largest_call(self, step: Step, ends: list[Step]) -> Call:
-        """The largest submodule that puts out a layer and holds no other; else its function."""
+        """The largest submodule that returns only this layer; otherwise its function."""
         others = {call for end in ends if end is not step for call in end.within}
         calls = [call for call in step.put_out_by if call in step.within and call not in others]
         return calls[-1] if calls else step.put_out_by[0]
@@ -203,7 +203,7 @@ def find_hidden_layers(module: nn.Module, shape: Sequence[int]) -> list[str]:
     Returns
     -------
     list of str
-        Path of the largest submodule that puts out the hidden layer and holds no other; if there
+        Path of the largest submodule that returns the hidden layer and contains no other; if there
         is none, the function, as in ``"relu()"`` or ``"block.relu()"``. ``"relu:2"`` is the second
         call of a submodule that runs more than once.
 
@@ -237,7 +237,7 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 
 
 def describe(value: Any) -> str:
-    """Describe what stands where a tensor was expected."""
+    """Describe an object where a tensor was expected."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     return f"an object of type {type(value).__name__}"

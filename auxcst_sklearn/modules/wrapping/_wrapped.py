@@ -20,10 +20,10 @@ from ._tracing import Trace, describe
 
 
 class WrappedNetwork(SeededModule, AuxNetwork):
-    """A module whose last layer became K cost outputs, with auxiliary heads on hidden layers.
+    """A module whose last layer is replaced by K cost outputs, with auxiliary heads.
 
-    The module is changed: identities replace its output layer, and a softmax layer behind it, so
-    that `output` reads the last hidden layer. Pass a copy to keep it.
+    The module is modified: identities replace its output layer, and a softmax layer after it, so
+    that the input of `output` is the last hidden layer. Pass a copy to keep the original.
 
     Parameters
     ----------
@@ -34,11 +34,12 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     n_classes : int
         Number K of costs that each head estimates.
     hidden_layers : sequence of str
-        Names of the layers that get a head, in the order of the network, such as
-        `find_hidden_layers` gives. A submodule whose path is named may put out any tensor with a
-        row per example.
+        Names of the layers that get a head, in the order of the network, as returned by
+        `find_hidden_layers`. A submodule given by its path may return any tensor with a row per
+        example.
     head_input : {"pool", "flatten"}, default="pool"
-        Input of a head on maps (n_samples, n_channels, ...): the mean of each, or every value.
+        Input of a head on feature maps (n_samples, n_channels, ...): the mean of each, or every
+        value.
 
     Raises
     ------
@@ -46,7 +47,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         If the module does not return a tensor.
     ValueError
         If it cannot compute such examples, mixes those of a batch, does not end with an
-        ``nn.Linear``, or a hidden layer does not exist, does not run or puts out no tensor.
+        ``nn.Linear``, or a hidden layer does not exist, does not run or does not return a tensor.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         check_rows_apart(self.body, images.out_shape, self._calls, trace.dtype)
         images.integers = not trace.dtype.is_floating_point
         self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
-        # The heads are drawn last, so that the rest starts alike with and without them.
+        # Heads are initialised last, so that the other weights are the same with and without heads.
         self.output = CostHead(trace.output.shape[1:], n_classes, "flatten")
         self.heads = nn.ModuleDict()
         for i, call in enumerate(self._calls, start=1):
@@ -118,7 +119,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         return [*(read[call] for call in heads), self.output(features)]
 
     def _inputs(self, x: Tensor) -> Tensor:
-        """Images in a memory of their own, as the module may write to them and others read them."""
+        """Copy images, because the module may write to them and others use them."""
         images: Tensor = self.images(x.clone())
         return images
 
@@ -128,7 +129,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         return nullcontext()
 
     def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
-        """Check that the layers that ran when the network was built run in training."""
+        """Check that the layers that ran when the network was built also run in training."""
         if not isinstance(features, Tensor):
             raise TypeError(
                 f"{type(self.body).__name__} returns {describe(features)} in training, and a "
@@ -142,15 +143,15 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 )
 
     def freeze(self, names: Sequence[str]) -> None:
-        """Keep parts of the module as they are; patterns such as ``"layer[12]"`` match paths.
+        """Freeze parts of the module; patterns such as ``"layer[12]"`` match paths.
 
-        A part whose parameters are all frozen runs as at prediction, in training too: its
-        normalisation keeps its statistics, and its dropout drops nothing.
+        A part whose parameters are all frozen runs in evaluation mode, also in training: its
+        normalisation keeps its statistics, and its dropout is off.
 
         Parameters
         ----------
         names : sequence of str
-            Paths of parts, or patterns of paths, in the module as it was given.
+            Paths of parts, or patterns of paths, in the given module.
 
         Raises
         ------
@@ -179,7 +180,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
 
 def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
-    """Put identities in place of the output layer and of a softmax layer behind it."""
+    """Replace the output layer, and a softmax layer after it, by identities."""
     if isinstance(module, nn.Linear):
         return nn.Identity()
     trace = Trace(module, shape)
@@ -205,7 +206,7 @@ def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
 
 
 def remove(module: nn.Module, path: str) -> None:
-    """Put an identity in place of a submodule, wherever it stands."""
+    """Replace a submodule, at every position, by an identity."""
     removed = module.get_submodule(path)
     for alias, part in list(module.named_modules(remove_duplicate=False)):
         if part is removed:
