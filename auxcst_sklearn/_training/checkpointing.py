@@ -66,7 +66,7 @@ def get_state(net: Any, n_before: int) -> dict[str, Any]:
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
-            "best": stop.best_,
+            "best": [torch.stack(tensors) for tensors in zip(*stop.best_)],
             "value": torch.from_numpy(stop.value_),
             "misses": torch.from_numpy(stop.misses_),
         },
@@ -89,7 +89,7 @@ def set_state(net: Any, state: dict[str, Any]) -> None:
     if net._average is not None:
         net._average.take_up(state["average"]["weights"], state["average"]["step"])
     if (stop := _stop_of(net)) is not None:
-        stop.best_ = state["stop"]["best"]
+        stop.best_ = [*map(list, zip(*state["stop"]["best"]))]
         stop.value_, stop.misses_ = (state["stop"][name].numpy() for name in ("value", "misses"))
 
 

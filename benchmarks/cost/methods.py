@@ -196,10 +196,12 @@ CNN: dict[str, EstimatorFactory] = {
     "default": cnn,
     "default, alpha 0": partial(cnn, alpha=0),
     "default, alpha 0.2": partial(cnn, alpha=0.2),
-    "default, no temperature": partial(cnn, calibration_fraction=0),
+    "default, no temperature": partial(cnn, temperature=1),
+    "default, one network": partial(cnn, n_networks=1),
 }
 _same, _plain = Network(blind), Network(partial(blind, **PLAIN))
-_cnn = Network(partial(cnn, loss=LogProbability(), alpha=0, calibration_fraction=0))
+_one_cnn = {"n_networks": 1, "early_stopping": False, "alpha": 0}
+_cnn = Network(partial(cnn, loss=LogProbability(), **_one_cnn))
 METHODS: dict[str, Method] = {
     **{f"ours: {name}": Method(CostSensitive(estimator)) for name, estimator in OURS.items()},
     "ours: tuned": Method(CostSensitive(tuned), left_out=too_slow_for_colour),

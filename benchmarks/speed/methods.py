@@ -96,7 +96,7 @@ def ours(case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> Any:
 
     parameters: dict[str, Any] = dict(ONE_NETWORK)
     if case.images:
-        parameters = {"calibration_fraction": 0}
+        parameters = {"n_networks": 1, "early_stopping": False}
     if not recipe.heads:
         parameters["alpha"] = 0
     if recipe.loss:

@@ -96,8 +96,9 @@ MODELS = {
     "to the end": mlp(early_stopping=False, schedule="one_cycle", averaging=0),
     "bins": mlp(depth=1, n_bins=4, cost_matrix=None),
     "last weights": mlp(averaging=0, checkpoint_every=3),
-    "convolution": cnn(early_stopping=True, calibration_fraction=0),
-    "calibration network": cnn(),
+    "convolution": cnn(n_networks=1),
+    "two convolutions": cnn(augmentation="flip"),
+    "calibration network": net(calibration_fraction=0.2),
     "module": net(early_stopping=True),
 }
 

@@ -189,7 +189,7 @@ def test_a_row_that_is_left_over_joins_the_last_batch(digits):
     X, y = digits
     sizes = Sizes()
 
-    estimator = small_cnn(batch_size=8, max_epochs=1, callbacks=[sizes], calibration_fraction=0)
+    estimator = small_cnn(batch_size=8, max_epochs=1, callbacks=[sizes])
     estimator.fit(X[:17], y[:17])
 
     assert sizes.seen == [8, 9]
@@ -286,3 +286,72 @@ def test_a_shape_that_was_given_for_rows_must_survive_the_pooling(digits):
     with pytest.warns(UserWarning, match="taken for images of 1 channel of 1 x 64 pixels"):
         estimator = small_cnn(channels=[2] * 7).fit(rows[:100], y[:100])
     assert estimator.image_shape_ == (1, 1, 64)
+
+
+def several(**parameters):
+    """Two networks, each with its fold, as by default."""
+    defaults = {"n_networks": 2, "early_stopping": True, "validation_fraction": 0.2}
+    return small_cnn(**{**defaults, "max_epochs": 3, **parameters})
+
+
+def test_predictions_are_means_of_several_networks(digits):
+    X, y = digits
+    model = several(loss="cross_entropy").fit(X, y)
+    of_networks = []
+    for network in model.net_.module_.networks:
+        logits = network(torch.from_numpy(X)).double() / model.temperature_
+        of_networks.append(torch.softmax(logits, 1).numpy(force=True))
+
+    assert len(of_networks) == 2
+    assert np.abs(of_networks[0] - of_networks[1]).max() > 0.01
+    np.testing.assert_allclose(model.predict_proba(X), np.mean(of_networks, 0), atol=1e-5)
+
+
+def test_each_network_is_blind_to_its_fold(digits):
+    X, y = digits
+    rows = []
+
+    class Rows(Callback):
+        def on_batch_begin(self, net, batch=None, training=False, **kwargs):
+            if training and len(net.history) == 1:
+                rows.append(batch[0].numpy().reshape(2, -1, X[0].size))
+
+    several(callbacks=[Rows()], max_epochs=1).fit(X, y)
+    seen = [{row.tobytes() for row in part} for part in np.concatenate(rows, axis=1)]
+    every = {row.tobytes() for row in X.reshape(len(X), -1)}
+    unseen = [every - part for part in seen]
+    assert all(len(part) > 0.1 * len(every) for part in unseen)
+    assert not unseen[0] & unseen[1]
+
+
+def test_the_best_epoch_has_its_own_statistics_of_batches(digits):
+    X, y = digits
+    stopping = {"schedule": "constant", "learning_rate": 0.1, "patience": 60, "max_epochs": 12}
+    long = several(n_networks=1, **stopping).fit(X, y)
+    best = 1 + int(np.argmin([record["valid_refinement"] for record in long.history_]))
+    short = several(n_networks=1, **{**stopping, "max_epochs": best}).fit(X, y)
+
+    assert best < 12
+    np.testing.assert_array_equal(long.predict_cost(X), short.predict_cost(X))
+
+
+def test_several_networks_go_on_and_survive_a_pickle(digits):
+    X, y = digits
+    model = several(cost_matrix=1 - np.eye(10), augmentation="shift").fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_cost(X), model.predict_cost(X))
+    before = model.predict_cost(X)
+    model.partial_fit(X, y)
+
+    assert np.abs(model.predict_cost(X) - before).max() > 1e-4
+    assert len(list(model.staged_predict_cost(X[:3]))) == 1 + len(model.hidden_layers_)
+
+
+@pytest.mark.parametrize("parameters", [{"precision": "bf16"}, {"loss": "one_sided"}])
+def test_several_networks_of_other_kinds(digits, parameters):
+    X, y = digits
+    cost = np.random.default_rng(0).gamma(1, size=(len(y), 10)) * (np.arange(10) != y[:, None])
+    model = several(**parameters).fit(X, y, cost=cost)
+
+    assert model.net_.n_networks == 2
+    assert np.isfinite(model.predict_cost(X)).all()

@@ -107,6 +107,12 @@ def images():
     return found(small_cnn(augmentation="flip", batch_size=20).fit(IMAGES, Y[:90]))
 
 
+def several_for_images():
+    """Networks side by side, each with statistics of its own."""
+    parameters = {"n_networks": 2, "early_stopping": True, "patience": 1, "max_epochs": 3}
+    return found(small_cnn(batch_size=20, **parameters).fit(IMAGES, Y[:90]))
+
+
 def own_module():
     """A module whose start weights differ among the ranks."""
     module = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
@@ -115,7 +121,7 @@ def own_module():
 
 EQUAL = [single, weighted, stack, many_short_batches, continued, choice_of_alpha]
 EQUAL += [folds_of_alpha, pretrained, in_a_thread]
-ALIKE = [*EQUAL, path, by_default, images, own_module]
+ALIKE = [*EQUAL, path, by_default, images, several_for_images, own_module]
 
 # ---------------------------------------------------------------- mistakes
 

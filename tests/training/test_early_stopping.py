@@ -21,7 +21,7 @@ class Net:
         self.weight = torch.zeros(n_networks, 3)
 
     def weights(self):
-        return [self.weight]
+        return [[of_one] for of_one in self.weight]
 
     @property
     def stop_values(self):

@@ -3,10 +3,11 @@ import pytest
 import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
+from torch import nn
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
-from tests.factories import small_cnn, small_mlp, small_stack
+from tests.factories import small_mlp, small_net, small_stack
 
 
 @pytest.fixture
@@ -91,8 +92,8 @@ def test_verbose_shows_the_cost_of_held_out_rows(data, capsys):
 
 
 def test_verbose_names_the_calibration_network(data, capsys):
-    images = data[0][:, :16].reshape(-1, 4, 4)
-    small_cnn(channels=4, verbose=1).fit(images, data[1])
+    module = nn.Sequential(nn.Linear(data[0].shape[1], 4), nn.ReLU(), nn.Linear(4, 3))
+    small_net(module, calibration_fraction=0.2, verbose=1).fit(*data)
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "The calibration network, which does not see all rows:"

@@ -15,7 +15,7 @@ from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS, l
 from auxcst_sklearn._training.training_set import TrainingSet
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
-from tests.factories import small_cnn, small_mlp, small_stack
+from tests.factories import small_mlp, small_net, small_stack
 
 K = 4
 COST_MATRIX = np.array([[0, 1, 1, 5], [1, 0, 1, 5], [2, 2, 0, 5], [20, 20, 20, 0]])
@@ -188,6 +188,10 @@ def test_a_first_partial_fit_has_none():
     assert network().partial_fit(X, y, classes=np.arange(K)).temperature_ == 1
 
 
+def linear(X):
+    return nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, K))
+
+
 class CountEpochs(Callback):
     seen = []
 
@@ -202,7 +206,7 @@ class CountEpochs(Callback):
 def test_each_training_has_its_own_callbacks():
     CountEpochs.seen = []
     X, y = overlapping()
-    small_cnn(channels=4, callbacks=[CountEpochs()]).fit(X[:, :9].reshape(-1, 3, 3), y)
+    small_net(linear(X), calibration_fraction=0.2, callbacks=[CountEpochs()]).fit(X, y)
 
     (callback, net, _), *_, (other_callback, other_net, _) = CountEpochs.seen
     assert [epoch for *_, epoch in CountEpochs.seen] == [1, 2, 1, 2]
@@ -229,10 +233,12 @@ def test_a_convolutional_network_learns_one():
     X, y = overlapping(200)
     images = np.pad(X, ((0, 0), (0, 54))).reshape(-1, 8, 8).astype(np.float32)
     parameters = {"channels": (8, 16), "max_epochs": 20, "random_state": 0}
-    sure = CostSensitiveAuxCNN(**parameters, calibration_fraction=0).fit(images, y)
+    sure = CostSensitiveAuxCNN(**parameters, temperature=1.0).fit(images, y)
     model = CostSensitiveAuxCNN(**parameters).fit(images, y)
 
     assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
+    for weight, other in zip(*(m.net_.module_.parameters() for m in (model, sure))):
+        assert torch.equal(weight, other)
 
 
 def test_a_module_of_ones_own_learns_one_when_asked():
@@ -249,7 +255,7 @@ def test_a_fraction_that_leaves_no_rows():
     X, y = overlapping(40)
 
     with pytest.raises(ValueError, match="calibration_fraction=0.99 holds out 40 of 40 rows"):
-        small_cnn(channels=4, calibration_fraction=0.99).fit(X[:, :9].reshape(-1, 3, 3), y)
+        small_net(linear(X), calibration_fraction=0.99).fit(X, y)
 
 
 class Logger(Callback):
@@ -265,7 +271,7 @@ class Logger(Callback):
 def test_a_callback_that_cannot_be_copied_hears_of_the_one_training(tmp_path):
     X, y = overlapping(100)
     with open(tmp_path / "log", "w") as stream:
-        cnn = small_cnn(channels=4, max_epochs=4, callbacks=[Logger(stream)])
-        cnn.fit(X[:, :9].reshape(-1, 3, 3), y)
+        model = small_net(linear(X), calibration_fraction=0.2, callbacks=[Logger(stream)])
+        model.set_params(max_epochs=4).fit(X, y)
 
     assert (tmp_path / "log").read_text().split() == ["1", "2", "3", "4"]
