@@ -31,16 +31,10 @@ def coming_from():
 
 
 def production():
-    for name in ("skops.io", "onnx", "skl2onnx"):
+    for name in ("skops.io", "onnx", "skl2onnx", "onnxruntime"):
         pytest.importorskip(name)
-    import json
-
-    onnxruntime = pytest.importorskip("onnxruntime")
     np.save("rows.npy", X)
-    return {
-        **{"model": fitted(), "X_train": X, "X": X},
-        **{"np": np, "json": json, "onnxruntime": onnxruntime},
-    }
+    return {"model": fitted(), "X_train": X, "X": X, "np": np}
 
 
 def scale():

@@ -85,16 +85,23 @@ def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.nd
 def warn_if_truth_is_dear(
     costs: Costs, label: np.ndarray, classes: np.ndarray, stacklevel: int = 1
 ) -> None:
-    """Warn if another class costs less than the true one for more than half of the rows."""
+    """Warn if for most rows of a class another class costs less than the true one."""
     rows, true = (costs.rows, np.arange(len(classes))) if costs.per_class else (costs.rows, label)
     dear = rows[np.arange(len(rows)), true] > rows.min(axis=1)
-    share = (dear[label] if costs.per_class else dear).mean()
-    if share > 0.5:
+    if costs.per_class:
+        dear = dear[label]
+    n_rows = np.bincount(label, minlength=len(classes))
+    of_class = np.bincount(label, dear, minlength=len(classes)) / np.maximum(n_rows, 1)
+    if (of_class > 0.5).any():
+        found = [
+            f"{k!r} ({share:.0%})" for k, share in zip(classes.tolist(), of_class) if share > 0.5
+        ]
         shown = classes.tolist() if len(classes) <= 10 else [*classes[:9].tolist(), "..."]
         warnings.warn(
-            f"The true class is not the cheapest prediction for {share:.0%} of the rows. Perhaps "
-            "the cost matrix is transposed (rows are true classes, columns predictions), or its "
-            f"labels stand in another order than {shown}. If the costs are meant so, switch this "
+            "The true class is not the cheapest prediction for most rows of class "
+            f"{', '.join(found[:10])}. Perhaps the cost matrix is transposed (rows are true "
+            "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
+            f"the labels are in another order than {shown}. If the costs are correct, switch this "
             "warning off by warnings.filterwarnings('ignore', 'The true class is not the').",
             UserWarning,
             stacklevel=stacklevel + 1,

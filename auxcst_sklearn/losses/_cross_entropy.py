@@ -14,6 +14,10 @@ from ._loss import ProbabilisticLoss, Target
 # torch's softmax is slow for rows shorter than a vector register.
 FEW_CLASSES = 16
 
+# Share of a smoothed probability that remains where removing the smoothing leaves nothing. With a
+# probability of zero, no cost of a mistake, however large, could change the decision.
+SMALLEST_SHARE = 1e-3
+
 
 @dataclass(frozen=True)
 class CrossEntropy(ProbabilisticLoss):
@@ -27,8 +31,8 @@ class CrossEntropy(ProbabilisticLoss):
     ----------
     smoothing : float, default=0.0
         Fraction of every training label that is spread evenly over all classes. It prevents
-        overconfidence. It is removed exactly from the estimated probabilities, so that they remain
-        probabilities of the labels.
+        overconfidence. It is removed from the estimated probabilities, so that they remain
+        probabilities of the labels; a thousandth of them remains where nothing else would.
 
     Raises
     ------
@@ -106,7 +110,7 @@ class CrossEntropy(ProbabilisticLoss):
         else:
             p = F.softmax(outputs, dim=-1)
         if self.smoothing > 0:
-            p = (p - self.smoothing / p.shape[-1]).relu_()
+            p = torch.maximum(p - self.smoothing / p.shape[-1], SMALLEST_SHARE * p)
             p = p / p.sum(dim=-1, keepdim=True)
         return p
 

@@ -63,10 +63,28 @@ def test_a_transposed_matrix_warns_with_the_labels_in_their_order():
     matrix = np.array([[0.0, 9, 9], [0, 0.5, 9], [0, 0, 0.5]])
     label = np.array([0, 1, 2, 2])
 
-    with pytest.warns(UserWarning, match=r"75% of the rows.*transposed.*\['cat', 'cow', 'dog'\]"):
+    shown = r"of class 'cow' \(100%\), 'dog' \(100%\)\..*transposed.*\['cat', 'cow', 'dog'\]"
+    with pytest.warns(UserWarning, match=shown):
         warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS), label, LABELS)
-    with pytest.warns(UserWarning, match="75% of the rows"):
+    with pytest.warns(UserWarning, match=shown):
         warn_if_truth_is_dear(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
+
+
+def test_a_wrong_sign_for_a_rare_class_warns():
+    label = np.array([0] * 99 + [1])
+    matrix = np.array([[0.0, 5], [-300, 0]])
+
+    with pytest.warns(UserWarning, match=r"class 'cow' \(100%\)\. .*wrong sign"):
+        warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS[:2]), label, LABELS[:2])
+
+
+def test_few_rows_of_a_class_may_be_cheaper_as_another(recwarn):
+    label = np.repeat([0, 1], 5)
+    cost = np.where(np.arange(2) == label[:, np.newaxis], 5.0, 20.0)
+    cost[5:7] = [3, 5]  # frauds of less than an alert costs
+    warn_if_truth_is_dear(resolve_costs(cost, None, label, LABELS[:2]), label, LABELS[:2])
+
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("matrix", [MATRIX, -10 * np.eye(3), 1 - np.eye(3), np.ones((3, 3))])

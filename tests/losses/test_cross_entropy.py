@@ -42,3 +42,14 @@ def test_probabilities_are_those_of_an_independent_computation(n_classes):
 def test_cross_entropy_refuses_a_share_outside_of_its_range(smoothing):
     with pytest.raises(ValueError, match="smoothing"):
         CrossEntropy(smoothing)
+
+
+def test_no_probability_is_zero_where_smoothing_is_removed():
+    logits = torch.tensor([[0.0, -9.0, -20.0]], dtype=torch.float64)
+    p = CrossEntropy(smoothing=0.1).probabilities(logits)[0].numpy()
+    q = np.exp([0.0, -9.0, -20.0])
+    q /= q.sum()
+    expected = np.maximum(q - 0.1 / 3, q / 1000)
+
+    np.testing.assert_allclose(p, expected / expected.sum(), rtol=1e-9)
+    assert p.min() > 0
