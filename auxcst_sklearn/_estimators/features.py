@@ -94,7 +94,6 @@ class FeatureNet(BaseCostSensitiveNet):
         validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:
             self._codes = CategoryCodes(self.is_categorical_).fit(X)
-            self._codes.warn_of_identifiers(X)
         if stays_lazy(X):
             return self._validate_lazily(X, y)
         X = self._codes.transform(X)  # type: ignore[union-attr]

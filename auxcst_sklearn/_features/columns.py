@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from .frames import holds_categories, holds_string, is_frame, objects, select
 from .lazy import stays_lazy
 
 UNKNOWN = -1
-
-# Of fewer rows, a column may by chance have a category for each.
-FEWEST_ROWS = 50
 
 
 class CategoryCodes:
@@ -52,19 +48,6 @@ class CategoryCodes:
             found = [np.union1d(f, column) for f, column in zip(found, self._categories(X[part]).T)]
         n = max(map(len, found))
         return np.column_stack([np.pad(f, (0, n - len(f)), "edge") for f in found])
-
-    def warn_of_identifiers(self, X: Any) -> None:
-        """Warn of columns of strings in which hardly any value occurs twice."""
-        for j, size in zip(np.flatnonzero(self.mask).tolist(), self.sizes):
-            if self.is_object and len(X) >= FEWEST_ROWS and size > len(X) / 2:
-                name = repr(X.columns[j]) if is_frame(X) else j
-                warnings.warn(
-                    f"Column {name} of X holds {size} different categories in {len(X)} rows, as "
-                    "dates and identifiers do; hardly any can be learnt. Convert it to numbers, "
-                    "such as days since a fixed date, or leave it out.",
-                    UserWarning,
-                    stacklevel=6,
-                )
 
     @property
     def sizes(self) -> list[int]:

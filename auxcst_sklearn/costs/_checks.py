@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-_AMOUNTS = " Amounts per sample become costs by auxcst_sklearn.costs.binary_cost_matrices."
-
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
@@ -92,21 +90,18 @@ def sample_costs(cost: Any, label: NDArray[Any], classes: NDArray[Any]) -> NDArr
 def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Class-level costs as a finite (n_classes, n_classes) array, both axes as in `classes`."""
     values = _finite(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
-    labels = frame_labels(cost_matrix)
     if values.shape[0] != values.shape[1]:
-        index = getattr(cost_matrix, "index", None)
-        missing = "" if index is None else f" Without a row or column: {_unpaired(labels, index)}."
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
             "true class and one column per prediction. Pass per-sample costs to fit(..., cost=)."
-            + missing
         )
+    labels = frame_labels(cost_matrix)
     if labels is not None:
         columns = _positions(labels, classes, "the columns of cost_matrix")
         index = getattr(cost_matrix, "index", None)  # polars has none: rows like columns
         rows = columns
         if index is not None:
-            rows = _positions(np.asarray(list(index)), classes, "the row labels of cost_matrix")
+            rows = _positions(np.asarray(list(index)), classes, "the index of cost_matrix")
         return values[np.ix_(rows, columns)]
     _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
     return values
@@ -220,7 +215,6 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
         raise ValueError(
             f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
             f"dimensions, {shape}: the cost of each possible prediction."
-            + (_AMOUNTS if values.ndim == 1 else "")
         )
     finite = np.isfinite(values)
     if not finite.all():
@@ -233,11 +227,6 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
             "the others; one of 1e9 would set the unit in which all are learnt."
         )
     return values
-
-
-def _unpaired(columns: Any, index: Any) -> str:
-    """Labels of a table that have no row, or no column."""
-    return _shorten(np.setxor1d(np.asarray(columns, str), np.asarray(list(index), str)))
 
 
 def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:

@@ -16,14 +16,10 @@ from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, t
 from ._results import (
     caption,
     columns,
-    depth_if_searched,
     find_name,
     finite_column,
     hue_column,
     matches,
-    metric_of,
-    paired_standard_error,
-    scorer_by_name,
     search_scores,
     summarize,
 )
@@ -113,11 +109,11 @@ class CostCurveDisplay:
         cls,
         search: Any,
         x: str = "alpha",
-        hue: str | None = "auto",
+        hue: str | None = "depth",
         *,
         where: Mapping[str, Any] | None = None,
         metric: str | None = None,
-        negate: bool | Literal["auto"] = "auto",
+        negate: bool = True,
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostCurveDisplay:
@@ -138,23 +134,20 @@ class CostCurveDisplay:
 
         Parameters
         ----------
-        search : GridSearchCV, RandomizedSearchCV or CostSensitiveAuxMLPCV
-            Fitted search, whose scores are minus costs with
-            :data:`auxcst_sklearn.metrics.cost_scorer`. A `CostSensitiveAuxMLPCV` has one curve, and
-            of the other arguments only `ax` and `plot_kw` apply.
+        search : GridSearchCV or RandomizedSearchCV
+            Fitted search. Its scores must be minus costs, as with
+            :data:`auxcst_sklearn.metrics.cost_scorer`.
         x : str, default="alpha"
             Parameter on the x axis. The last component is enough if it is unique: "alpha" finds
             "costsensitiveauxmlp__alpha". The same applies to `hue` and `where`.
-        hue : str or None, default="auto"
-            Parameter with one curve per value; None for a single curve. "auto" is the depth, if it
-            was searched.
+        hue : str or None, default="depth"
+            Parameter with one curve per value; None for a single curve.
         where : dict, default=None
             Fixed values of parameters, such as ``{"loss": "softmin"}``.
         metric : str, default=None
             Name of the scorer, in a search with several; None for the one used to refit.
-        negate : bool or "auto", default="auto"
-            Whether the costs are minus the scores. False draws the scores themselves. "auto" does
-            so for scorers that the search has by name, such as "accuracy".
+        negate : bool, default=True
+            Whether the costs are minus the scores. False draws the scores themselves.
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         **plot_kw : dict
@@ -171,13 +164,7 @@ class CostCurveDisplay:
             If a parameter was not searched or its name is ambiguous, if there is no such
             scorer, or if no candidate remains.
         """
-        if hasattr(search, "mean_cost_path_"):
-            return cls._from_path(search).plot(ax, **plot_kw)
         check_is_fitted(search, "cv_results_")
-        metric = metric_of(search, metric)
-        scorer_name = scorer_by_name(search, metric)
-        if negate == "auto":
-            negate = scorer_name is None
         score, error = search_scores(search, metric)
         candidates = search.cv_results_["params"]
         own = search.estimator.get_params()
@@ -188,7 +175,6 @@ class CostCurveDisplay:
         x_full = find_name(x, table, "x")
         # None is a value if it was searched; otherwise it means that x was not searched.
         at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
-        hue = depth_if_searched(table, x_full) if hue == "auto" else hue
         at_hue = hue_column(table, hue)
         rows = np.flatnonzero(matches(table, where) & np.isfinite(score))
         if not len(rows):
@@ -205,25 +191,10 @@ class CostCurveDisplay:
             *summarize(at_x, at_hue, rows, best),
             x_name=x.rpartition("__")[-1],
             hue_name=hue and hue.rpartition("__")[-1],
-            y_label=f"cross-validated {'cost' if negate else scorer_name or 'score'}",
+            y_label="cross-validated cost" if negate else "cross-validated score",
             caption=caption(candidates[rows[score[rows].argmax()]], table, search.n_splits_),
         )
         return display.plot(ax, **plot_kw)
-
-    @classmethod
-    def _from_path(cls, model: Any) -> CostCurveDisplay:
-        """The costs of the alphas that a `CostSensitiveAuxMLPCV` compared."""
-        path = model.mean_cost_path_
-        return cls(
-            model.alphas_.tolist(),
-            [None],
-            path.mean(axis=1, keepdims=True).T,
-            paired_standard_error(path)[np.newaxis],
-            x_name="alpha",
-            y_label="cross-validated cost",
-            caption=f"best: alpha {model.alpha_:.3g}\n± standard error over {path.shape[1]} folds, "
-            "paired",
-        )
 
     @classmethod
     def from_results(

@@ -25,28 +25,14 @@ def final_estimator(estimator: Any) -> Any:
             return estimator
 
 
-def metric_of(search: Any, metric: str | None) -> str:
-    """The name of a scorer in the results of a search; by default of the one used to refit."""
+def search_scores(search: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Mean over the folds and its standard error, paired by folds, per candidate."""
     results = search.cv_results_
     if metric is None:
         metric = search.refit if search.multimetric_ and search.refit else "score"
     if f"mean_test_{metric}" not in results:
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
         raise ValueError(f"metric={metric!r} is no scorer of the search; expected one of {known}.")
-    return metric
-
-
-def scorer_by_name(search: Any, metric: str) -> str | None:
-    """The name of a scorer of scikit-learn that the search was given as a string, or None."""
-    given = search.scoring
-    if search.multimetric_:
-        given = given[metric] if isinstance(given, Mapping) else metric
-    return given if isinstance(given, str) else None
-
-
-def search_scores(search: Any, metric: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean over the folds and its standard error, paired by folds, per candidate."""
-    results = search.cv_results_
     folds = [results[f"split{k}_test_{metric}"] for k in range(search.n_splits_)]
     return results[f"mean_test_{metric}"], paired_standard_error(np.array(folds).T)
 
@@ -99,12 +85,6 @@ def find_name(name: str, names: Collection[str], argument: str) -> str:
             "where only one ends so."
         )
     return found[0]
-
-
-def depth_if_searched(names: Collection[str], x: str) -> str | None:
-    """The hue "depth", if it is among the parameters and not on the x axis."""
-    searched = [name.rpartition("__")[-1] for name in names if name != x]
-    return "depth" if "depth" in searched else None
 
 
 def hue_column(table: dict[str, list[Any]], hue: str | None) -> list[Any]:

@@ -147,15 +147,3 @@ def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
     flags = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype="str"), "b": True, "c": False})
     with pytest.raises(ValueError, match=r"X holds strings .* OneHotEncoder"):
         small_cnn(image_shape=(1, 3)).fit(flags, [0, 1] * 6)
-
-
-def test_a_column_of_dates_as_strings_warns(recwarn):
-    dates = pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d")
-    X = pd.DataFrame({"amount": np.arange(60.0), "kind": ["a", "b"] * 30, "paid": dates})
-    y = np.arange(60) % 2
-    with pytest.warns(UserWarning, match="Column 'paid' of X holds 60 different categories in 60"):
-        small_mlp(max_epochs=1).fit(X, y)
-    recwarn.clear()
-    small_mlp(max_epochs=1).fit(X[["amount", "kind"]], y)
-
-    assert not [w for w in recwarn if "categories" in str(w.message)]

@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV
 from auxcst_sklearn.metrics import make_cost_scorer
 from auxcst_sklearn.plotting import CostCurveDisplay
 
@@ -311,35 +310,3 @@ def test_logarithmic_axis_gives_zero_a_place():
         curves(1, [-1.0, 1.0]).plot(xscale="log")
     with pytest.raises(ValueError, match="not numbers"):
         curves(1, ["a", "b"]).plot(xscale="log")
-
-
-def test_a_search_over_alpha_alone_has_one_curve(network, data):
-    search = GridSearchCV(network(), {"alpha": [0.0, 0.5]}, scoring=make_cost_scorer(COST_MATRIX))
-    display = CostCurveDisplay.from_search(search.set_params(cv=2).fit(*data))
-
-    assert display.hue_values == [None]
-    assert display.ax_.get_ylabel() == "cross-validated cost"
-
-
-@pytest.mark.parametrize("scoring", ["accuracy", ["accuracy"], {"accuracy": "accuracy"}])
-def test_scores_that_are_no_costs_keep_their_name_and_sign(data, scoring):
-    search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring=scoring, cv=2)
-    search.set_params(refit="accuracy" if scoring != "accuracy" else True).fit(*data)
-    display = CostCurveDisplay.from_search(search, x="C")
-
-    assert display.mean.max() == pytest.approx(search.best_score_)
-    assert display.ax_.get_ylabel() == "cross-validated accuracy"
-    with_sign = CostCurveDisplay.from_search(search, x="C", negate=True)
-    np.testing.assert_allclose(with_sign.mean, -display.mean)
-
-
-def test_the_costs_of_alphas_by_cross_validation(data):
-    model = CostSensitiveAuxMLPCV(
-        [0.0, 0.4], 2, 8, max_epochs=2, cost_matrix=COST_MATRIX, random_state=0, device="cpu"
-    ).fit(*data)
-    display = CostCurveDisplay.from_search(model)
-
-    assert display.x_values == [0.0, 0.4]
-    np.testing.assert_allclose(display.mean[0], model.mean_cost_path_.mean(axis=1))
-    assert np.isfinite(display.spread).all()
-    assert f"alpha {model.alpha_:.3g}" in display.caption
