@@ -1,5 +1,4 @@
 import warnings
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -97,6 +96,7 @@ OBJECTS = np.column_stack([np.array(["a", "b"] * 6, dtype=object), np.arange(12.
         ),
         (OBJECTS, [1], r"Column 0 .*, with categorical_features=\[1\]; expected numbers"),
         (FRAME, None, "Column 'word' of X holds strings, such as 'b', .*=None"),
+        (pl.DataFrame({"a": ["b", "c"] * 6}), None, "Column 'a' of X holds strings, such as 'b'"),
         (FRAME, ["level"], "Column 'word' of X holds strings"),
         (FRAME, ["words"], r"has no columns \['words'\]; expected some of \['word', "),
         (OBJECTS, ["word"], "names columns, but X has no names; pass their positions"),
@@ -152,7 +152,7 @@ def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
         small_cnn(image_shape=(1, 3)).fit(flags, [0, 1] * 6)
 
 
-@pytest.mark.parametrize("network", [small_mlp, partial(small_cnn, image_shape=(1, 2))])
+@pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP])
 def test_one_row_without_a_table_is_refused(network):
     table = pd.DataFrame({"a": range(12), "b": range(12)})
     model = network(max_epochs=1).fit(table, Y)
