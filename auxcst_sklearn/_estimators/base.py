@@ -24,7 +24,7 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import check_weight, label_index
+from ..costs._checks import check_no_missing, check_weight, label_index
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
@@ -203,6 +203,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         groups: Any = None,
     ) -> TrainingSet:
         check_in_memory(cost, "cost")
+        check_no_missing(y, "y")
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -234,6 +235,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
                 "y_val, and cost_val exactly where cost is passed."
             )
+        check_no_missing(y_val, "y_val")
         X, y = self._validate(X_val, y_val, reset=False)
         label = label_index(y, self.classes_, name="y_val").astype(np.int64)
         costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)

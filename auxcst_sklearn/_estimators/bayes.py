@@ -23,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..costs._checks import (
+    check_no_missing,
     check_some_weight,
     check_weight,
     expected_cost,
@@ -189,6 +190,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._validate_params()
         classifier = self._classifier()
         self._check_probabilities(classifier)
+        check_no_missing(y, "y")
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix)

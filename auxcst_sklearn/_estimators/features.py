@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,9 +30,13 @@ from ..modules import AuxNetwork, Standardize
 from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput
 from .base import BaseCostSensitiveNet
+from .prediction import caller_level
 
 if TYPE_CHECKING:
     from .._training.net import CostNet
+
+# A column with more distinct values than this fraction of the rows is no useful category.
+MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
 
 _DENSE = {"dtype": "numeric", "ensure_all_finite": "allow-nan"}
 # scikit-learn's messages for strings among numbers.
@@ -94,10 +99,27 @@ class FeatureNet(BaseCostSensitiveNet):
         validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:
             self._codes = CategoryCodes(self.is_categorical_).fit(X)
+            if isinstance(self.categorical_features, str):  # "from_dtype"
+                self._warn_of_distinct_values(X)
         if stays_lazy(X):
             return self._validate_lazily(X, y)
         X = self._codes.transform(X)  # type: ignore[union-attr]
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
+
+    def _warn_of_distinct_values(self, X: Any) -> None:
+        """Warn of columns of strings that hold dates or identifiers rather than categories."""
+        names = np.asarray(X.columns, dtype=object)[self.is_categorical_]
+        for name, size in zip(names, self._codes.sizes):  # type: ignore[union-attr]
+            if len(X) >= FEWEST_ROWS_TO_WARN and size > MOST_DISTINCT * len(X):
+                warnings.warn(
+                    f"Column {name!r} of X is used as categories (categorical_features="
+                    f"'from_dtype'), but has {size} distinct values in {len(X)} rows. Categories "
+                    "in one or two rows carry almost no information: rare ones share one level, "
+                    "together with those that are not in the training set. Convert dates to "
+                    "numbers, such as the days since a date, and drop identifiers.",
+                    UserWarning,
+                    stacklevel=caller_level(),
+                )
 
     def _validate_lazily(self, X: NDArray[Any], y: Any) -> Any:
         """Rows too many to be copied, whose categories are encoded when read."""

@@ -385,7 +385,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         best = 0
         if found:
             self.mean_cost_path_ = np.stack([costs for costs, _ in found])
-            best = int((self.mean_cost_path_ @ found[0][1]).argmin())
+            self._path_weight = found[0][1]
+            best = int((self.mean_cost_path_ @ self._path_weight).argmin())
         else:
             warnings.warn(
                 "Fewer than ten rows: none are held out to choose alpha, so the smallest of "
@@ -473,7 +474,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         ]
         costs = processes().from_first("the choice of alpha", costs)
         self.mean_cost_path_ = np.transpose(costs)
-        mean = np.average(self.mean_cost_path_, axis=1, weights=fold_weight)
+        self._path_weight = np.array(fold_weight)
+        mean = np.average(self.mean_cost_path_, axis=1, weights=self._path_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])
 
     def _paid(

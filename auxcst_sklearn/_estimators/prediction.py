@@ -29,17 +29,22 @@ def decision_values(cost: np.ndarray) -> np.ndarray:
     return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
 
 
+def caller_level() -> int:
+    """The stacklevel of a warning that points at the caller of the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def warn_of_missing_costs() -> None:
     """Warn, at the caller of the package, that a model of known costs decides without them."""
-    frame, stacklevel = sys._getframe(1), 2
-    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, stacklevel = frame.f_back, stacklevel + 1
     warnings.warn(
         "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
         "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
         "n_classes); in a Pipeline or a search enable metadata routing.",
         UserWarning,
-        stacklevel=stacklevel,
+        stacklevel=caller_level(),
     )
 
 

@@ -103,7 +103,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
         mask = np.array([holds_categories(select(X, j)) for j in range(X.shape[1])], dtype=bool)
     else:
         X = as_table(X)
-        if X.ndim != 2:  # scikit-learn raises the error
+        if len(X.shape) != 2:  # scikit-learn raises the error
             return None
         mask = _named(X, categorical_features)
         if sparse.issparse(X) and mask.any():
@@ -152,7 +152,7 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
 def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
     """Raise an error that names a numeric column with strings, if there is one."""
     X = as_table(X)
-    if sparse.issparse(X) or X.ndim != 2:
+    if sparse.issparse(X) or len(X.shape) != 2:
         return
     for j in range(X.shape[1]):
         values = objects(select(X, j)) if is_frame(X) else X[:, j]

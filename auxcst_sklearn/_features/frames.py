@@ -43,6 +43,7 @@ def check_in_memory(X: Any, name: str = "X") -> None:
 def check_frame(X: Any) -> None:
     """Raise an error for data for which numpy and scikit-learn give unhelpful messages."""
     check_in_memory(X)
+    _refuse_one_row(X)
     if not is_frame(X):
         return
     if not X.shape[1]:
@@ -57,6 +58,18 @@ def check_frame(X: Any) -> None:
                 "categories. Make features of it first, such as the days since a date, the month, "
                 "or the hour."
             )
+
+
+def _refuse_one_row(X: Any) -> None:
+    """Raise an error for one row as a dict or a Series, and for a list of dicts."""
+    is_series = hasattr(X, "iloc") and X.ndim == 1
+    are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
+    if isinstance(X, dict) or is_series or are_dicts:
+        kind = "list of dicts" if are_dicts else type(X).__name__
+        raise ValueError(
+            f"X is a {kind}; expected a table of two dimensions, with one row per sample. Pass "
+            f"{'pd.DataFrame(X)' if are_dicts else 'pd.DataFrame([row]) for one row'}."
+        )
 
 
 def select(X: Any, columns: int | Sequence[int]) -> Any:

@@ -93,7 +93,7 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
     if values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
-            "true class and one column per prediction. Pass per-sample costs to fit(..., cost=)."
+            f"true class and one column per prediction. {_how_to_make_square(cost_matrix)}"
         )
     labels = frame_labels(cost_matrix)
     if labels is not None:
@@ -101,10 +101,24 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
         index = getattr(cost_matrix, "index", None)  # polars has none: rows like columns
         rows = columns
         if index is not None:
-            rows = _positions(np.asarray(list(index)), classes, "the index of cost_matrix")
+            rows = _positions(np.asarray(list(index)), classes, "the index labels of cost_matrix")
         return values[np.ix_(rows, columns)]
     _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
     return values
+
+
+def _how_to_make_square(cost_matrix: Any) -> str:
+    """What to do about a matrix of costs that is not square: add what its labels lack, if known."""
+    rows, columns = list(getattr(cost_matrix, "index", [])), frame_labels(cost_matrix)
+    if columns is None or not set(rows) & set(columns.tolist()):
+        return "Pass per-sample costs to fit(..., cost=)."
+    wanted = {"row": columns.tolist(), "column": rows}
+    named = {"row": rows, "column": columns.tolist()}
+    missing = {
+        part: [label for label in wanted[part] if label not in named[part]] for part in wanted
+    }
+    lacking = [f"{part} for {labels}" for part, labels in missing.items() if labels]
+    return f"It has no {' and no '.join(lacking)}." if lacking else "A label occurs twice."
 
 
 def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
@@ -135,6 +149,23 @@ def check_some_weight(weight: NDArray[Any]) -> None:
         raise ValueError(
             "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
             "all samples alike."
+        )
+
+
+def check_no_missing(y: Any, name: str) -> None:
+    """Raise an error for objects as labels of which some are missing: None, NaN or NA."""
+    try:
+        labels = np.asarray(y)
+    except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
+        return
+    if labels.dtype.kind != "O" or labels.ndim == 0:
+        return
+    missing = [not isinstance(v, str) and str(v) in ("None", "nan", "<NA>") for v in labels.flat]
+    if any(missing):
+        raise ValueError(
+            f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
+            f"in row {missing.index(True)}; expected a label for each row. Drop these rows, also "
+            "from X and the costs."
         )
 
 
@@ -214,7 +245,7 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     if values.ndim != ndim:
         raise ValueError(
             f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
-            f"dimensions, {shape}: the cost of each possible prediction."
+            f"dimensions, {shape}: the cost of each possible prediction.{_of_amounts(values)}"
         )
     finite = np.isfinite(values)
     if not finite.all():
@@ -227,6 +258,16 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
             "the others; one of 1e9 would set the unit in which all are learnt."
         )
     return values
+
+
+def _of_amounts(values: NDArray[Any]) -> str:
+    """What to do with one amount per row."""
+    if values.ndim != 1 or len(values) == 0:
+        return ""
+    return (
+        " One amount per row becomes costs by auxcst_sklearn.costs.binary_cost_matrices(fp_cost=, "
+        "fn_cost=, classes=, positive=), such as with the amounts as fn_cost."
+    )
 
 
 def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:
@@ -252,9 +293,11 @@ def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[i
         wanted = [str(label) for label in wanted]
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):
+        missing = [label for label in wanted if label not in place]
         raise ValueError(
             f"{name} are {_shorten(labels)}; expected each class once: {_shorten(classes)}. "
-            "Rename the labels, or name all classes in classes=."
+            f"{f'Missing: {missing[:10]}. ' if missing else ''}Rename the labels, or name all "
+            "classes in classes=."
         )
     return [place[label] for label in wanted]
 

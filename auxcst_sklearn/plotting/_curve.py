@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._decorators import validate_params
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
-from ._results import (
-    caption,
-    columns,
-    find_name,
-    finite_column,
-    hue_column,
-    matches,
-    search_scores,
-    summarize,
-)
+from ._results import columns, find_name, finite_column, hue_column, matches, summarize
+from ._searches import find_path, path_curve, search_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,11 +99,11 @@ class CostCurveDisplay:
         cls,
         search: Any,
         x: str = "alpha",
-        hue: str | None = "depth",
+        hue: str | None = "auto",
         *,
         where: Mapping[str, Any] | None = None,
         metric: str | None = None,
-        negate: bool = True,
+        negate: bool | None = None,
         ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostCurveDisplay:
@@ -134,20 +124,25 @@ class CostCurveDisplay:
 
         Parameters
         ----------
-        search : GridSearchCV or RandomizedSearchCV
-            Fitted search. Its scores must be minus costs, as with
-            :data:`auxcst_sklearn.metrics.cost_scorer`.
+        search : GridSearchCV, RandomizedSearchCV or CostSensitiveAuxMLPCV
+            Fitted search; of a CostSensitiveAuxMLPCV, also as the last step of a pipeline, the mean
+            of ``mean_cost_path_`` is drawn against ``alphas_``, as a single curve.
         x : str, default="alpha"
             Parameter on the x axis. The last component is enough if it is unique: "alpha" finds
             "costsensitiveauxmlp__alpha". The same applies to `hue` and `where`.
-        hue : str or None, default="depth"
-            Parameter with one curve per value; None for a single curve.
+        hue : str or None, default="auto"
+            Parameter with one curve per value; None for a single curve. "auto" is "depth" if it was
+            searched and is not `x`, and None otherwise.
         where : dict, default=None
             Fixed values of parameters, such as ``{"loss": "softmin"}``.
         metric : str, default=None
             Name of the scorer, in a search with several; None for the one used to refit.
-        negate : bool, default=True
-            Whether the costs are minus the scores. False draws the scores themselves.
+        negate : bool, default=None
+            Whether to draw minus the scores, as costs. None for True if the scorer returns minus
+            costs: :data:`auxcst_sklearn.metrics.cost_scorer`, the result of
+            :func:`auxcst_sklearn.metrics.make_cost_scorer`, or, with ``scoring=None``, the `score`
+            of an estimator of this package with costs. Other scores, such as "accuracy", are drawn
+            as they are, under their own name; True draws those of another cost scorer as costs.
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         **plot_kw : dict
@@ -162,39 +157,15 @@ class CostCurveDisplay:
         ------
         ValueError
             If a parameter was not searched or its name is ambiguous, if there is no such
-            scorer, or if no candidate remains.
+            scorer, if no candidate remains, or if a CostSensitiveAuxMLPCV does not have what
+            is to be drawn.
+        TypeError
+            If `search` is fitted, but is no search.
         """
-        check_is_fitted(search, "cv_results_")
-        score, error = search_scores(search, metric)
-        candidates = search.cv_results_["params"]
-        own = search.estimator.get_params()
-        table = {
-            name: [params.get(name, own.get(name)) for params in candidates]
-            for name in dict.fromkeys(chain.from_iterable(candidates))
-        }
-        x_full = find_name(x, table, "x")
-        # None is a value if it was searched; otherwise it means that x was not searched.
-        at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
-        at_hue = hue_column(table, hue)
-        rows = np.flatnonzero(matches(table, where) & np.isfinite(score))
-        if not len(rows):
-            raise ValueError(
-                f"No candidate with a finite score matches where={where!r}. If fits failed, "
-                "error_score='raise' in the search shows why."
-            )
-
-        def best(rows: NDArray[Any]) -> tuple[float, float]:
-            i = rows[score[rows].argmax()]
-            return -score[i] if negate else score[i], error[i]
-
-        display = cls(
-            *summarize(at_x, at_hue, rows, best),
-            x_name=x.rpartition("__")[-1],
-            hue_name=hue and hue.rpartition("__")[-1],
-            y_label="cross-validated cost" if negate else "cross-validated score",
-            caption=caption(candidates[rows[score[rows].argmax()]], table, search.n_splits_),
-        )
-        return display.plot(ax, **plot_kw)
+        model = find_path(search)
+        options = (x, hue, where, metric, negate)
+        curves = path_curve(model, *options) if model else search_curves(search, *options)
+        return cls(**curves).plot(ax, **plot_kw)
 
     @classmethod
     def from_results(

@@ -25,11 +25,16 @@ def final_estimator(estimator: Any) -> Any:
             return estimator
 
 
+def search_metric(search: Any, metric: str | None) -> str:
+    """Name of the scorer, None for the one used to refit."""
+    if metric is not None:
+        return metric
+    return search.refit if search.multimetric_ and search.refit else "score"
+
+
 def search_scores(search: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Mean over the folds and its standard error, paired by folds, per candidate."""
-    results = search.cv_results_
-    if metric is None:
-        metric = search.refit if search.multimetric_ and search.refit else "score"
+    results, metric = search.cv_results_, search_metric(search, metric)
     if f"mean_test_{metric}" not in results:
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
         raise ValueError(f"metric={metric!r} is no scorer of the search; expected one of {known}.")

@@ -198,7 +198,7 @@ BAD_MATRICES = {
     ),
     "other rows": (
         pd.DataFrame(MATRIX, list("xyz"), list("012")),
-        ["index of cost_matrix", "'x', 'y', 'z'", "[0, 1, 2]"],
+        ["index labels of cost_matrix", "'x', 'y', 'z'", "[0, 1, 2]"],
     ),
     "text": ([["a"] * 3] * 3, ["cost_matrix of type list cannot be read as numbers"]),
 }

@@ -4,7 +4,12 @@ import polars as pl
 import pytest
 
 from auxcst_sklearn.costs import cost_vectors
-from auxcst_sklearn.costs._checks import check_cost, check_cost_matrix, label_index
+from auxcst_sklearn.costs._checks import (
+    check_cost,
+    check_cost_matrix,
+    check_no_missing,
+    label_index,
+)
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp
 
@@ -52,7 +57,7 @@ def test_check_cost_does_not_write_to_the_caller():
         (MATRIX, "cost matrix of the 3 classes.*cost_matrix="),
         (np.ones((4, 3)), r"cost has 4 rows, but there are 5 samples"),
         (np.ones((5, 2)), r"cost has 2 columns, but there are 3 classes: \['a', 'b', 'c'\]"),
-        (np.ones(5), r"shape \(5,\); expected two dimensions"),
+        (np.ones(5), r"shape \(5,\); expected two dimensions.*binary_cost_matrices\(fp_cost="),
         (np.where(np.eye(5, 3) > 0, np.nan, 1), "nan in row 0, column 0, and 3 values"),
         (np.where(np.eye(5, 3, 1) > 0, np.inf, 1), "inf in row 0, column 1"),
         ([["x", "y", "z"]] * 5, "cannot be read as numbers"),
@@ -71,12 +76,43 @@ def test_check_cost_says_what_is_wrong(cost, message):
         (np.ones((5, 3)), r"cost_matrix has shape \(5, 3\); expected a square matrix"),
         (np.ones((2, 2)), r"cost_matrix has shape \(2, 2\), but there are 3 classes"),
         (np.full((3, 3), np.nan), "cost_matrix holds nan"),
-        (pd.DataFrame(np.ones((3, 3)), columns=list("abc")), "the index of cost_matrix"),
+        (
+            pd.DataFrame(np.ones((3, 3)), columns=list("abc")),
+            "the index labels of cost_matrix are .*Missing: .'a', 'b', 'c'.",
+        ),
+        (pd.DataFrame(MATRIX, CLASSES, CLASSES).drop("c"), r"square .* It has no row for \['c'\]"),
+        (
+            pd.DataFrame(MATRIX, CLASSES, CLASSES).drop(columns=["a", "c"]),
+            r"no column for \['a', 'c'\]",
+        ),
+        (pd.DataFrame(MATRIX[[0, 0, 1, 2]], list("aabc"), CLASSES), "A label occurs twice"),
+        (pd.DataFrame(np.ones((5, 3)), columns=CLASSES), r"Pass per-sample costs to fit"),
     ],
 )
 def test_check_cost_matrix_says_what_is_wrong(cost_matrix, message):
     with pytest.raises(ValueError, match=message):
         check_cost_matrix(cost_matrix, classes=CLASSES)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", None, "b"],
+        np.array(["a", np.nan, "b"], dtype=object),
+        pd.Series(["a", None, "b"], dtype="category"),
+        pd.Series(["a", None, "b"], dtype="string"),
+        pl.Series(["a", None, "b"]),
+        np.array([0, None, 1], dtype=object),
+    ],
+)
+def test_missing_labels_are_named(y):
+    with pytest.raises(ValueError, match="Input y contains NaN .* 1 of 3 rows, first in row 1"):
+        check_no_missing(y, "y")
+
+
+@pytest.mark.parametrize("y", [["nan", "None"], [0.0, 1.0], [[1], [2, 3]], None])
+def test_other_labels_are_not_missing(y):
+    check_no_missing(y, "y")
 
 
 @pytest.mark.parametrize(

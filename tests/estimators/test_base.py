@@ -63,6 +63,17 @@ def test_partial_fit_of_parts_that_lack_classes(data):
     assert estimator.net_.statistics.weight.tolist() == np.bincount(y).tolist()
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_labels_are_named(data, missing):
+    X, y = data
+    y = y.astype(str).astype(object)
+    labels = np.where(np.arange(len(y)) == 3, missing, y)
+    with pytest.raises(ValueError, match="Input y contains NaN .* first in row 3"):
+        small_mlp().fit(X, labels)
+    with pytest.raises(ValueError, match="Input y_val contains NaN .* first in row 3"):
+        small_mlp(early_stopping=True).fit(X, y, X_val=X, y_val=labels)
+
+
 def test_partial_fit_needs_all_classes_at_its_first_call(data):
     X, y = data
     with pytest.raises(ValueError, match="classes must be passed at the first call"):

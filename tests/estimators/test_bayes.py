@@ -289,6 +289,14 @@ def test_costs_reach_predict_and_score_through_routers(iris, sample_matrices):
 # ------------------------------------------------------------------------- errors
 
 
+def test_missing_labels_are_named(iris):
+    X, y = iris
+    for missing in (None, np.nan):
+        labels = np.where(np.arange(len(y)) == 3, missing, y.astype(str).astype(object))
+        with pytest.raises(ValueError, match="Input y contains NaN .* first in row 3"):
+            BayesMinimumRiskClassifier().fit(X, labels)
+
+
 def test_estimator_without_probabilities(iris):
     with pytest.raises(TypeError, match="Perceptron.* has no predict_proba.*calibration="):
         BayesMinimumRiskClassifier(Perceptron()).fit(*iris)

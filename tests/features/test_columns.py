@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -94,6 +96,7 @@ OBJECTS = np.column_stack([np.array(["a", "b"] * 6, dtype=object), np.arange(12.
         ),
         (OBJECTS, [1], r"Column 0 .*, with categorical_features=\[1\]; expected numbers"),
         (FRAME, None, "Column 'word' of X holds strings, such as 'b', .*=None"),
+        (pl.DataFrame({"a": ["b", "c"] * 6}), None, "Column 'a' of X holds strings, such as 'b'"),
         (FRAME, ["level"], "Column 'word' of X holds strings"),
         (FRAME, ["words"], r"has no columns \['words'\]; expected some of \['word', "),
         (OBJECTS, ["word"], "names columns, but X has no names; pass their positions"),
@@ -147,3 +150,37 @@ def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
     flags = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype="str"), "b": True, "c": False})
     with pytest.raises(ValueError, match=r"X holds strings .* OneHotEncoder"):
         small_cnn(image_shape=(1, 3)).fit(flags, [0, 1] * 6)
+
+
+@pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP])
+def test_one_row_without_a_table_is_refused(network):
+    table = pd.DataFrame({"a": range(12), "b": range(12)})
+    model = network(max_epochs=1).fit(table, Y)
+    row = table.iloc[0]
+    for X in (dict(row), row):
+        with pytest.raises(ValueError, match=r"expected a table .* pd.DataFrame\(\[row\]\) for"):
+            model.predict(X)
+        assert model.predict(pd.DataFrame([X])).shape == (1,)
+    with pytest.raises(ValueError, match=r"X is a list of dicts.* pd.DataFrame\(X\)"):
+        model.predict([dict(row)])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_dates_and_identifiers_are_warned_of(make):
+    n = 60
+    columns = {
+        "day": [f"2026-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(n)],
+        "city": ["Bonn", "Oslo"] * (n // 2),
+    }
+    y = np.arange(n) % 2
+    model = small_mlp(max_epochs=1)
+
+    with pytest.warns(UserWarning, match="Column 'day' of X .* 60 distinct .* 60 rows") as found:
+        model.fit(make(columns), y)
+    assert [w.filename for w in found] == [__file__]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small_mlp(max_epochs=1).fit(make(columns)[:49], y[:49])
+        small_mlp(max_epochs=1, categorical_features=["day", "city"]).fit(make(columns), y)
+        model.predict(make(columns))

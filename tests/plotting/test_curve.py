@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+from auxcst_sklearn import CostSensitiveAuxMLPCV
 from auxcst_sklearn.metrics import make_cost_scorer
 from auxcst_sklearn.plotting import CostCurveDisplay
 
@@ -68,6 +70,83 @@ def test_scores_can_be_drawn_as_they_are(search):
     scores = CostCurveDisplay.from_search(search, negate=False)
     np.testing.assert_array_equal(scores.mean, -costs.mean)
     assert scores.ax_.get_ylabel() == "cross-validated score"
+
+
+def test_depth_is_the_hue_where_it_was_searched(data, network):
+    grid = {"alpha": [0.0, 0.5]}
+    search = GridSearchCV(network(), grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(*data)
+    display = CostCurveDisplay.from_search(search, x="alpha")
+    assert display.hue_values == [None]
+    assert display.legend_ is None
+    with pytest.raises(ValueError, match="hue='depth' is not there"):
+        CostCurveDisplay.from_search(search, x="alpha", hue="depth")
+    deep = GridSearchCV(network(), {"depth": [1, 2]}, cv=2).fit(*data)
+    assert CostCurveDisplay.from_search(deep, x="depth").hue_values == [None]
+
+
+@pytest.mark.parametrize(
+    ("scoring", "cost_matrix", "label", "sign"),
+    [
+        ("accuracy", COST_MATRIX, "accuracy", 1),
+        ("neg_log_loss", COST_MATRIX, "neg_log_loss", 1),
+        (make_scorer(accuracy_score), COST_MATRIX, "accuracy_score", 1),
+        (None, None, "score", 1),
+        (None, COST_MATRIX, "cost", -1),
+        (make_cost_scorer(COST_MATRIX), None, "cost", -1),
+    ],
+)
+def test_only_costs_are_drawn_as_costs(data, network, scoring, cost_matrix, label, sign):
+    model = make_pipeline(Nystroem(n_components=5), network(cost_matrix=cost_matrix))
+    search = GridSearchCV(model, {"costsensitiveauxmlp__alpha": [0.5]}, scoring=scoring, cv=2)
+    display = CostCurveDisplay.from_search(search.fit(*data))
+    assert display.ax_.get_ylabel() == f"cross-validated {label}"
+    assert display.mean[0, 0] == sign * search.cv_results_["mean_test_score"][0]
+    costs = CostCurveDisplay.from_search(search, negate=True)
+    assert costs.ax_.get_ylabel() == "cross-validated cost"
+    assert costs.mean[0, 0] == -search.cv_results_["mean_test_score"][0]
+
+
+def test_per_sample_costs_without_a_scorer_are_costs(data, network):
+    X, y = data
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(network(cost_matrix=None), {"alpha": [0.0, 0.5]}, cv=2)
+        search.fit(X, y, cost=COST_MATRIX[y])
+    display = CostCurveDisplay.from_search(search)
+    assert display.ax_.get_ylabel() == "cross-validated cost"
+    np.testing.assert_allclose(display.mean[0], -search.cv_results_["mean_test_score"])
+
+
+@pytest.mark.parametrize("cv", [None, 4])
+def test_path_of_the_estimator_that_chooses_alpha(data, cv):
+    X, y = data
+    weight = np.random.RandomState(0).uniform(0.1, 3, size=len(y))
+    model = CostSensitiveAuxMLPCV(
+        [1.0, 0.0, 0.2], 2, 4, cv=cv, cost_matrix=COST_MATRIX, max_epochs=3, random_state=0
+    ).fit(X, y, sample_weight=weight)
+    display = CostCurveDisplay.from_search(make_pipeline(model), x="alpha")
+    assert display.x_values == [0.0, 0.2, 1.0]
+    assert display.x_values[display.mean[0].argmin()] == model.alpha_
+    if cv:
+        folds = StratifiedKFold(cv).split(X, np.searchsorted(model.classes_, y))
+        share = [weight[test].sum() for _, test in folds]
+        np.testing.assert_allclose(display.mean[0], model.mean_cost_path_ @ share / sum(share))
+    kind = "4 folds" if cv else "5 networks"
+    assert display.caption == f"best: alpha {model.alpha_:g}\n± standard error over {kind}, paired"
+    for wrong in ({"x": "depth"}, {"hue": "depth"}, {"where": {"alpha": 1}}, {"negate": False}):
+        with pytest.raises(ValueError, match="expected x='alpha'.*from_results"):
+            CostCurveDisplay.from_search(model, **wrong)
+
+
+def test_estimators_without_results_of_a_search(data, network):
+    with pytest.raises(TypeError, match="CostSensitiveAuxMLP is neither a search .*from_results"):
+        CostCurveDisplay.from_search(network().fit(*data))
+    few = CostSensitiveAuxMLPCV([0, 1], 2, 4, max_epochs=1, random_state=0)
+    with pytest.warns(UserWarning, match="Fewer than ten rows"):
+        few.fit(data[0][:9], [0, 1, 2] * 3)
+    with pytest.raises(ValueError, match="too few rows .*from_results"):
+        CostCurveDisplay.from_search(few)
+    with pytest.raises(NotFittedError):
+        CostCurveDisplay.from_search(CostSensitiveAuxMLPCV())
 
 
 def test_drawn_curves_are_the_data(search):
