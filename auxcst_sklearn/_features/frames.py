@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 
 def is_frame(X: Any) -> bool:
@@ -64,7 +65,8 @@ def _refuse_one_row(X: Any) -> None:
     """Raise an error for one row as a dict or a Series, and for a list of dicts."""
     is_series = hasattr(X, "iloc") and X.ndim == 1
     are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    if isinstance(X, dict) or is_series or are_dicts:
+    is_dict = isinstance(X, dict) and not sparse.issparse(X)  # a matrix of keys is one, too
+    if is_dict or is_series or are_dicts:
         kind = "list of dicts" if are_dicts else type(X).__name__
         raise ValueError(
             f"X is a {kind}; expected a table of two dimensions, with one row per sample. Pass "
