@@ -148,7 +148,9 @@ def test_raw_features_are_learnt(load):
 
     def errors(standardize, unit):
         X_train, X_test, y_train, y_test = split
-        network = CostSensitiveAuxMLP(width=64, standardize=standardize, random_state=0)
+        network = CostSensitiveAuxMLP(
+            2, 64, n_networks=2, max_epochs=20, standardize=standardize, random_state=0
+        )
         network.fit(unit * X_train, y_train)
         return (network.predict(unit * X_test) != y_test).mean()
 
