@@ -18,7 +18,7 @@ from benchmarks.common.provenance import provenance
 CASES = {
     "imports and images": "",
     "fit, one epoch": "model.fit(X, y)",
-    "the same, early stopping": "model.set_params(early_stopping=True).fit(X, y)",
+    "the same, one network": "model.set_params(n_networks=1).fit(X, y)",
     "fit on 500 images, predict all": "model.fit(X[:500], y[:500]).predict(X)",
 }
 
