@@ -78,18 +78,26 @@ def differences(
 
 def format_table(summary: Sequence[dict[str, Any]], row: str, column: str) -> str:
     """One block per data set: mean and standard error in rows and columns."""
-    rows = list(dict.fromkeys(entry[row] for entry in summary))
-    columns = list(dict.fromkeys(entry[column] for entry in summary))
-    cells = {(entry["dataset"], entry[row], entry[column]): _cell(entry) for entry in summary}
-    width = 2 + max([16, *(len(str(name)) for name in columns)])
     lines = []
     for dataset in dict.fromkeys(entry["dataset"] for entry in summary):
+        entries = [entry for entry in summary if entry["dataset"] == dataset]
+        rows, columns = (_ordered(entry[name] for entry in entries) for name in (row, column))
+        cells = {(entry[row], entry[column]): _cell(entry) for entry in entries}
+        width = 2 + max([16, *(len(str(name)) for name in columns)])
         names = "".join(f"{'any' if name is None else name!s:>{width}}" for name in columns)
         lines += ["", f"{dataset}, by {column}", f"{row:10}{names}"]
         for name in rows:
-            values = "".join(f"{cells.get((dataset, name, c), ''):>{width}}" for c in columns)
-            lines.append(f"{name!s:10}{values}")
+            values = "".join(f"{cells.get((name, c), ''):>{width}}" for c in columns)
+            lines.append(f"{name!s:10}{values}".rstrip())
     return "\n".join(lines[1:])
+
+
+def _ordered(values: Iterable[Any]) -> list[Any]:
+    """Distinct values: first None and names as they come, then numbers by size."""
+    return sorted(
+        dict.fromkeys(values),
+        key=lambda value: value if isinstance(value, int | float) else -np.inf,
+    )
 
 
 def _cell(entry: dict[str, Any]) -> str:
