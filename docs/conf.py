@@ -82,6 +82,13 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 5,
 }
+# Pages without pages below them.
+html_sidebars = {
+    page: []
+    for page in (
+        "method benchmarks experiments reliability architecture research changelog"
+    ).split()
+}
 html_title = project
 html_show_sourcelink = False
 copyright = "The auxcst_sklearn developers, BSD 3-clause licence"
