@@ -21,6 +21,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 autosummary_generate = True
+autodoc_typehints = "none"  # the types are in the sections of parameters
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 templates_path = ["_templates"]
@@ -89,6 +90,7 @@ html_sidebars = {
         "method benchmarks experiments reliability architecture research changelog"
     ).split()
 }
+toc_object_entries_show_parents = "hide"
 html_title = project
 html_show_sourcelink = False
 copyright = "The auxcst_sklearn developers, BSD 3-clause licence"
