@@ -86,9 +86,15 @@ html_theme_options = {
 # Pages without pages below them.
 html_sidebars = {
     page: []
-    for page in (
-        "method benchmarks experiments reliability architecture research changelog"
-    ).split()
+    for page in [
+        "method",
+        "benchmarks",
+        "experiments",
+        "reliability",
+        "architecture",
+        "research",
+        "changelog",
+    ]
 }
 toc_object_entries_show_parents = "hide"
 html_title = project
