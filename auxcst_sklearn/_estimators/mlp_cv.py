@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import BaseCrossValidator
 
 from .._training.distributed import joined, processes
 from .._training.training_set import TrainingSet
 from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
+from . import alpha_folds
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
-from .path import alpha_path, as_seed, fit_together
+from .path import as_seed, fit_together
 from .streams import unchanged_on_error
 
 if TYPE_CHECKING:
@@ -358,7 +359,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                     data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
                     return self._choose(X, y, cost, sample_weight, groups, held_out)
                 self._check_checkpoint_dir()
-                self._folds = self._split(data)
+                cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
+                self._folds = alpha_folds.split(cv, data)
                 self._cross_validate(data)
                 names = ("X_val", "y_val", "cost_val", "sample_weight_val")
                 super().fit(X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out)))
@@ -445,67 +447,17 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             "alpha": self.alpha_,
         }
 
-    def _split(self, data: TrainingSet) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Training rows and held-out rows of each fold."""
-        cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
-        splitter = check_cv(cv, data.label, classifier=True)
-        given = {} if data.groups is None else {"groups": data.groups}  # optional
-        folds = list(splitter.split(data.X, data.label, **given))
-        if not folds:
-            raise ValueError(
-                f"cv={self.cv!r} gave no split; expected at least one. An iterator that was used "
-                "up elsewhere gives none: pass a list of its splits."
-            )
-        return folds
-
     def _cross_validate(self, data: TrainingSet) -> None:
-        folds = self._folds
-        weight = np.ones(len(data.label)) if data.weight is None else data.weight
-        fold_weight = [weight[test].sum() for _, test in folds]
-        if min(fold_weight) == 0:
-            raise ValueError(
-                f"sample_weight is zero for all rows that fold {np.argmin(fold_weight)} of cv "
-                "leaves out, so that its cost is unknown. Use fewer folds, or folds that "
-                "spread the rows that count."
-            )
-        costs = [
-            [np.average(cost, weights=weight[test]) for cost in self._paid(data, train, test)]
-            for train, test in folds
-        ]
-        costs = processes().from_first("the choice of alpha", costs)
-        self.mean_cost_path_ = np.transpose(costs)
-        self._path_weight = np.array(fold_weight)
+        """Choose alpha by the folds."""
+        # Matrices of the constructor are part of `data`, for the classes in their order.
+        network = self._network(
+            classes=self.classes_, cost_matrix=None, categorical_features=self.is_categorical_
+        )
+        found = alpha_folds.mean_costs(network, self.alphas_, data, self._folds, self.classes_)
+        found = processes().from_first("the choice of alpha", found)
+        self.mean_cost_path_, self._path_weight = found
         mean = np.average(self.mean_cost_path_, axis=1, weights=self._path_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])
-
-    def _paid(
-        self, data: TrainingSet, train: NDArray[Any], test: NDArray[Any]
-    ) -> Iterator[NDArray[Any]]:
-        """Costs of the predictions for held-out rows, for each alpha."""
-        y = self.classes_[data.label]
-        matrix = train_cost = known = None
-        if data.per_class:
-            matrix = data.cost
-        elif data.matrices is None:
-            train_cost = data.cost[train]
-        else:
-            train_cost = data.matrices[train]
-            known = data.matrices[test] if self._has_probabilities() else None
-        test_cost = data.target().cost[test]
-        models: list[Any] = alpha_path(
-            self._network(
-                classes=self.classes_, cost_matrix=matrix, categorical_features=self.is_categorical_
-            ),
-            self.alphas_.tolist(),
-            data.X[train],
-            y[train],
-            cost=train_cost,
-            sample_weight=None if data.weight is None else data.weight[train],
-            groups=None if data.groups is None else data.groups[train],
-        )
-        for model in models:
-            choice = model.predict_cost(data.X[test], known).argmin(axis=1, keepdims=True)
-            yield np.take_along_axis(test_cost, choice, axis=1)[:, 0]
 
     def _network(self, **changes: Any) -> CostSensitiveAuxMLP:
         parameters = self.get_params(deep=False)

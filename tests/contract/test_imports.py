@@ -37,7 +37,11 @@ SHARED_BY_ESTIMATORS = {
     "prediction",
     "streams",
 }
-BUILT_ON_OTHERS = {"path": {"mlp"}, "mlp_cv": {"mlp", "path"}}
+BUILT_ON_OTHERS = {
+    "path": {"mlp"},
+    "alpha_folds": {"mlp", "path"},
+    "mlp_cv": {"mlp", "path", "alpha_folds"},
+}
 
 
 def module_name(path):
