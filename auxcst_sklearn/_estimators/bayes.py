@@ -9,6 +9,7 @@ import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d, get_tags
@@ -189,7 +190,9 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         self._validate_params()
         classifier = self._classifier()
-        self._check_probabilities(classifier)
+        if not _has_stack(classifier):
+            self._check_probabilities(classifier)
+        self._check_calibration()
         check_no_missing(y, "y")
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
@@ -204,6 +207,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
         fitted = clone(classifier).fit(X, labels, **fit_params)
+        self._check_probabilities(fitted)
         self._columns = label_index(fitted.classes_, classes, name="estimator.classes_")
         self.estimator_ = fitted
         self.classes_ = classes
@@ -234,6 +238,8 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 "estimates probabilities. Pass another one, or calibration='sigmoid', which "
                 "makes probabilities of a decision_function."
             )
+
+    def _check_calibration(self) -> None:
         release = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
         if self.calibration == "temperature" and release < (1, 8):
             raise ValueError(
@@ -410,3 +416,9 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._classifier()).input_tags
         return tags
+
+
+def _has_stack(classifier: BaseEstimator) -> bool:
+    """Whether there is a StackingClassifier, whose methods are known only after `fit`."""
+    parts = [classifier, *classifier.get_params().values()]
+    return any(isinstance(part, StackingClassifier) for part in parts)

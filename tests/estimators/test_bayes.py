@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -17,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
@@ -300,6 +302,20 @@ def test_missing_labels_are_named(iris):
 def test_estimator_without_probabilities(iris):
     with pytest.raises(TypeError, match="Perceptron.* has no predict_proba.*calibration="):
         BayesMinimumRiskClassifier(Perceptron()).fit(*iris)
+
+
+@pytest.mark.parametrize("wrap", [clone, make_pipeline])
+def test_a_stacking_classifier_has_probabilities_after_its_fit(iris, wrap):
+    parts = [("tree", DecisionTreeClassifier(max_depth=2)), ("nb", GaussianNB())]
+    stack = wrap(StackingClassifier(parts, cv=2))
+    model = BayesMinimumRiskClassifier(stack).fit(*iris)
+
+    np.testing.assert_array_equal(model.predict(iris[0]), stack.fit(*iris).predict(iris[0]))
+
+    stack = wrap(StackingClassifier(parts, final_estimator=Perceptron(), cv=2))
+    with pytest.raises(TypeError, match="has no predict_proba"):
+        model.set_params(estimator=stack).fit(*iris)
+    assert model.score(*iris) > 0.7
 
 
 @pytest.mark.parametrize(
