@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from os import fspath
 from pickle import PicklingError
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,8 @@ def open_checkpoints(
     if estimator.checkpoint_dir is None:
         yield None
         return
+    if not fspath(estimator.checkpoint_dir):
+        raise ValueError("checkpoint_dir is empty; expected the name of a folder, or None.")
     if processes().size > 1:
         raise ValueError(
             f"checkpoint_dir={estimator.checkpoint_dir!r} cannot be set in a training by several "

@@ -47,6 +47,8 @@ class StreamMixin:
     _fitting: Any
     _draw_seed: Any
     _validate_training_set: Any
+    _sample_costs: bool
+    _known_costs: bool
     _build: Any
     _set_attributes: Any
 
@@ -164,13 +166,26 @@ class StreamMixin:
         resume = hasattr(self, "net_") or getattr(self, "_prepared", None) is not None
         with self._fitting(resume):
             named = self._check_named_classes(classes, cost)
+            of_first = (self._sample_costs, self._known_costs) if resume else None
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
+            self._check_kind_of_costs(of_first)
             data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
             check_same(self, data, None, resume)
             training = self._build(data, resume, one_epoch=True)
             training.run(Plan(1, "constant"))
             self._set_attributes(training)
             return self
+
+    def _check_kind_of_costs(self, of_first: tuple[bool, bool] | None) -> None:
+        """Raise an error for a block whose costs are of another kind than those of the first."""
+        if of_first not in (None, (self._sample_costs, self._known_costs)):
+            kinds = {(False, False): "no cost", (True, False): "a cost vector for each sample"}
+            known = "a cost matrix for each sample"
+            raise ValueError(
+                f"cost: the first block had {kinds.get(of_first, known)}, and this one has "
+                f"{kinds.get((self._sample_costs, self._known_costs), known)}; expected the same "
+                "for all blocks of prepare and partial_fit."
+            )
 
     def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
         """All labels that are passed to `partial_fit`."""

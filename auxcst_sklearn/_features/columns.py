@@ -129,7 +129,8 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
                 f"{told} is a mask of {len(given)} columns, but X has {n_features}; expected one "
                 "value per column."
             )
-        return given
+        mask[:] = given
+        return mask
     if given.dtype.kind in "iu":
         if given.min() < 0 or given.max() >= n_features:
             raise ValueError(

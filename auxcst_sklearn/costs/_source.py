@@ -20,7 +20,7 @@ from ._checks import (
 def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
     """All labels, sorted: from the caller, from labelled costs, or from the data."""
     if classes is not None:
-        found = np.asarray(classes)
+        found = np.array(classes)
         if found.ndim != 1 or not np.array_equal(np.unique(found), found):
             raise ValueError(
                 f"classes={classes!r} must list each label once, in sorted order, as classes_ "

@@ -148,7 +148,8 @@ def test_costs_per_sample_need_a_cost_network_from_the_first_call_on(data, warm)
     model = model.fit(X, y) if warm else model.partial_fit(X, y, classes=[0, 1, 2])
     before = model.predict_cost(X)
 
-    with pytest.raises(ValueError, match="has no cost network for costs that differ"):
+    message = "has no cost network for costs that differ" if warm else "first block had no cost"
+    with pytest.raises(ValueError, match=message):
         (model.fit if warm else model.partial_fit)(X, y, cost=cost)
 
     np.testing.assert_array_equal(model.predict_cost(X), before)
@@ -163,7 +164,7 @@ def test_costs_of_classes_do_not_follow_costs_per_sample(data, warm):
     go_on = model.fit if warm else model.partial_fit
     go_on(X, y, cost=cost)
 
-    with pytest.raises(ValueError, match="costs of classes do not need"):
+    with pytest.raises(ValueError, match="costs of classes do not need" if warm else "has no cost"):
         go_on(X, y)
 
     go_on(X, y, cost=MATRIX[y])  # costs per sample that happen to repeat those of classes
@@ -306,3 +307,38 @@ def test_weights_and_repeated_rows_agree_in_a_full_batch(data):
 def test_bad_weights(data, weight, message):
     with pytest.raises(ValueError, match=message):
         small_mlp().fit(*data, sample_weight=weight)
+
+
+@pytest.mark.parametrize("n_dimensions", [2, 3])
+@pytest.mark.parametrize("prepare", [True, False])
+def test_all_blocks_have_costs_or_none_has(data, n_dimensions, prepare):
+    X, y = data
+    cost = MATRIX[y] if n_dimensions == 2 else np.tile(MATRIX, (len(y), 1, 1))
+    for first, second in [(cost, None), (None, cost), (cost, cost)]:
+        model = small_mlp()
+        if prepare:
+            model.prepare([(X, y) if first is None else (X, y, first)])
+        else:
+            model.partial_fit(X, y, cost=first, classes=[0, 1, 2])
+        before = None if prepare else model.predict_cost(X, first if n_dimensions == 3 else None)
+        if first is second:
+            model.partial_fit(X, y, cost=second)
+            continue
+        with pytest.raises(ValueError, match="expected the same for all blocks"):
+            model.partial_fit(X, y, cost=second)
+        if not prepare:
+            after = model.predict_cost(X, first if n_dimensions == 3 else None)
+            np.testing.assert_array_equal(after, before)
+
+
+def test_what_was_fitted_does_not_change_with_the_arrays_of_the_caller(data):
+    X, y = data
+    labels, mask = np.array(["a", "b", "c"]), np.arange(X.shape[1]) == 0
+    rounded = X.round()
+    model = small_mlp(classes=labels, categorical_features=mask).fit(rounded, labels[y])
+    before = model.predict(rounded), model.predict_cost(rounded)
+
+    labels[:], mask[:] = "z", ~mask
+
+    np.testing.assert_array_equal(model.predict(rounded), before[0])
+    np.testing.assert_array_equal(model.predict_cost(rounded), before[1])

@@ -346,3 +346,10 @@ def test_a_checkpoint_holds_weights_optimizer_and_best_weights(tmp_path):
     model = mlp(checkpoint_dir=tmp_path, max_epochs=3).fit(X, Y)
     weights = sum(4 * p.numel() for p in model.net_.module_.parameters())
     assert max(tmp_path.glob("*.pt")).stat().st_size < 5 * weights + 50_000
+
+
+def test_an_empty_name_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="checkpoint_dir is empty"):
+        mlp(checkpoint_dir="").fit(X, Y)
+    assert not list(tmp_path.iterdir())
