@@ -332,10 +332,9 @@ class _CostScorer(_Scorer):
                 "the fit of the search (with error_score='raise', so that this is seen). For "
                 "class-level costs use make_cost_scorer(cost_matrix)."
             )
-        known = {"cost": cost} if is_per_sample_matrix(cost) and _takes_cost(estimator) else {}
         return -mean_cost(
             y,
-            estimator.predict(X, **known),
+            _decisions(estimator, X, cost),
             cost=cost,
             classes=estimator.classes_,
             sample_weight=sample_weight,
@@ -343,6 +342,14 @@ class _CostScorer(_Scorer):
 
     def __repr__(self) -> str:
         return "cost_scorer"
+
+
+def _decisions(estimator: Any, X: ArrayLike, cost: ArrayLike | None) -> Any:
+    """Predictions by the costs, where these are matrices of samples, and known when deciding."""
+    while hasattr(estimator, "best_estimator_"):  # the predict of a search takes no costs
+        estimator = estimator.best_estimator_
+    known = {"cost": cost} if is_per_sample_matrix(cost) and _takes_cost(estimator) else {}
+    return estimator.predict(X, **known)
 
 
 def _takes_cost(estimator: Any) -> bool:

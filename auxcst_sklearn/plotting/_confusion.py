@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._decorators import validate_params
 from ..costs._checks import frame_labels, label_index
-from ..metrics import _sample_costs, _weights
+from ..metrics import _decisions, _sample_costs, _weights
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
 
@@ -107,9 +107,10 @@ class CostConfusionDisplay:
             Examples.
         y : array-like of shape (n_samples,)
             True labels.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or \
+                (n_samples, n_classes, n_classes), default=None
             Cost of each prediction for each sample, columns in the order of the
-            estimator's `classes_`.
+            estimator's `classes_`; or matrices, known when deciding.
         cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
             Cost of each prediction (column) for each true class (row). Without `cost` and
             `cost_matrix`, that of the estimator.
@@ -139,7 +140,7 @@ class CostConfusionDisplay:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         return cls.from_predictions(
             y,
-            estimator.predict(X),
+            _decisions(estimator, X, cost),
             cost=cost,
             cost_matrix=cost_matrix,
             classes=estimator.classes_,

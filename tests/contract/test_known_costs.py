@@ -19,6 +19,7 @@ from auxcst_sklearn import (
 )
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import cost_scorer, mean_cost, savings_score
+from auxcst_sklearn.plotting import CostConfusionDisplay
 from tests.factories import small_cnn, small_mlp
 
 FOLDS = StratifiedKFold(3)
@@ -297,3 +298,21 @@ def test_losses_without_probabilities_stop_and_choose_alpha_by_their_own_decisio
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert chooser.fit(X, y, cost=cost).mean_cost_path_.shape == (2, 2)
+
+
+def test_a_search_and_a_display_decide_by_known_costs():
+    X, y = make_classification(300, 6, n_informative=2, flip_y=0.3, random_state=0)
+    cost = np.zeros((300, 2, 2))
+    cost[:, 0, 1], cost[:, 1, 0] = 1, np.random.RandomState(0).lognormal(1, 1.5, 300)
+    model = BayesMinimumRiskClassifier(LogisticRegression())
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(model, {"estimator__C": [1.0]}, scoring=cost_scorer, cv=2)
+        search.fit(X, y, cost=cost)
+        expected = model.fit(X, y, cost=cost).score(X, y, cost=cost)
+
+        np.testing.assert_allclose(cost_scorer(search, X, y, cost=cost), expected)
+        assert search.score(X, y, cost=cost) == cost_scorer(search, X, y, cost=cost)
+    plt = pytest.importorskip("matplotlib.pyplot")
+    display = CostConfusionDisplay.from_estimator(model, X, y, cost=cost)
+    np.testing.assert_allclose(display.cost.sum() / 300, -expected)
+    plt.close("all")
