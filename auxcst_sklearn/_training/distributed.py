@@ -19,6 +19,12 @@ import numpy as np
 import torch
 from torch import distributed as dist
 
+if dist.is_available():
+    # Its functions have the default group of the moment of the import as default argument. torch's
+    # optimizers import it late: then `destroy_process_group` neither frees the group nor ends its
+    # threads, and one that still runs at exit can abort the process (pytorch issue 190489).
+    import torch.distributed.nn  # noqa: F401
+
 
 class OneProcess:
     """An ordinary fit by a single process."""
