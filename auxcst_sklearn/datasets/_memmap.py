@@ -64,12 +64,12 @@ def to_memmap(
         The file to write, such as ``"X.npy"``.
     columns : sequence of str or int, str, int or None, default=None
         Names of the columns, or positions for arrays, in the order in which to write them; None for
-        all. A single name or position gives an array of one dimension.
+        all, or for those of `like`. A single name or position gives an array of one dimension.
     dtype : dtype, default="float32"
         Type of the file. Values that it cannot hold raise an error; floats are rounded.
     like : str or path-like, default=None
-        An earlier file of `to_memmap`, such as that of the training data, whose codes are used.
-        Strings that it does not have become -1.
+        An earlier file of `to_memmap`, such as that of the training data, whose columns, in their
+        order, and codes are used. Strings that it does not have become -1.
     shuffle : bool, default=False
         Whether to write the rows in random order, for a source sorted by class or date.
     random_state : int, default=None
@@ -90,8 +90,8 @@ def to_memmap(
     FileExistsError
         If the file exists, or if another call was interrupted or is writing it.
     ValueError, TypeError
-        If a column is unknown, holds neither numbers nor strings, or values that `dtype` cannot
-        hold; then nothing is written.
+        If a column is unknown or missing, holds neither numbers nor strings, or values that `dtype`
+        cannot hold; then nothing is written.
     ImportError
         If pyarrow is needed and missing; the extra ``auxcst_sklearn[arrow]`` installs it.
 
@@ -122,11 +122,15 @@ def to_memmap(
         )
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} is there already; pass overwrite=True, or another path.")
+    described = None if like is None else _description(like)
     table = as_table(source, chosen)
+    if described is not None and chosen is None:
+        names = _columns_of(described, table, f"like={os.fspath(like)!r}")
+        table = table if names == table.names else as_table(source, names)
     shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
     if 0 in shape:
         raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
-    categories = _find_categories(table, like, explicit=columns is not None)
+    categories = _find_categories(table) if described is None else _known(described, table)
     order = np.random.RandomState(random_state).permutation(table.n_rows) if shuffle else None
     try:
         _create(part, shape, dtype)
@@ -149,12 +153,8 @@ def _check_dtype(dtype: Any) -> np.dtype:
     return found
 
 
-def _find_categories(
-    table: Table, like: str | os.PathLike[str] | None, *, explicit: bool
-) -> Categories:
-    """The sorted strings of each column that has strings; with `like`, those of its file."""
-    if like is not None:
-        return _categories_of(like, table, explicit)
+def _find_categories(table: Table) -> Categories:
+    """The sorted strings of each column that has strings."""
     found: dict[Any, set[Any]] = {}
     if table.parts is None:
         of_batches = (levels_of(batch, table.names) for batch in table.batches())
@@ -170,23 +170,32 @@ def _find_categories(
     return {name: sorted(strings) for name, strings in found.items()}
 
 
-def _categories_of(like: str | os.PathLike[str], table: Table, explicit: bool) -> Categories:
-    """The strings of an earlier file, which must match unless columns were selected."""
-    described = Path(f"{os.fspath(like)}.json")
-    if not described.is_file():
+def _description(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Columns and categories of an earlier file, as `_describe` has written them."""
+    file = Path(f"{os.fspath(path)}.json")
+    if not file.is_file():
         raise FileNotFoundError(
-            f"like={os.fspath(like)!r}: {described} is missing, which to_memmap writes beside it."
+            f"like={os.fspath(path)!r}: {file} is missing, which to_memmap writes beside it."
         )
-    known = json.loads(described.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _columns_of(described: dict[str, Any], table: Table, like: str) -> list[Any]:
+    """The columns of an earlier file, in its order; JSON may have made strings of their names."""
     names = {str(name): name for name in table.names}
-    missing = [name for name in known["categories"] if name not in names]
-    if missing and not explicit:
+    if missing := [name for name in described["columns"] if str(name) not in names]:
         raise ValueError(
-            f"like={os.fspath(like)!r} has codes of the columns {missing}, which source lacks; "
-            f"expected columns such as {known['columns']}. To leave some out, name those to write "
-            "in columns."
+            f"{like} has the columns {described['columns']}, of which source lacks {missing}. To "
+            "write others, pass columns."
         )
-    return {names[name]: strings for name, strings in known["categories"].items() if name in names}
+    return [names[str(name)] for name in described["columns"]]
+
+
+def _known(described: dict[str, Any], table: Table) -> Categories:
+    """The strings of the columns of an earlier file."""
+    known = described["categories"]
+    return {name: known[str(name)] for name in table.names if str(name) in known}
 
 
 def _levels_of(part: Any, names: list[Any]) -> dict[Any, set[Any]]:

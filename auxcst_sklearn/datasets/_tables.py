@@ -182,8 +182,7 @@ def _of_arrow(source: Any, columns: Sequence[Name] | None) -> Table:
 
     if isinstance(source, Dataset):
         names = _chosen(_without_index(source.schema), columns)
-        batches = lambda: source.to_batches(columns=names, batch_size=BATCH_ROWS)  # noqa: E731
-        return Table(source.count_rows(), names, batches)
+        return Table(source.count_rows(), names, lambda: _read(source, names))
     if not isinstance(source, ArrowTable):
         raise TypeError(
             f"source is a {type(source).__name__} of pyarrow; expected a Table or a Dataset, whose "
@@ -191,6 +190,19 @@ def _of_arrow(source: Any, columns: Sequence[Name] | None) -> Table:
         )
     names = _chosen(_without_index(source.schema), columns)
     return Table(len(source), names, lambda: iter(source.select(names).to_batches(BATCH_ROWS)))
+
+
+def _read(source: Any, names: list[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    try:
+        yield from source.to_batches(columns=names, batch_size=BATCH_ROWS)
+    except pa.ArrowInvalid as error:
+        files = ", ".join(getattr(source, "files", []))
+        raise ValueError(
+            f"source {files} cannot be read: {error}. A column of a CSV file has the type of its "
+            "first rows; expected the same in all of them."
+        ) from error
 
 
 def _of_hugging_face(source: Any, columns: Sequence[Name] | None) -> Table:
@@ -318,6 +330,11 @@ def _numbers(column: Any, name: Name) -> Any:
     import pyarrow as pa
 
     t = column.type
+    if is_text(column):
+        raise TypeError(
+            f"Column {name!r} of source holds {t}, but numbers in the file of like; expected the "
+            "same kind."
+        )
     if pa.types.is_null(t) or pa.types.is_decimal(t):
         return column.cast(pa.float64())
     if not (pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t)):

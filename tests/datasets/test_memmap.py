@@ -153,7 +153,7 @@ def test_names_that_are_numbers_and_gaps_before_strings(tmp_path):
     np.testing.assert_array_equal(X[-3:], [[np.nan, 1], [0, 1], [1, 1]])
     again = to_memmap(rows[-1:], tmp_path / "Y.npy", like=tmp_path / "X.npy")
     assert again.tolist() == [[1, 1]]
-    with pytest.raises(ValueError, match=r"has codes of the columns \['0'\], which source lacks"):
+    with pytest.raises(ValueError, match=r"columns \[0, 1\], of which source lacks \[0\]"):
         to_memmap(rows[[1]], tmp_path / "Z.npy", like=tmp_path / "X.npy")
     with pytest.raises(FileNotFoundError, match="none.npy.json is missing"):
         to_memmap(rows, tmp_path / "Z.npy", like="none.npy")
@@ -164,6 +164,30 @@ def test_codes_of_an_earlier_file(frame, tmp_path):
     later = pd.DataFrame({"colour": ["red", "violet", None, "blue"]})
     X = to_memmap(later, tmp_path / "test.npy", like=tmp_path / "train.npy")
     np.testing.assert_array_equal(X.ravel(), [2, -1, np.nan, 0])
+
+
+def test_columns_of_an_earlier_file(frame, tmp_path):
+    """In another order, with others beside them, or missing; positions have no names to match."""
+    first = to_memmap(frame, tmp_path / "train.npy", columns=["amount", "colour", "age"])
+    later = frame[["gap", "age", "label", "colour", "amount"]]
+    again = to_memmap(later, tmp_path / "test.npy", like=tmp_path / "train.npy")
+    np.testing.assert_array_equal(again, first)
+    for source in (frame[["amount", "colour"]], frame[["amount", "age"]].to_numpy()):
+        with pytest.raises(ValueError, match=r"of which source lacks .*'age'"):
+            to_memmap(source, tmp_path / "Z.npy", like=tmp_path / "train.npy")
+    with pytest.raises(TypeError, match="'age' of source holds .*string, but numbers in the file"):
+        to_memmap(later.astype({"age": str}), tmp_path / "Z.npy", like=tmp_path / "train.npy")
+    chosen = to_memmap(
+        later, tmp_path / "chosen.npy", columns=["gap", "colour"], like=tmp_path / "train.npy"
+    )
+    np.testing.assert_array_equal(chosen[:, 1], first[:, 1])
+
+
+def test_a_late_string_in_a_csv_column_of_numbers(tmp_path):
+    (tmp_path / "v.csv").write_text("w,v\n" + "1,2\n" * 300_000 + "1,foo\n")
+    with pytest.raises(ValueError, match=r"v.csv cannot be read: .*foo"):
+        to_memmap(tmp_path / "v.csv", tmp_path / "v.npy")
+    assert [file.name for file in tmp_path.iterdir()] == ["v.csv"]
 
 
 def test_shuffled_alike(frame, tmp_path):
