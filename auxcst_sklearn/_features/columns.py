@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,34 @@ class CategoryCodes:
         encoded = np.empty((len(X), len(self.mask)), np.float32 if single else np.float64)
         if numbers is not None:
             encoded[:, ~self.mask] = numbers
-        categories = self._categories(X).astype(object if self.is_object else np.float64)
-        encoded[:, self.mask] = self.encoder.transform(categories)
+        encoded[:, self.mask] = self._encode(X)
         return encoded
+
+    def _encode(self, X: Any) -> NDArray[Any]:
+        values: Any = self._categories(X)
+        if values.dtype == object and not self.is_object:
+            self._check_kinds(X, values)
+        values = values.astype(object if self.is_object else np.float64)
+        codes: NDArray[Any] = self.encoder.transform(values)
+        unknown = codes == UNKNOWN
+        if self.is_object and unknown.any():
+            self._check_kinds(X, np.where(unknown, values, None))
+        return codes
+
+    def _check_kinds(self, X: Any, values: Any) -> None:
+        """Raise an error for a category of another kind than in `fit`, which cannot be known."""
+        for j, column, known in zip(
+            np.flatnonzero(self.mask), values.T, self.encoder.categories_, strict=True
+        ):
+            expected = _kind(known[0])
+            other = next((v for v in column if _kind(v) not in (None, expected)), None)
+            if expected is not None and other is not None:
+                name = repr(X.columns[j]) if is_frame(X) else j
+                raise ValueError(
+                    f"Column {name} of X holds {_kind(other)}, such as {other!r}, but its "
+                    f"categories in the training are {expected}, such as {known[0]!r}; expected "
+                    "the same. Convert it, such as with astype."
+                )
 
     def _numbers(self, X: Any) -> NDArray[Any] | None:
         if self.mask.all():
@@ -160,13 +186,24 @@ def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) ->
         is_number = categorical is None or not categorical[j]
         if is_number and values.dtype.kind in "OUS" and holds_string(values):
             name = repr(X.columns[j]) if is_frame(X) else j
-            first = next(value for value in values if isinstance(value, str))
+            first = next(value for value in values if isinstance(value, str | bytes))
+            shown = str(first) if isinstance(first, str) else bytes(first)
             raise ValueError(
-                f"Column {name} of X holds strings, such as {str(first)!r}, but is no column of "
+                f"Column {name} of X holds strings, such as {shown!r}, but is no column of "
                 f"categories, with categorical_features={given!r}; expected numbers. Name it or "
                 "its position in categorical_features, or pass a DataFrame to fit, with "
                 'categorical_features="from_dtype".'
             )
+
+
+def _kind(value: Any) -> str | None:
+    """What a category is; None for missing ones and other objects."""
+    if isinstance(value, str):
+        return "strings"
+    if isinstance(value, bytes):
+        return "bytes"
+    is_number = isinstance(value, Number | np.bool_) and value == value
+    return "numbers" if is_number else None
 
 
 def _refuse_mixed(values: NDArray[Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import date, time, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -45,20 +47,53 @@ def check_frame(X: Any) -> None:
     """Raise an error for data for which numpy and scikit-learn give unhelpful messages."""
     check_in_memory(X)
     _refuse_one_row(X)
-    if not is_frame(X):
-        return
-    if not X.shape[1]:
+    if is_frame(X) and not X.shape[1]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
             "DataFrame without columns."
         )
-    for j, dtype in enumerate(X.dtypes):
-        if str(dtype).lower().startswith(("date", "time", "duration", "period")):
-            raise ValueError(
-                f"Column {X.columns[j]!r} of X holds times ({dtype}); expected numbers or "
-                "categories. Make features of it first, such as the days since a date, the month, "
-                "or the hour."
-            )
+    for where, held, are_times in _unusable(X):
+        advice = (
+            "Make features of it first, such as the days since a date, the month, or the hour."
+            if are_times
+            else "Give each value a column of its own, or leave it out."
+        )
+        raise ValueError(f"{where} holds {held}; expected numbers or categories. {advice}")
+
+
+# By the type of a column, in lower case, or of a value in a column or an array of objects.
+_TIMES = ("date", "time", "duration", "period")
+_CONTAINERS = ("list", "array", "struct")
+_TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
+_CONTAINER_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
+
+
+def _unusable(X: Any) -> Iterator[tuple[str, str, bool]]:
+    """Where X holds times or containers, what is held there, and whether it is times."""
+    if is_frame(X):
+        for j, dtype in enumerate(X.dtypes):
+            where, kind = f"Column {X.columns[j]!r} of X", str(dtype).lower()
+            if kind.startswith(_TIMES):
+                yield where, f"times ({dtype})", True
+            elif kind.startswith(_CONTAINERS):
+                yield where, f"values of type {dtype}", False
+            elif kind == "object":
+                yield from _unusable_objects(where, objects(select(X, j)).flat)
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        yield "X", f"times ({X.dtype})", True
+    elif isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        yield from _unusable_objects("X", X.flat)
+    elif isinstance(X, list):
+        rows = (row if isinstance(row, list | tuple | np.ndarray) else [row] for row in X[:1])
+        yield from ((w, h, t) for w, h, t in _unusable_objects("X", chain(*rows)) if t)
+
+
+def _unusable_objects(where: str, values: Iterator[Any]) -> Iterator[tuple[str, str, bool]]:
+    for value in values:
+        if isinstance(value, _TIME_TYPES + _CONTAINER_TYPES):
+            are_times = isinstance(value, _TIME_TYPES)
+            yield where, f"{'times, such as ' if are_times else ''}{value!r}", are_times
+            return
 
 
 def _refuse_one_row(X: Any) -> None:
@@ -93,12 +128,12 @@ def holds_categories(column: Any) -> bool:
     """Whether a column has categories or strings; objects that are all numbers are numbers."""
     name = str(column.dtype)
     if not hasattr(column, "iloc"):
-        return name.split("(")[0] in ("Categorical", "Enum", "String", "Utf8")
+        return name.split("(")[0] in ("Binary", "Categorical", "Enum", "String", "Utf8")
     if column.dtype.kind not in "OUS":
         return False
     return name != "object" or holds_string(objects(column))
 
 
 def holds_string(values: NDArray[Any]) -> bool:
-    """Whether any of the objects is a string."""
-    return any(isinstance(value, str) for value in values.flat)
+    """Whether any of the objects is a string, of characters or bytes."""
+    return any(isinstance(value, str | bytes) for value in values.flat)

@@ -122,15 +122,15 @@ def to_memmap(
         )
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} is there already; pass overwrite=True, or another path.")
-    described = None if like is None else _description(like)
+    described = {} if like is None else _description(like)
     table = as_table(source, chosen)
-    if described is not None and chosen is None:
-        names = _columns_of(described, table, f"like={os.fspath(like)!r}")
+    if described and chosen is None:
+        names = _columns_of(described, table, f"like={like!r}")
         table = table if names == table.names else as_table(source, names)
     shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
     if 0 in shape:
         raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
-    categories = _find_categories(table) if described is None else _known(described, table)
+    categories = _known(described, table) if described else _find_categories(table)
     order = np.random.RandomState(random_state).permutation(table.n_rows) if shuffle else None
     try:
         _create(part, shape, dtype)

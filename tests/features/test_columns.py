@@ -74,6 +74,35 @@ def test_unknown_and_missing_categories_differ():
     np.testing.assert_array_equal(found, [[-1, -1], [np.nan, -1]])  # in b none was missing
 
 
+NUMBERS = [2, 0, 1, 2]
+KINDS = {
+    "strings": pd.DataFrame({"n": ["2", "0", "1", "2"]}),
+    "bytes": pd.DataFrame({"n": [b"2", b"0", b"1", b"2"]}),
+    "numbers": pd.DataFrame({"n": NUMBERS}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+def test_categories_of_another_kind_raise_an_error(kind, other):
+    codes = CategoryCodes(np.array([True])).fit(KINDS[kind])
+    if kind == other:
+        later = KINDS[kind].astype("category")
+        np.testing.assert_array_equal(codes.transform(later).ravel(), NUMBERS)
+        return
+    with pytest.raises(ValueError, match=rf"'n' of X holds {other}, .* training are {kind}"):
+        codes.transform(KINDS[other])
+    with pytest.raises(ValueError, match="expected the same"):  # in one row of two
+        codes.transform(pd.concat([KINDS[kind][:1], KINDS[other][:1]]))
+
+
+def test_an_array_of_strings_for_categories_that_were_floats():
+    codes = CategoryCodes(np.array([True])).fit(np.array([[0.0], [1.0]]))
+    assert codes.transform(np.array([[True], [None]], dtype=object)).tolist() == [[1], [-1]]
+    with pytest.raises(ValueError, match="Column 0 of X holds strings, such as '1'"):
+        codes.transform(np.array([["1"]]))
+
+
 def test_numbers_stay_float32():
     X = np.random.default_rng(0).integers(3, size=(9, 2)).astype(np.float32)
 
@@ -140,6 +169,41 @@ def test_frames_without_columns_and_with_times_are_refused():
     for frame in (dates, pl.from_pandas(dates)):
         with pytest.raises(ValueError, match=r"'day' of X holds times .* days since a date"):
             small_mlp().fit(frame, [0, 1] * 6)
+
+
+TIMES = np.datetime64("2026-01-01") + np.arange(24).reshape(12, 2)
+BAD_VALUES = {
+    "datetime64": (TIMES, r"X holds times \(datetime64\[D\]\)"),
+    "timedelta64": (TIMES - TIMES[0], r"X holds times \(timedelta64\[D\]\)"),
+    "list": (TIMES.tolist(), "X holds times, such as datetime.date"),
+    "objects": (TIMES.astype(object), "X holds times, such as datetime.date"),
+    "dates": (
+        pd.DataFrame({"a": Y, "day": TIMES[:, 0].tolist()}),
+        r"'day' of X holds times, such as datetime.date\(2026",
+    ),
+    "timestamps": (
+        pd.DataFrame({"a": Y, "day": pd.Series(pd.Timestamp("2026-01-01"), range(12), object)}),
+        "'day' of X holds times, such as Timestamp",
+    ),
+    "lists": (pd.DataFrame({"l": [[1, 2]] * 12}), r"'l' of X holds \[1, 2\]"),
+    "polars lists": (pl.DataFrame({"l": [[1, 2]] * 12}), "'l' of X holds values of type List"),
+    "structs": (pl.DataFrame({"s": [{"u": 1}] * 12}), "'s' of X holds values of type Struct"),
+}
+
+
+@pytest.mark.parametrize("values", BAD_VALUES)
+@pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP, small_cnn])
+def test_every_network_refuses_times_and_lists(network, values):
+    X, message = BAD_VALUES[values]
+    with pytest.raises(ValueError, match=message):
+        network().fit(X, Y)
+
+
+def test_bytes_are_categories_like_strings():
+    frame = pd.DataFrame({"code": [b"u", b"v"] * 6})
+    assert small_mlp().fit(frame, Y).is_categorical_.tolist() == [True]
+    with pytest.raises(ValueError, match="Column 'code' of X holds strings, such as b'u'"):
+        small_mlp(categorical_features=None).fit(frame, Y)
 
 
 @pytest.mark.parametrize("dtype", ["category", object])
