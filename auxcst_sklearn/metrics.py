@@ -344,19 +344,20 @@ class _CostScorer(_Scorer):
         return "cost_scorer"
 
 
-def _decisions(estimator: Any, X: ArrayLike, cost: ArrayLike | None) -> Any:
+def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
     """Predictions by the costs, where these are matrices of samples, and known when deciding."""
-    while hasattr(estimator, "best_estimator_"):  # the predict of a search takes no costs
-        estimator = estimator.best_estimator_
-    known = {"cost": cost} if is_per_sample_matrix(cost) and _takes_cost(estimator) else {}
-    return estimator.predict(X, **known)
-
-
-def _takes_cost(estimator: Any) -> bool:
-    """Whether `predict` takes a cost matrix for each sample, or passes it on."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator[-1]
-    return "cost" in signature(estimator.predict).parameters
+    deciding, inputs = estimator, X
+    while is_per_sample_matrix(cost):
+        if hasattr(deciding, "best_estimator_"):  # the predict of a search takes no costs
+            deciding = deciding.best_estimator_
+        elif isinstance(deciding, Pipeline):
+            inputs = deciding[:-1].transform(inputs) if len(deciding) > 1 else inputs
+            deciding = deciding[-1]
+        elif "cost" in signature(deciding.predict).parameters:
+            return deciding.predict(inputs, cost=cost)
+        else:
+            break
+    return estimator.predict(X)
 
 
 class _MatrixScorer(_Scorer):

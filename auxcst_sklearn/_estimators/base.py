@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from inspect import signature
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -292,6 +293,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         if source.held_out is not None and self._calibrates(net):
             learnt = learn_temperature(source.net, source.held_out)
             net.temperature = processes().from_first("the temperature", learnt)
+        elif isinstance(self.temperature, Real):  # which a warm start may have changed
+            net.temperature = float(self.temperature)
         self.net_ = net
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])

@@ -312,6 +312,12 @@ def test_a_search_and_a_display_decide_by_known_costs():
 
         np.testing.assert_allclose(cost_scorer(search, X, y, cost=cost), expected)
         assert search.score(X, y, cost=cost) == cost_scorer(search, X, y, cost=cost)
+        within = make_pipeline(StandardScaler(), search).fit(X, y, cost=cost)
+        around = make_pipeline(StandardScaler(), model).fit(X, y, cost=cost)
+        expected = cost_scorer(around, X, y, cost=cost)
+        np.testing.assert_allclose(cost_scorer(within, X, y, cost=cost), expected)
+        assert abs(expected + paid(y, around.predict(X), cost)) > 0.01
+        expected = model.fit(X, y, cost=cost).score(X, y, cost=cost)
     plt = pytest.importorskip("matplotlib.pyplot")
     display = CostConfusionDisplay.from_estimator(model, X, y, cost=cost)
     np.testing.assert_allclose(display.cost.sum() / 300, -expected)

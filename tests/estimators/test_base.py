@@ -185,6 +185,13 @@ def test_a_warm_start_takes_costs_of_another_currency(data):
         )
 
 
+def test_a_warm_start_takes_another_temperature(data):
+    model = small_mlp(warm_start=True, temperature=3.0).fit(*data)
+    for given in (1.5, 1.0):
+        model.set_params(temperature=given).fit(*data)
+        assert model.temperature_ == model.net_.temperature == given
+
+
 def test_a_warm_start_forgets_the_class_means_of_before(data):
     X, y = data
     model = small_mlp(loss="cross_entropy", warm_start=True).fit(X, y, cost=MATRIX[y])
