@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .costs._checks import (
+    as_labels,
     check_cost_matrix,
     check_some_weight,
     check_weight,
@@ -224,11 +225,9 @@ def cost_difference(
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
     if classes is None:
-        classes = frame_labels(
-            cost if cost_matrix is None else cost_matrix, like=column_or_1d(y_true)
-        )
+        classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=as_labels(y_true))
     if classes is None:
-        ys = [column_or_1d(y) for y in (y_true, y_pred_a, y_pred_b)]
+        ys = [as_labels(y) for y in (y_true, y_pred_a, y_pred_b)]
         classes = sorted_labels(*ys, name="y_true or y_pred")
     expected, a = _sample_costs(y_true, y_pred_a, cost, cost_matrix, classes)
     _, b = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes)
@@ -262,7 +261,7 @@ def _sample_costs(
             f"Got {given}; expected exactly one: cost= with one row per sample, or cost_matrix= "
             "with one row per class."
         )
-    true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
+    true, predicted = as_labels(y_true), as_labels(y_pred)
     check_consistent_length(true, predicted)
     if not len(true):
         raise ValueError("y_true holds no samples; expected at least one to take the mean of.")

@@ -39,6 +39,24 @@ def test_mean_cost_of_cost_vectors_and_weights():
     assert found == (1 * 0 + 0 * 5 + 2 * 6 + 1 * 11) / 4
 
 
+def test_objects_that_are_numbers_are_numbers():
+    true, predicted = np.array([0, 1, 1], dtype=object), [0, 0, 1]
+    assert mean_cost(true, predicted, cost_matrix=MATRIX[:2, :2]) == mean_cost(
+        true.astype(int), predicted, cost_matrix=MATRIX[:2, :2]
+    )
+    with pytest.raises(ValueError, match="types int, str"):
+        mean_cost(np.array([0, "a"], dtype=object), [0, 0], cost_matrix=MATRIX[:2, :2])
+
+
+@pytest.mark.parametrize("as_type", [float, "Int64"])
+def test_names_of_integers_match_classes_that_are_floats(as_type):
+    y = pd.Series([1, 0, 1]).astype(as_type)
+    cost = pd.DataFrame({"1": [1.0, 2, 3], "0": [4.0, 5, 6]})
+    assert mean_cost(y, [0.0, 0.0, 1.0], cost=cost) == mean_cost(
+        [1, 0, 1], [0, 0, 1], cost=cost.to_numpy()[:, ::-1]
+    )
+
+
 def test_mean_cost_matches_labels_of_frames():
     matrix = pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[
         list("cab"), list("bca")

@@ -26,7 +26,22 @@ def split(cv: Any, data: TrainingSet) -> Folds:
             f"cv={cv!r} gave no split; expected at least one. An iterator that was used "
             "up elsewhere gives none: pass a list of its splits."
         )
+    for i, fold in enumerate(folds):
+        _check_fold(i, fold, len(data.label))
     return folds
+
+
+def _check_fold(i: int, fold: tuple[Any, Any], n_rows: int) -> None:
+    for name, rows in zip(("training", "test"), fold, strict=True):
+        try:
+            selected = np.arange(n_rows)[np.asarray(rows, dtype=None if len(rows) else int)]
+        except IndexError as error:
+            raise ValueError(
+                f"Fold {i} of cv has {name} rows that are not among the {n_rows} of X ({error}); "
+                f"expected positions from 0 to {n_rows - 1}."
+            ) from error
+        if not len(selected):
+            raise ValueError(f"Fold {i} of cv has no {name} rows; expected at least one.")
 
 
 def mean_costs(

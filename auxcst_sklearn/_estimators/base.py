@@ -25,7 +25,7 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import check_no_missing, check_weight, label_index
+from ..costs._checks import check_labels, check_weight, label_index, sorted_labels
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
@@ -204,7 +204,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         groups: Any = None,
     ) -> TrainingSet:
         check_in_memory(cost, "cost")
-        check_no_missing(y, "y")
+        check_labels(y, "y")
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -218,6 +218,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                     f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
                 )
             groups = groups.ravel()
+            sorted_labels(groups, name="groups")
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
         return TrainingSet.of(X, label, costs, check_weight(sample_weight, X), groups)
@@ -236,10 +237,14 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
                 "y_val, and cost_val exactly where cost is passed."
             )
-        check_no_missing(y_val, "y_val")
-        X, y = self._validate(X_val, y_val, reset=False)
-        label = label_index(y, self.classes_, name="y_val").astype(np.int64)
-        costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
+        check_labels(y_val, "y_val")
+        try:
+            X, y = self._validate(X_val, y_val, reset=False)
+            label = label_index(y, self.classes_, name="y").astype(np.int64)
+            costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
+            weight = check_weight(sample_weight_val, X)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
         if self._known_costs != (costs.matrices is not None):
             dimensions = 3 if self._known_costs else 2
             raise ValueError(
@@ -247,7 +252,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 "the same, because a matrix for each sample decides, and a cost vector does not. "
                 "Pass the row of the true class, or the matrix, of each sample in both."
             )
-        return TrainingSet.of(X, label, costs, check_weight(sample_weight_val, X))
+        return TrainingSet.of(X, label, costs, weight)
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""

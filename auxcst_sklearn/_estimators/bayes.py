@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..costs._checks import (
-    check_no_missing,
+    check_labels,
     check_some_weight,
     check_weight,
     expected_cost,
@@ -193,7 +193,7 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if not _has_stack(classifier):
             self._check_probabilities(classifier)
         self._check_calibration()
-        check_no_missing(y, "y")
+        check_labels(y, "y")
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix)

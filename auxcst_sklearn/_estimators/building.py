@@ -21,6 +21,7 @@ from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork
 from .parameters import (
+    check_callbacks,
     check_net_params,
     optimizer_arguments,
     resolve_batch_size,
@@ -168,7 +169,7 @@ class BuildMixin:
         """Add the examples that a training continues with, in its units."""
         net = self.net_
         self._check_cost_network(data)
-        net.use_callbacks(list(self.callbacks or []))
+        net.use_callbacks(check_callbacks(self.callbacks))
         if stream and self._prepared is not None:
             return data.in_units(net.scale)
         if stream:
@@ -246,7 +247,7 @@ class BuildMixin:
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
             "batch_size": resolve_batch_size(self.batch_size, n_rows),
-            "user_callbacks": list(self.callbacks or []),
+            "user_callbacks": check_callbacks(self.callbacks),
             "device": device,
             "train_split": None,
             "verbose": int(self.verbose) if processes().rank == 0 else 0,

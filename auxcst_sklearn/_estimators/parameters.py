@@ -79,8 +79,21 @@ RESERVED_NET_PARAMS = {
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 
 
+def check_callbacks(callbacks: Any) -> list[Any]:
+    """Raise an error for what is neither a skorch callback nor a pair of a name and one."""
+    for entry in callbacks or []:
+        *name, callback = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry,)
+        if not all(isinstance(n, str) for n in name) or not hasattr(callback, "on_epoch_end"):
+            raise TypeError(
+                f"callbacks holds {entry!r}; expected skorch callbacks, or pairs of a name and one."
+            )
+    return list(callbacks or [])
+
+
 def check_net_params(net_params: dict[str, Any] | None) -> dict[str, Any]:
     """Raise an error for arguments that the estimator sets itself, or would ignore."""
+    if others := [name for name in net_params or {} if not isinstance(name, str)]:
+        raise TypeError(f"net_params has the keys {others}; expected names of skorch's arguments.")
     reserved = sorted(
         name
         for name in net_params or {}

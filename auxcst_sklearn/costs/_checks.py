@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 
@@ -152,8 +153,8 @@ def check_some_weight(weight: NDArray[Any]) -> None:
         )
 
 
-def check_no_missing(y: Any, name: str) -> None:
-    """Raise an error for objects as labels of which some are missing: None, NaN or NA."""
+def check_labels(y: Any, name: str) -> None:
+    """Raise an error for objects as labels that are missing (None, NaN or NA) or of two types."""
     try:
         labels = np.asarray(y)
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
@@ -167,6 +168,7 @@ def check_no_missing(y: Any, name: str) -> None:
             f"in row {missing.index(True)}; expected a label for each row. Drop these rows, also "
             "from X and the costs."
         )
+    sorted_labels(labels.ravel(), name=name)
 
 
 def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
@@ -205,6 +207,15 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
     return index
 
 
+def as_labels(y: Any) -> NDArray[Any]:
+    """Labels in one dimension; objects that are all numbers become numbers."""
+    labels: NDArray[Any] = column_or_1d(y)
+    if labels.dtype == object:
+        plain = np.asarray(labels.tolist())
+        return plain if plain.dtype.kind in "biuf" else labels
+    return labels
+
+
 def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | None:
     """Column labels of a DataFrame, None for anything else.
 
@@ -224,9 +235,15 @@ def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | 
             numbers = labels.astype(like.dtype)
         except (TypeError, ValueError):
             return labels
-        if [str(number) for number in numbers.tolist()] == [str(label) for label in labels]:
+        if all(_spelling(n, labels) == str(s) for n, s in zip(numbers.tolist(), labels)):
             return numbers
     return labels
+
+
+def _spelling(number: Any, labels: NDArray[Any]) -> str:
+    """A number as a string, "1" for 1.0 if this is one of the labels."""
+    short = f"{number:.0f}" if isinstance(number, float) else str(number)
+    return short if short in labels else str(number)
 
 
 def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float64]:
@@ -290,7 +307,7 @@ def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[i
                 f"{_shorten(classes)}, perhaps encoded by a meta-estimator; texts sort in another "
                 "order. Use numbers as column labels, or an array in the order of the classes."
             )
-        wanted = [str(label) for label in wanted]
+        wanted = [_spelling(label, labels) for label in wanted]
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):
         missing = [label for label in wanted if label not in place]

@@ -96,6 +96,9 @@ def to_onnx(
             f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
             "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
+    rows = _rows(X)
+    before = model[:-1].transform(rows) if isinstance(model, Pipeline) and len(model) > 1 else rows
+    estimator._validate(before, reset=False)
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
             f"to_onnx needs torch 2.7 or newer, and {torch.__version__} is installed; its exporter "
@@ -104,7 +107,7 @@ def to_onnx(
     with _extra():
         from ._assembly import assemble
 
-        file = assemble(model, _rows(X), takes_costs)
+        file = assemble(model, rows, takes_costs)
     labels = json.dumps(estimator.classes_.tolist())
     file.metadata_props.add(key="classes", value=labels)
     if path is not None:

@@ -97,6 +97,10 @@ BAD_DATA = {
         {"y": lambda y: NAMES[y]},
         ["y holds labels that are not among the classes: ['ant', 'bee', 'cat']", "[0, 1, 2]"],
     ),
+    "labels of two types": (
+        {"y": lambda y: np.where(y, y.astype(object), "ant")},
+        ["y holds labels of types int, str", "astype(str)"],
+    ),
     "fractions as labels": ({"y": lambda y: y + 0.5}, ["Unknown label type"]),
     "too few labels": ({"y": lambda y: y[:50]}, ["inconsistent numbers of samples"]),
     "infinity in X": (
@@ -184,6 +188,9 @@ BAD_PARAMETERS = {
     ),
     "classes without one in y": ({"classes": [0, 1]}, ["not among the classes: [2]", "classes="]),
     "a class twice": ({"classes": [0, 1, 1, 2]}, ["classes=[0, 1, 1, 2]", "once"]),
+    "no skorch callback": ({"callbacks": [1]}, ["callbacks holds 1; expected skorch callbacks"]),
+    "a pair without a name": ({"callbacks": [(1, None)]}, ["callbacks holds (1, None)", "pairs"]),
+    "a key that is no name": ({"net_params": {1: 2}}, ["net_params has the keys [1]", "names"]),
     "unknown argument of skorch": ({"net_params": {"speed": 9}}, ["speed"]),
 }
 

@@ -126,10 +126,10 @@ def test_parts_that_are_missing_are_named(halves, leave_out, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"y_val": np.full(20, 7)}, "y_val holds labels that are not among the classes"),
-        ({"X_val": np.zeros((20, 3))}, "3 features"),
+        ({"y_val": np.full(20, 7)}, r"In the validation set .*: y holds labels that are not"),
+        ({"X_val": np.zeros((20, 3))}, r"In the validation set \(X_val, .*: X has 3 features"),
         ({"X_val": np.zeros((19, 4))}, "inconsistent numbers of samples"),
-        ({"cost_val": np.zeros((19, 3))}, "cost has 19 rows"),
+        ({"cost_val": np.zeros((19, 3))}, "In the validation set .* cost has 19 rows"),
         ({"cost_val": np.zeros((20, 3, 3))}, "cost_val has 3 dimensions, but cost has 2"),
         ({"cost": np.zeros((40, 3, 3))}, "cost_val has 2 dimensions, but cost has 3"),
     ],
@@ -208,6 +208,8 @@ def test_one_group_cannot_be_split(problem):
         small_mlp(early_stopping=True).fit(problem.X, problem.y, groups=np.ones(60))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         small_mlp().fit(problem.X, problem.y, groups=np.ones(59))
+    with pytest.raises(ValueError, match="groups holds labels of types NoneType, int"):
+        small_mlp().fit(problem.X, problem.y, groups=[None, 1] * 30)
     with pytest.raises(ValueError, match=r"groups has shape \(60, 2\)"):
         small_mlp().fit(problem.X, problem.y, groups=np.ones((60, 2)))
 

@@ -7,7 +7,7 @@ from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.costs._checks import (
     check_cost,
     check_cost_matrix,
-    check_no_missing,
+    check_labels,
     label_index,
 )
 from auxcst_sklearn.metrics import mean_cost
@@ -107,12 +107,17 @@ def test_check_cost_matrix_says_what_is_wrong(cost_matrix, message):
 )
 def test_missing_labels_are_named(y):
     with pytest.raises(ValueError, match="Input y contains NaN .* 1 of 3 rows, first in row 1"):
-        check_no_missing(y, "y")
+        check_labels(y, "y")
+
+
+def test_labels_of_two_types_are_named():
+    with pytest.raises(ValueError, match="y_val holds labels of types int, str"):
+        check_labels(np.array([0, "a"], dtype=object), "y_val")
 
 
 @pytest.mark.parametrize("y", [["nan", "None"], [0.0, 1.0], [[1], [2, 3]], None])
 def test_other_labels_are_not_missing(y):
-    check_no_missing(y, "y")
+    check_labels(y, "y")
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,21 @@ def test_splits_of_an_iterator_serve_every_fit(mlp_cv, problem):
         mlp_cv(cv=model.cv).fit(*problem)
 
 
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        (([0, 1], []), "Fold 1 of cv has no test rows"),
+        (([], [0, 1]), "Fold 1 of cv has no training rows"),
+        (([0, 1], [60]), "Fold 1 of cv has test rows that are not among the 60 of X"),
+        ((np.ones(59, bool), [0, 1]), "Fold 1 of cv has training rows that are not among"),
+    ],
+)
+def test_folds_of_other_rows_are_refused_before_training(mlp_cv, problem, fold, message):
+    first = (np.arange(30), np.arange(30, 60))
+    with pytest.raises(ValueError, match=message):
+        mlp_cv(cv=[first, fold], learning_rate=1e30).fit(*problem)
+
+
 def test_whole_groups_are_left_out(mlp_cv, problem):
     groups = np.arange(60) // 7
     expected = mlp_cv(cv=list(GroupKFold(3).split(problem.X, groups=groups))).fit(*problem)

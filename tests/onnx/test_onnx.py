@@ -229,6 +229,10 @@ def test_mistakes(problem):
     pipe = make_pipeline(FunctionTransformer(np.log1p), small_mlp()).fit(np.abs(X), y)
     with pytest.raises(ValueError, match="^The steps before the network cannot be converted by"):
         to_onnx(pipe, X)
+    for model in (small_mlp().fit(X, y), make_pipeline(StandardScaler(), small_mlp()).fit(X, y)):
+        for rows, message in ((X[:, :2], "X has 2 features"), (None, "Expected 2D array")):
+            with pytest.raises(ValueError, match=message):
+                to_onnx(model, rows)
 
 
 def test_a_category_that_stands_for_missing_values_is_refused():
