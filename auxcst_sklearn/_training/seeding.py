@@ -13,7 +13,12 @@ _lock = threading.Lock()
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Make torch's initialisers draw from `seed`, and restore the global generator."""
+    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type."""
     with _lock, torch.random.fork_rng(devices=[]):
+        dtype = torch.get_default_dtype()
         torch.default_generator.manual_seed(seed)
-        yield
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)

@@ -166,6 +166,15 @@ def test_global_generators_are_neither_advanced_nor_read(problem, mlp):
     assert_same(*networks)
 
 
+def test_the_default_type_of_torch_changes_no_network(problem, mlp, request):
+    X, y, cost = problem
+    expected = mlp(dropout=0.5).fit(X, y, cost=cost)
+    request.getfixturevalue("float64_default")
+    found = mlp(dropout=0.5).fit(X, y, cost=cost)
+    assert torch.get_default_dtype() == torch.float64
+    assert_same(expected, found)
+
+
 # ----------------------------------------------------------------------------- persistence
 
 
