@@ -65,7 +65,7 @@ def main() -> None:
     add("--datasets", nargs="+", choices=draws.DATASETS, default=["mnist"], metavar="NAME")
     add("--train-size", type=int, default=4000, help="training examples, before thinning out")
     add("--depths", nargs="+", type=int, default=[3, 5, 8, 12, 16], help="hidden layers")
-    add("--alphas", nargs="+", type=float, default=[0, 0.2, 1], help="weights of the heads")
+    add("--alphas", nargs="+", type=float, default=[0.0, 0.2, 1.0], help="weights of the heads")
     options = parser.parse_args()
 
     grid = product(options.datasets, options.seeds, options.depths, options.alphas)
