@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, time, timedelta
 from itertools import chain
 from typing import Any
@@ -52,48 +52,44 @@ def check_frame(X: Any) -> None:
             f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
             "DataFrame without columns."
         )
-    for where, held, are_times in _unusable(X):
-        advice = (
-            "Make features of it first, such as the days since a date, the month, or the hour."
-            if are_times
-            else "Give each value a column of its own, or leave it out."
-        )
-        raise ValueError(f"{where} holds {held}; expected numbers or categories. {advice}")
+    _refuse_times_and_lists(X)
 
 
 # By the type of a column, in lower case, or of a value in a column or an array of objects.
 _TIMES = ("date", "time", "duration", "period")
-_CONTAINERS = ("list", "array", "struct")
+_LISTS = ("list", "array", "struct")
 _TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
-_CONTAINER_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
+_LIST_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
 
 
-def _unusable(X: Any) -> Iterator[tuple[str, str, bool]]:
-    """Where X holds times or containers, what is held there, and whether it is times."""
+def _refuse_times_and_lists(X: Any) -> None:
+    """Raise an error for times, which are no numbers, and for several values in one cell."""
+    for where, kind, values in _columns(X):
+        value = next((v for v in values if isinstance(v, _TIME_TYPES + _LIST_TYPES)), None)
+        shown = kind if value is None else f"such as {value!r}"
+        if kind.lower().startswith(_TIMES) or isinstance(value, _TIME_TYPES):
+            raise ValueError(
+                f"{where} holds times ({shown}); expected numbers or categories. Make features of "
+                "it first, such as the days since a date, the month, or the hour."
+            )
+        if kind.lower().startswith(_LISTS) or value is not None:
+            raise ValueError(
+                f"{where} holds several values in one cell ({shown}); expected numbers or "
+                "categories. Give each value a column of its own, or leave it out."
+            )
+
+
+def _columns(X: Any) -> Iterator[tuple[str, str, Iterable[Any]]]:
+    """The columns of a DataFrame, or X as a whole: its name, its type, and objects in it."""
     if is_frame(X):
         for j, dtype in enumerate(X.dtypes):
-            where, kind = f"Column {X.columns[j]!r} of X", str(dtype).lower()
-            if kind.startswith(_TIMES):
-                yield where, f"times ({dtype})", True
-            elif kind.startswith(_CONTAINERS):
-                yield where, f"values of type {dtype}", False
-            elif kind == "object":
-                yield from _unusable_objects(where, objects(select(X, j)).flat)
-    elif isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        yield "X", f"times ({X.dtype})", True
-    elif isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        yield from _unusable_objects("X", X.flat)
+            values = objects(select(X, j)).flat if str(dtype).lower() == "object" else ()
+            yield f"Column {X.columns[j]!r} of X", str(dtype), values
+    elif isinstance(X, np.ndarray):
+        yield "X", X.dtype.name, X.flat if X.dtype.kind == "O" else ()
     elif isinstance(X, list):
         rows = (row if isinstance(row, list | tuple | np.ndarray) else [row] for row in X[:1])
-        yield from ((w, h, t) for w, h, t in _unusable_objects("X", chain(*rows)) if t)
-
-
-def _unusable_objects(where: str, values: Iterator[Any]) -> Iterator[tuple[str, str, bool]]:
-    for value in values:
-        if isinstance(value, _TIME_TYPES + _CONTAINER_TYPES):
-            are_times = isinstance(value, _TIME_TYPES)
-            yield where, f"{'times, such as ' if are_times else ''}{value!r}", are_times
-            return
+        yield "X", "rows", (value for value in chain(*rows) if isinstance(value, _TIME_TYPES))
 
 
 def _refuse_one_row(X: Any) -> None:

@@ -20,7 +20,7 @@ PRIOR_ROWS = 10
 
 @torch.no_grad()
 def learn_temperature(net: CostNet, rows: AnyRows) -> float:
-    """Geometric mean of the temperatures of least loss and least squared error of the costs, at least 1.
+    """Geometric mean of the temperatures of least loss and least error of the costs, at least 1.
 
     Both are computed on held-out rows. The loss weights all rows equally, but ignores which classes
     are expensive to confuse; errors of the expected costs depend on the few rows with the highest

@@ -175,19 +175,22 @@ TIMES = np.datetime64("2026-01-01") + np.arange(24).reshape(12, 2)
 BAD_VALUES = {
     "datetime64": (TIMES, r"X holds times \(datetime64\[D\]\)"),
     "timedelta64": (TIMES - TIMES[0], r"X holds times \(timedelta64\[D\]\)"),
-    "list": (TIMES.tolist(), "X holds times, such as datetime.date"),
-    "objects": (TIMES.astype(object), "X holds times, such as datetime.date"),
+    "list": (TIMES.tolist(), r"X holds times \(such as datetime.date"),
+    "objects": (TIMES.astype(object), r"X holds times \(such as datetime.date"),
     "dates": (
         pd.DataFrame({"a": Y, "day": TIMES[:, 0].tolist()}),
-        r"'day' of X holds times, such as datetime.date\(2026",
+        r"'day' of X holds times \(such as datetime.date\(2026",
     ),
     "timestamps": (
         pd.DataFrame({"a": Y, "day": pd.Series(pd.Timestamp("2026-01-01"), range(12), object)}),
-        "'day' of X holds times, such as Timestamp",
+        r"'day' of X holds times \(such as Timestamp",
     ),
-    "lists": (pd.DataFrame({"l": [[1, 2]] * 12}), r"'l' of X holds \[1, 2\]"),
-    "polars lists": (pl.DataFrame({"l": [[1, 2]] * 12}), "'l' of X holds values of type List"),
-    "structs": (pl.DataFrame({"s": [{"u": 1}] * 12}), "'s' of X holds values of type Struct"),
+    "lists": (
+        pd.DataFrame({"l": [[1, 2]] * 12}),
+        r"'l' of X holds several .* \(such as \[1, 2\]",
+    ),
+    "polars lists": (pl.DataFrame({"l": [[1, 2]] * 12}), r"'l' of X holds several .* \(List"),
+    "structs": (pl.DataFrame({"s": [{"u": 1}] * 12}), r"'s' of X holds several .* \(Struct"),
 }
 
 
