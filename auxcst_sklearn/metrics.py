@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -18,6 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .costs._checks import (
     as_labels,
     check_cost_matrix,
+    check_labels,
     check_some_weight,
     check_weight,
     frame_labels,
@@ -261,6 +263,8 @@ def _sample_costs(
             f"Got {given}; expected exactly one: cost= with one row per sample, or cost_matrix= "
             "with one row per class."
         )
+    check_labels(y_true, "y_true")
+    check_labels(y_pred, "y_pred")
     true, predicted = as_labels(y_true), as_labels(y_pred)
     check_consistent_length(true, predicted)
     if not len(true):
@@ -349,6 +353,8 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
     while is_per_sample_matrix(cost):
         if hasattr(deciding, "best_estimator_"):  # the predict of a search takes no costs
             deciding = deciding.best_estimator_
+        elif isinstance(deciding, FrozenEstimator):
+            deciding = deciding.estimator
         elif isinstance(deciding, Pipeline):
             inputs = deciding[:-1].transform(inputs) if len(deciding) > 1 else inputs
             deciding = deciding[-1]

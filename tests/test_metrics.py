@@ -48,6 +48,13 @@ def test_objects_that_are_numbers_are_numbers():
         mean_cost(np.array([0, "a"], dtype=object), [0, 0], cost_matrix=MATRIX[:2, :2])
 
 
+def test_missing_labels_are_named_and_names_match_flags():
+    with pytest.raises(ValueError, match="y_true contains NaN or None for 1 of 2 rows"):
+        mean_cost(np.array(["a", None], dtype=object), ["a", "b"], cost_matrix=MATRIX[:2, :2])
+    flags, cost = np.array([True, False]), pd.DataFrame({"True": [1.0, 2], "False": [3.0, 4]})
+    assert mean_cost(flags, flags, cost=cost) == (1 + 4) / 2
+
+
 @pytest.mark.parametrize("as_type", [float, "Int64"])
 def test_names_of_integers_match_classes_that_are_floats(as_type):
     y = pd.Series([1, 0, 1]).astype(as_type)

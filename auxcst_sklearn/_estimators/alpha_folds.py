@@ -16,25 +16,31 @@ from .path import alpha_path
 Folds = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 
 
-def split(cv: Any, data: TrainingSet) -> Folds:
-    """Training rows and held-out rows of each fold."""
-    splitter = check_cv(cv, data.label, classifier=True)
-    given = {} if data.groups is None else {"groups": data.groups}  # optional
-    folds = list(splitter.split(data.X, data.label, **given))
+def split(cv: Any, X: Any, y: Any, groups: Any) -> Folds:
+    """Training rows and held-out rows of each fold, of the caller's X and y."""
+    splitter = check_cv(cv, y, classifier=True)
+    given = {} if groups is None else {"groups": groups}  # optional
+    folds = [(_rows(train), _rows(test)) for train, test in splitter.split(X, y, **given)]
     if not folds:
         raise ValueError(
             f"cv={cv!r} gave no split; expected at least one. An iterator that was used "
             "up elsewhere gives none: pass a list of its splits."
         )
     for i, fold in enumerate(folds):
-        _check_fold(i, fold, len(data.label))
+        _check_fold(i, fold, len(y))
     return folds
 
 
-def _check_fold(i: int, fold: tuple[Any, Any], n_rows: int) -> None:
+def _rows(rows: Any) -> NDArray[Any]:
+    """Positions or a mask as an array; one without values has no type."""
+    found = np.asarray(rows)
+    return found if found.size else found.astype(np.intp)
+
+
+def _check_fold(i: int, fold: tuple[NDArray[Any], NDArray[Any]], n_rows: int) -> None:
     for name, rows in zip(("training", "test"), fold, strict=True):
         try:
-            selected = np.arange(n_rows)[np.asarray(rows, dtype=None if len(rows) else int)]
+            selected = np.arange(n_rows)[rows]
         except IndexError as error:
             raise ValueError(
                 f"Fold {i} of cv has {name} rows that are not among the {n_rows} of X ({error}); "

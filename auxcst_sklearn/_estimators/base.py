@@ -17,6 +17,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._features.columns import refuse_objects
 from .._features.float32 import as_float32, check_resolution
 from .._features.frames import check_frame, check_in_memory
 from .._features.lazy import LazyRows, row_order, stays_lazy
@@ -25,7 +26,7 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import check_labels, check_weight, label_index, sorted_labels
+from ..costs._checks import as_labels, check_labels, check_weight, label_index, sorted_labels
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs
 from ..losses import LOSSES, ProbabilisticLoss
@@ -240,7 +241,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         check_labels(y_val, "y_val")
         try:
             X, y = self._validate(X_val, y_val, reset=False)
-            label = label_index(y, self.classes_, name="y").astype(np.int64)
+            label = label_index(as_labels(y), self.classes_, name="y").astype(np.int64)
             costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
             weight = check_weight(sample_weight_val, X)
         except (TypeError, ValueError) as error:
@@ -277,6 +278,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                     f"X holds strings ({error}); expected numbers. Encode them first, such as by "
                     "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
                 ) from error
+            except TypeError as error:
+                refuse_objects(X, None, error)
+                raise
         if reset:
             check_resolution(rows)
         if rows.dtype not in kept:

@@ -19,7 +19,13 @@ from sklearn.utils import (
 from sklearn.utils.validation import validate_data
 
 from .._features.bins import Bins
-from .._features.columns import CategoryCodes, as_table, find_categories, refuse_strings
+from .._features.columns import (
+    CategoryCodes,
+    as_table,
+    find_categories,
+    refuse_objects,
+    refuse_strings,
+)
 from .._features.float32 import as_float32, check_resolution, row_blocks
 from .._features.frames import check_frame
 from .._features.lazy import LazyRows, row_order, stays_lazy
@@ -71,6 +77,9 @@ class FeatureNet(BaseCostSensitiveNet):
             except ValueError as error:
                 if any(told in str(error) for told in _OF_STRINGS):
                     refuse_strings(X, self.is_categorical_, self.categorical_features)
+                raise
+            except TypeError as error:
+                refuse_objects(X, self.is_categorical_, error)
                 raise
         rows = validated[0] if isinstance(validated, tuple) else validated
         if sparse.issparse(rows) and np.isnan(rows.data).any():

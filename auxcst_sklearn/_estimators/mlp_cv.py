@@ -360,7 +360,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                     return self._choose(X, y, cost, sample_weight, groups, held_out)
                 self._check_checkpoint_dir()
                 cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
-                self._folds = alpha_folds.split(cv, data)
+                self._folds = alpha_folds.split(cv, X, y, data.groups)
                 self._cross_validate(data)
                 names = ("X_val", "y_val", "cost_val", "sample_weight_val")
                 super().fit(X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out)))

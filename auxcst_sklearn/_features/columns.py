@@ -12,10 +12,20 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
 
 from .float32 import row_blocks
-from .frames import holds_categories, holds_string, is_frame, objects, select
+from .frames import (
+    MISSING,
+    as_float64,
+    holds_categories,
+    holds_string,
+    is_frame,
+    objects,
+    select,
+    without_gaps,
+)
 from .lazy import stays_lazy
 
 UNKNOWN = -1
+MOST_EXACT = 2**53  # larger integers may be equal as float64
 
 
 class CategoryCodes:
@@ -103,13 +113,13 @@ class CategoryCodes:
     def _categories(self, X: Any) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
-            return np.column_stack(columns)
+            return without_gaps(np.column_stack(columns))
         part: NDArray[Any] = X[:, self.mask]
         if part.dtype.kind in "OUS":
-            part = part.astype(object)
-            part[part == None] = np.nan  # noqa: E711  # of each object
-            return part
-        return part.astype(np.float64)
+            return without_gaps(part.astype(object))
+        if part.dtype.kind in "iu" and part.size and part.max() > MOST_EXACT:
+            return part.astype(object)  # identifiers that float64 would merge
+        return as_float64(part) if part.dtype.itemsize <= 4 else part.astype(np.float64)
 
 
 def as_table(X: Any) -> Any:
@@ -176,6 +186,24 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     return np.isin(np.array(columns, dtype=object), names)
 
 
+def refuse_objects(X: Any, categorical: NDArray[np.bool_] | None, error: TypeError) -> None:
+    """Raise an error that names a numeric column with objects that are no numbers."""
+    X = as_table(X)
+    if sparse.issparse(X) or len(X.shape) != 2:
+        return
+    for j in range(X.shape[1]):
+        column = select(X, j) if is_frame(X) else X[:, j]
+        if str(column.dtype).lower() != "object" or (categorical is not None and categorical[j]):
+            continue
+        other = next((v for v in column if not isinstance(v, Number | str | None)), None)
+        if other is not None:
+            name = repr(X.columns[j]) if is_frame(X) else j
+            raise TypeError(
+                f"Column {name} of X holds objects, such as {other!r} ({error}); expected numbers "
+                "or categories. Convert it first, such as by pandas.to_numeric."
+            ) from error
+
+
 def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
     """Raise an error that names a numeric column with strings, if there is one."""
     X = as_table(X)
@@ -197,13 +225,15 @@ def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) ->
 
 
 def _kind(value: Any) -> str | None:
-    """What a category is; None for missing ones and other objects."""
+    """What a category is; None for a missing one."""
     if isinstance(value, str):
         return "strings"
     if isinstance(value, bytes):
         return "bytes"
-    is_number = isinstance(value, Number | np.bool_) and value == value
-    return "numbers" if is_number else None
+    if isinstance(value, Number | np.bool_):
+        return "numbers" if value == value else None
+    kind = type(value).__name__
+    return None if kind in MISSING else kind
 
 
 def _refuse_mixed(values: NDArray[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, time, timedelta
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -57,7 +58,7 @@ def check_frame(X: Any) -> None:
 
 # By the type of a column, in lower case, or of a value in a column or an array of objects.
 _TIMES = ("date", "time", "duration", "period")
-_LISTS = ("list", "array", "struct")
+_LISTS = ("array", "fixed_size_list", "large_list", "list", "map", "struct")
 _TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _LIST_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
 
@@ -112,6 +113,8 @@ def select(X: Any, columns: int | Sequence[int]) -> Any:
 
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, with NaN for missing ones."""
+    if str(column.dtype).lower().startswith(("float32", "float[", "float16", "halffloat")):
+        return as_float64(np.asarray(column, dtype=np.float32)).astype(object)
     if hasattr(column, "iloc"):
         values: NDArray[Any] = column.to_numpy(dtype=object, na_value=np.nan)
         return values
@@ -120,12 +123,36 @@ def objects(column: Any) -> NDArray[Any]:
     return values
 
 
+def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Categories of single precision as the numbers of double precision with the same digits."""
+    found = values.astype(np.float64)
+    fractions = np.isfinite(found) & (found != np.rint(found))
+    found[fractions] = values[fractions].astype(np.float32).astype(str).astype(np.float64)
+    return found
+
+
+# Names of the types of missing values, of which those of pandas are not imported.
+MISSING = {"NoneType", "NAType", "NaTType"}
+
+
+def without_gaps(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects with NaN for missing ones, and floats for decimals, which equal no float."""
+
+    def plain(value: Any) -> Any:
+        if type(value).__name__ in MISSING:
+            return np.nan
+        return float(value) if isinstance(value, Decimal) else value
+
+    found: NDArray[Any] = np.frompyfunc(plain, 1, 1)(values)
+    return found
+
+
 def holds_categories(column: Any) -> bool:
     """Whether a column has categories or strings; objects that are all numbers are numbers."""
     name = str(column.dtype)
     if not hasattr(column, "iloc"):
         return name.split("(")[0] in ("Binary", "Categorical", "Enum", "String", "Utf8")
-    if column.dtype.kind not in "OUS":
+    if column.dtype.kind not in "OUS" or name.startswith("decimal"):
         return False
     return name != "object" or holds_string(objects(column))
 

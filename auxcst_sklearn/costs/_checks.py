@@ -230,7 +230,11 @@ def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | 
             f"The columns of the costs have several levels, {labels[:2].tolist()} ...; expected "
             "one label for each class. Use columns.get_level_values(...)."
         )
-    if like is not None and labels.dtype.kind in "USO" and like.dtype.kind in "iuf":
+    if like is None or labels.dtype.kind not in "USO":
+        return labels
+    if like.dtype.kind == "b" and set(labels.tolist()) <= {"False", "True"}:
+        return np.asarray(labels == "True")
+    if like.dtype.kind in "iuf":
         try:
             numbers = labels.astype(like.dtype)
         except (TypeError, ValueError):

@@ -125,6 +125,7 @@ def to_memmap(
     described = {} if like is None else _description(like)
     table = as_table(source, chosen)
     if described and chosen is None:
+        single = described.get("is_single", False)
         names = _columns_of(described, table, f"like={like!r}")
         table = table if names == table.names else as_table(source, names)
     shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
@@ -136,7 +137,7 @@ def to_memmap(
         _create(part, shape, dtype)
         _write(table, part, categories, order, verbose)
         _check_resolution(np.load(part, mmap_mode="r"), table.names)
-        _describe(path, table, categories)
+        _describe(path, table, categories, single)
         os.replace(part, path)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -290,9 +291,12 @@ def _write_batches(
     return stop - start
 
 
-def _describe(path: Path, table: Table, categories: Categories) -> None:
+def _describe(path: Path, table: Table, categories: Categories, single: bool) -> None:
     """Write the names of the columns and the strings of the codes to a second file."""
-    text = json.dumps({"columns": table.names, "categories": categories}, indent=1)
+    names = [name if isinstance(name, int) else str(name) for name in table.names]
+    strings = {str(name): levels for name, levels in categories.items()}
+    about = {"columns": names, "is_single": single, "categories": strings}
+    text = json.dumps(about, indent=1)
     Path(f"{path}.json").write_text(text + "\n", encoding="utf-8")
 
 

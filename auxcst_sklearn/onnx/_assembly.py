@@ -20,6 +20,13 @@ from ._decision import Decision
 OPSET, IR_VERSION = 20, 10
 
 
+_FAILED = "The steps before the network cannot be converted by skl2onnx: "
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
 def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
     """The steps before the network, and the decision."""
     if not isinstance(model, Pipeline):
@@ -30,7 +37,12 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
     (output,) = head.graph.output
     dtype = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
     rows = np.zeros((1, model[-1].n_features_in_), dtype)
-    return _joined(head, _of_estimator(model[-1], rows, takes_costs), "steps/")
+    file = _joined(head, _of_estimator(model[-1], rows, takes_costs), "steps/")
+    try:
+        onnx.checker.check_model(file, full_check=True)
+    except Exception as error:
+        raise ValueError(_FAILED + f"its file is not valid: {_reason(error)}") from error
+    return file
 
 
 def _of_estimator(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
@@ -70,9 +82,9 @@ def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto
             verbose=False,
         )
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"The module {name} cannot be exported to ONNX: {type(error).__name__}, {reason}"
+            f"The module {name} cannot be exported to ONNX: {type(error).__name__}, "
+            f"{_reason(error)}"
         ) from error
     return _finished(found.model_proto, name)
 
@@ -103,10 +115,7 @@ def _of_steps(steps: Pipeline, X: Any) -> onnx.ModelProto:
     try:
         head = convert_sklearn(steps, initial_types=skl2onnx_types(X), target_opset=OPSET)
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(
-            f"The steps before the network cannot be converted by skl2onnx: {reason}"
-        ) from error
+        raise ValueError(_FAILED + _reason(error)) from error
     head = version_converter.convert_version(head, OPSET)
     for value in head.graph.input:  # skl2onnx does not name the number of rows
         value.type.tensor_type.shape.dim[0].dim_param = "n"

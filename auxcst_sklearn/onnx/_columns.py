@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,10 @@ def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
     else:
         builder.add_array(array_type(X.dtype))
     graph = helper.make_graph(
-        [*builder.nodes, helper.make_node("Concat", builder.parts, ["rows"], axis=1)],
+        [*builder.nodes, helper.make_node("Concat", builder.parts, ["/rows"], axis=1)],
         "columns",
         builder.inputs,
-        [helper.make_tensor_value_info("rows", TensorProto.DOUBLE, ["n", X.shape[1]])],
+        [helper.make_tensor_value_info("/rows", TensorProto.DOUBLE, ["n", X.shape[1]])],
         builder.constants,
     )
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 4)]
@@ -58,7 +59,7 @@ class _Columns:
         if model.is_categorical_ is not None:
             positions = np.flatnonzero(model.is_categorical_).tolist()
             self.levels = dict(zip(positions, model._codes.encoder.categories_))
-        self.n_columns = n_columns
+        self.n_columns, self.is_single = n_columns, False
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.constants: list[onnx.TensorProto] = []
@@ -72,15 +73,16 @@ class _Columns:
 
     def add_array(self, dtype: np.dtype) -> None:
         """Read all columns from one input."""
+        self.is_single = dtype == np.float32
         kind = helper.np_dtype_to_tensor_dtype(dtype)
         self.inputs.append(helper.make_tensor_value_info(ROWS, kind, ["n", self.n_columns]))
-        self.nodes.append(helper.make_node("Cast", [ROWS], ["numbers"], to=TensorProto.DOUBLE))
+        self.nodes.append(helper.make_node("Cast", [ROWS], ["/numbers"], to=TensorProto.DOUBLE))
         for j in range(self.n_columns):
-            self.constants.append(helper.make_tensor(f"at{j}", TensorProto.INT64, [1], [j]))
+            self.constants.append(helper.make_tensor(f"/at{j}", TensorProto.INT64, [1], [j]))
             self.nodes.append(
-                helper.make_node("Gather", ["numbers", f"at{j}"], [f"column{j}"], axis=1)
+                helper.make_node("Gather", ["/numbers", f"/at{j}"], [f"/column{j}"], axis=1)
             )
-            self._add_part(j, f"column{j}")
+            self._add_part(j, f"/column{j}")
 
     def _of_strings(self, j: int) -> bool:
         return any(isinstance(level, str) for level in self.levels.get(j, ()))
@@ -88,7 +90,7 @@ class _Columns:
     def _add_part(self, j: int, name: str) -> None:
         if j in self.levels:
             self.nodes.append(self._encoder(j, name))
-            name = f"codes{j}"
+            name = f"/codes{j}"
         self.parts.append(name)
 
     def _encoder(self, j: int, name: str) -> onnx.NodeProto:
@@ -98,7 +100,14 @@ class _Columns:
         missing: Any
         kind, missing, keys = TensorProto.STRING, "", known
         if not self._of_strings(j):
-            kind, missing, keys = TensorProto.DOUBLE, np.nan, [float(level) for level in known]
+            if other := [level for level in known if not isinstance(level, Real | np.bool_)]:
+                raise ValueError(
+                    f"Column {name!r} of X has categories such as {other[0]!r}; expected strings "
+                    "or numbers, which a file can hold. Convert them, such as with astype(str)."
+                )
+            # Single precision is widened here, not read as the digits of its categories.
+            keys = np.array(known, np.float32 if self.is_single else np.float64).tolist()
+            kind, missing = TensorProto.DOUBLE, np.nan
         if len(known) < len(self.levels[j]):
             if missing in keys:
                 raise ValueError(
@@ -110,7 +119,7 @@ class _Columns:
         return helper.make_node(
             "LabelEncoder",
             [name],
-            [f"codes{j}"],
+            [f"/codes{j}"],
             domain="ai.onnx.ml",
             keys_tensor=tensor("keys", kind, [len(keys)], keys),
             values_tensor=tensor("codes", TensorProto.DOUBLE, [len(codes)], codes),

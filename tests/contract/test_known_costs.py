@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -315,6 +316,7 @@ def test_a_search_and_a_display_decide_by_known_costs():
         within = make_pipeline(StandardScaler(), search).fit(X, y, cost=cost)
         around = make_pipeline(StandardScaler(), model).fit(X, y, cost=cost)
         expected = cost_scorer(around, X, y, cost=cost)
+        np.testing.assert_allclose(cost_scorer(FrozenEstimator(around), X, y, cost=cost), expected)
         np.testing.assert_allclose(cost_scorer(within, X, y, cost=cost), expected)
         assert abs(expected + paid(y, around.predict(X), cost)) > 0.01
         expected = model.fit(X, y, cost=cost).score(X, y, cost=cost)

@@ -203,6 +203,16 @@ def test_groups_reach_what_fit_holds_out(problem, monkeypatch):
     assert [len(found) for found in held] == [54, 60, 60, 60]
 
 
+def test_labels_of_dtype_object_that_are_numbers(halves):
+    (X, y, cost), (X_val, y_val, cost_val) = halves
+    given = {"cost": cost, "X_val": X_val, "cost_val": cost_val}
+    expected, found = (
+        small_mlp(**STOPPING).fit(X, y, y_val=labels, **given).predict_cost(X)
+        for labels in (y_val, y_val.astype(object))
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_one_group_cannot_be_split(problem):
     with pytest.raises(ValueError, match="holds out 1 of 1 groups"):
         small_mlp(early_stopping=True).fit(problem.X, problem.y, groups=np.ones(60))

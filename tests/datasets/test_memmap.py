@@ -82,7 +82,8 @@ def test_every_table_gives_the_same_numbers_and_codes(frame, expected, tmp_path,
     assert y.shape == (250,)
     np.testing.assert_array_equal(y, frame.label)
     described = json.loads((tmp_path / "X.npy.json").read_text())
-    assert described == {"columns": FEATURES, "categories": {"colour": ["blue", "green", "red"]}}
+    categories = {"colour": ["blue", "green", "red"]}
+    assert described == {"columns": FEATURES, "is_single": False, "categories": categories}
 
 
 def test_positions_of_numpy(tmp_path):
@@ -177,10 +178,23 @@ def test_columns_of_an_earlier_file(frame, tmp_path):
             to_memmap(source, tmp_path / "Z.npy", like=tmp_path / "train.npy")
     with pytest.raises(TypeError, match="'age' of source holds .*string, but numbers in the file"):
         to_memmap(later.astype({"age": str}), tmp_path / "Z.npy", like=tmp_path / "train.npy")
+    labels = to_memmap(frame, tmp_path / "y.npy", columns="colour")
+    assert to_memmap(later, tmp_path / "y2.npy", like=tmp_path / "y.npy").shape == labels.shape
     chosen = to_memmap(
         later, tmp_path / "chosen.npy", columns=["gap", "colour"], like=tmp_path / "train.npy"
     )
     np.testing.assert_array_equal(chosen[:, 1], first[:, 1])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [pd.MultiIndex.from_tuples([(1, "a"), (1, "b")]), pd.to_datetime(["2026-01-01", "2026-02-01"])],
+)
+def test_names_that_are_no_strings(names, tmp_path):
+    rows = pd.DataFrame(np.eye(2), columns=names)
+    first = to_memmap(rows, tmp_path / "1.npy")
+    again = to_memmap(rows[names[::-1]], tmp_path / "2.npy", like=tmp_path / "1.npy")
+    np.testing.assert_array_equal(again, first)
 
 
 def test_a_late_string_in_a_csv_column_of_numbers(tmp_path):

@@ -156,6 +156,27 @@ def test_splits_of_an_iterator_serve_every_fit(mlp_cv, problem):
         mlp_cv(cv=model.cv).fit(*problem)
 
 
+class ByLabelAndDay:
+    """A splitter of the user, which needs the table and the labels as they are."""
+
+    def split(self, X, y, groups=None):
+        self.labels = set(y)
+        yield tuple(np.flatnonzero(X["day"] < 40)), tuple(np.flatnonzero(X["day"] >= 40))
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 1
+
+
+def test_a_splitter_receives_the_table_and_the_labels_of_the_user(mlp_cv, problem):
+    X = pd.DataFrame(problem.X).assign(day=np.arange(60)).rename(columns=str)
+    y = np.array(["ant", "bee", "cat"])[problem.y]
+    splitter = ByLabelAndDay()
+    model = mlp_cv(cv=splitter).fit(X, y, cost=problem.cost)
+    assert splitter.labels == {"ant", "bee", "cat"}
+    by_hand = mlp_cv(cv=[(np.arange(40), np.arange(40, 60))]).fit(X, y, cost=problem.cost)
+    assert_allclose(model.mean_cost_path_, by_hand.mean_cost_path_)
+
+
 @pytest.mark.parametrize(
     ("fold", "message"),
     [

@@ -1,4 +1,6 @@
 import warnings
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -94,6 +96,64 @@ def test_categories_of_another_kind_raise_an_error(kind, other):
         codes.transform(KINDS[other])
     with pytest.raises(ValueError, match="expected the same"):  # in one row of two
         codes.transform(pd.concat([KINDS[kind][:1], KINDS[other][:1]]))
+
+
+def test_the_precision_of_a_number_makes_no_other_category():
+    """0.05 as float64, as float32 and as a decimal."""
+    rates = np.array([0.05, 0.1, 0.19, 3.0, np.nan])
+    forms = [
+        pd.DataFrame({"r": rates}),
+        pd.DataFrame({"r": rates}).astype(np.float32),
+        pd.DataFrame({"r": pd.array(rates, dtype="Float32")}),
+        pd.DataFrame({"r": [Decimal(str(rate)) for rate in rates]}),
+        pl.DataFrame({"r": rates}).cast(pl.Float32),
+        rates[:, np.newaxis],
+        rates[:, np.newaxis].astype(np.float32),
+    ]
+    for fitted in forms:
+        codes = CategoryCodes(np.array([True])).fit(fitted)
+        for form in forms:
+            np.testing.assert_array_equal(codes.transform(form).ravel(), [0, 1, 2, 3, np.nan])
+
+
+def test_large_identifiers_stay_apart():
+    ids = 10**17 + np.arange(4)
+    for X in (ids[:, np.newaxis], pd.DataFrame({"id": ids})):
+        codes = CategoryCodes(np.array([True])).fit(X)
+        assert codes.transform(X).ravel().tolist() == [0, 1, 2, 3]
+        assert codes.transform(X[:2] + 1).ravel().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "special",
+    [pd.cut(np.arange(12), 3), pd.Categorical(pd.to_datetime(["2026-01-01", "2026-02-01"] * 6))],
+)
+def test_categories_that_are_no_strings_do_not_match_strings(special):
+    model = small_mlp().fit(pd.DataFrame({"c": special}), Y)
+    with pytest.raises(ValueError, match="'c' of X holds strings, .* training are (Int|Time)"):
+        model.predict(pd.DataFrame({"c": pd.Series(special).astype(str)}))
+
+
+def test_money_of_arrow_is_a_number():
+    pa = pytest.importorskip("pyarrow")
+    money = pd.array([Decimal("2.5"), Decimal("7.5")] * 6, dtype=pd.ArrowDtype(pa.decimal128(9, 2)))
+    X = pd.DataFrame({"amount": money})
+    model = small_mlp().fit(X, Y)
+    assert model.is_categorical_ is None
+    expected = small_mlp().fit(X.astype(float), Y).predict_cost(X)
+    np.testing.assert_array_equal(model.predict_cost(X), expected)
+
+
+def test_missing_values_of_pandas_in_arrays_and_objects():
+    words = np.array([["u", 1], ["v", 2], [pd.NA, 3]] * 4, dtype=object)
+    codes = CategoryCodes(np.array([True, False])).fit(words)
+    np.testing.assert_array_equal(codes.transform(words)[:3, 0], [0, 1, np.nan])
+    numbers = pd.DataFrame({"i": pd.Series([1, pd.NA] * 6, dtype=object)})
+    for network in (small_mlp, CSAEPretrainedMLP):
+        with pytest.raises(TypeError, match="'i' of X holds objects, such as <NA> .* to_numeric"):
+            network().fit(numbers, Y)
+    with pytest.raises(TypeError, match="Column 1 of X holds objects, such as datetime.date"):
+        small_mlp().fit([[1, 2], [1, date(2026, 1, 1)]] * 6, Y)
 
 
 def test_an_array_of_strings_for_categories_that_were_floats():

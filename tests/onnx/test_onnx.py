@@ -235,6 +235,30 @@ def test_mistakes(problem):
                 to_onnx(model, rows)
 
 
+def test_columns_with_the_names_of_inner_values(problem):
+    X = pd.DataFrame(problem.X[:, :3], columns=["rows", "codes0", "g"])
+    X["rows"] = np.where(X["rows"] > 0, "a", "b")
+    model = small_mlp().fit(X, problem.y)
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+def test_fractions_of_single_precision_as_categories():
+    X = np.random.default_rng(0).choice([0.05, 0.1, 0.19], size=(60, 2)).astype(np.float32)
+    model = small_mlp(categorical_features=[0, 1]).fit(X, X[:, 0] > 0.06)
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+def test_what_no_file_can_hold_is_refused(problem):
+    X = pd.DataFrame({"g": problem.X[:, 0], "s": list("ab") * 30, "b": [b"u", b"v"] * 30})
+    scaler = make_column_transformer((StandardScaler(), ["g"]), remainder="passthrough")
+    mixed = make_pipeline(scaler.set_output(transform="pandas"), small_mlp())
+    with pytest.raises(ValueError, match=r"cannot be converted .* not valid: .*inconsistent type"):
+        to_onnx(mixed.fit(X[["g", "s"]], problem.y), X[["g", "s"]])
+    model = small_mlp().fit(X[["g", "b"]], problem.y)
+    with pytest.raises(ValueError, match="'b' of X has categories such as b'u'"):
+        to_onnx(model, X[["g", "b"]])
+
+
 def test_a_category_that_stands_for_missing_values_is_refused():
     X = pd.DataFrame({"s": ["", "z", None] * 8, "x": range(24)})
     model = CostSensitiveAuxMLP(**SMALL).fit(X, [0, 1] * 12)
