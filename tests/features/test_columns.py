@@ -150,7 +150,7 @@ def test_missing_values_of_pandas_in_arrays_and_objects():
     np.testing.assert_array_equal(codes.transform(words)[:3, 0], [0, 1, np.nan])
     numbers = pd.DataFrame({"i": pd.Series([1, pd.NA] * 6, dtype=object)})
     for network in (small_mlp, CSAEPretrainedMLP):
-        with pytest.raises(TypeError, match="'i' of X holds objects, such as <NA> .* to_numeric"):
+        with pytest.raises(TypeError, match="'i' of X holds objects, such as <NA> .*to_numeric"):
             network().fit(numbers, Y)
     with pytest.raises(TypeError, match="Column 1 of X holds objects, such as datetime.date"):
         small_mlp().fit([[1, 2], [1, date(2026, 1, 1)]] * 6, Y)
