@@ -30,13 +30,13 @@ class LazyMLP(nn.Sequential):
         )
 
 
-SMALL = {"width": 32, "max_epochs": 30, "random_state": 0}
+SMALL = {"width": 32, "max_epochs": 12, "learning_rate": 1e-2, "random_state": 0}
 NETWORKS = [
     CostSensitiveAuxMLP(n_networks=2, **SMALL),
     CostSensitiveAuxMLP(n_networks=1, loss="cross_entropy", early_stopping=False, **SMALL),
     CostSensitiveAuxMLPCV(alphas=(0, 0.5), n_networks=2, **SMALL),
     CostSensitiveAuxCNN(channels=8, width=16, max_epochs=15, learning_rate=1e-2, random_state=0),
-    CostSensitiveAuxNet(LazyMLP, max_epochs=30, random_state=0),
+    CostSensitiveAuxNet(LazyMLP, max_epochs=15, learning_rate=1e-2, random_state=0),
     CSAEPretrainedMLP(
         depth=2, width=16, pretrain_epochs=1, max_epochs=15, learning_rate=2e-2, random_state=0
     ),
