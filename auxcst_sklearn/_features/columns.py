@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Number
 from typing import Any
 
@@ -89,14 +90,13 @@ class CategoryCodes:
     def _check_kinds(self, X: Any, values: Any) -> None:
         """Raise an error for a category of another kind than in `fit`, which cannot be known."""
         for j, column, known in zip(
-            np.flatnonzero(self.mask), values.T, self.encoder.categories_, strict=True
+            np.flatnonzero(self.mask).tolist(), values.T, self.encoder.categories_, strict=True
         ):
             expected = _kind(known[0])
             other = next((v for v in column if _kind(v) not in (None, expected)), None)
             if expected is not None and other is not None:
-                name = repr(X.columns[j]) if is_frame(X) else j
                 raise ValueError(
-                    f"Column {name} of X holds {_kind(other)}, such as {other!r}, but its "
+                    f"Column {_name(X, j)} of X holds {_kind(other)}, such as {other!r}, but its "
                     f"categories in the training are {expected}, such as {known[0]!r}; expected "
                     "the same. Convert it, such as with astype."
                 )
@@ -188,16 +188,11 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
 
 def refuse_objects(X: Any, categorical: NDArray[np.bool_] | None, error: TypeError) -> None:
     """Raise an error that names a numeric column with objects that are no numbers."""
-    X = as_table(X)
-    if sparse.issparse(X) or len(X.shape) != 2:
-        return
-    for j in range(X.shape[1]):
-        column = select(X, j) if is_frame(X) else X[:, j]
-        if str(column.dtype).lower() != "object" or (categorical is not None and categorical[j]):
+    for name, column in _numeric_columns(as_table(X), categorical):
+        if str(column.dtype).lower() != "object":
             continue
         other = next((v for v in column if not isinstance(v, Number | str | None)), None)
         if other is not None:
-            name = repr(X.columns[j]) if is_frame(X) else j
             raise TypeError(
                 f"Column {name} of X holds objects, such as {other!r} ({error}); expected numbers "
                 "or categories. Convert it first, such as by pandas.to_numeric."
@@ -206,14 +201,9 @@ def refuse_objects(X: Any, categorical: NDArray[np.bool_] | None, error: TypeErr
 
 def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
     """Raise an error that names a numeric column with strings, if there is one."""
-    X = as_table(X)
-    if sparse.issparse(X) or len(X.shape) != 2:
-        return
-    for j in range(X.shape[1]):
-        values = objects(select(X, j)) if is_frame(X) else X[:, j]
-        is_number = categorical is None or not categorical[j]
-        if is_number and values.dtype.kind in "OUS" and holds_string(values):
-            name = repr(X.columns[j]) if is_frame(X) else j
+    for name, column in _numeric_columns(as_table(X), categorical):
+        values = column if isinstance(column, np.ndarray) else objects(column)
+        if values.dtype.kind in "OUS" and holds_string(values):
             first = next(value for value in values if isinstance(value, str | bytes))
             shown = str(first) if isinstance(first, str) else bytes(first)
             raise ValueError(
@@ -222,6 +212,20 @@ def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) ->
                 "its position in categorical_features, or pass a DataFrame to fit, with "
                 'categorical_features="from_dtype".'
             )
+
+
+def _numeric_columns(X: Any, categorical: NDArray[np.bool_] | None) -> Iterator[tuple[Any, Any]]:
+    """Names and values of the columns that are not categories, of a table with columns."""
+    if sparse.issparse(X) or len(X.shape) != 2:
+        return
+    for j in range(X.shape[1]):
+        if categorical is None or not categorical[j]:
+            yield _name(X, j), select(X, j) if is_frame(X) else X[:, j]
+
+
+def _name(X: Any, j: int) -> str | int:
+    """A column in a message: its name, or its position."""
+    return repr(X.columns[j]) if is_frame(X) else j
 
 
 def _kind(value: Any) -> str | None:
