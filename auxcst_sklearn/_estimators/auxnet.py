@@ -85,6 +85,12 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
         labels of a DataFrame of costs.
+    n_networks : int, default=1
+        Number of networks, which are trained side by side; estimates and probabilities are their
+        means. With early stopping, each holds out a different fold of the rows, and all folds
+        together give the temperature. Several networks need a `module` that is called, or has
+        random parts: copies of a module start with the same weights, and differ in the initial
+        weights of their heads and in the order of the rows.
     max_epochs : int, default=50
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
@@ -100,19 +106,19 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=False
-        Whether to hold out a part of the training set, stop when its mean cost has not decreased
-        for `patience` epochs, and keep the weights of the best epoch.
+        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+        held-out loss at its best temperature, or, for losses without class probabilities, with the
+        least held-out mean cost. With fewer than ten rows, none are held out.
     validation_fraction : float, default=0.1
-        Fraction of the training set that early stopping holds out.
+        Fraction of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+        more.
     patience : int, default=10
-        Number of epochs without a smaller held-out cost after which training stops.
-    calibration_fraction : float, default=0.0
-        Fraction of the rows held out from a calibration network, a second network of the same kind,
-        to learn the temperature of the class probabilities (`temperature_`). The network itself is
-        trained on all rows; the fit takes nearly twice as long. 0 for no temperature. With early
-        stopping its held-out rows are used instead, without extra time. There is no temperature for
-        losses without class probabilities or with fewer than ten rows. With `warm_start` the
-        temperature of the first fit is kept; `partial_fit` alone learns none.
+        Number of epochs without improvement of any network after which training stops.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows of
+        early stopping, or from a validation set. Without held-out rows it is 1; losses without
+        class probabilities have none.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights, with the same network,
         loss and optimizer; changes of their parameters then have no effect.
@@ -139,7 +145,6 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
-        Copies are called in the training of the calibration network.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
@@ -156,15 +161,17 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_<name>" of each layer
         with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with early
-        stopping the same losses on the held-out rows as "valid_loss..." and their mean cost,
-        "valid_cost". Losses are in units of the mean cost above the smallest, "valid_cost" in
+        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
+        "valid_cost", and "valid_refinement", the loss at the best temperature. Numbers are means
+        over the networks. Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
     temperature_ : float
-        Divisor of the logits of the class probabilities, at least 1.
+        Divisor of the logits of the class probabilities.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, and the copy of `module`,
         without its output layer, ``net_.module_.body``; with costs per sample and the loss
         "bayes_risk" there are two, ``net_.module_.classes.body`` and ``net_.module_.costs.body``.
+        Several networks are in ``networks`` of these modules.
     n_features_in_ : int
         Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -252,6 +259,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         aux_loss: str | Loss | None = None,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        n_networks: int = 1,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 1e-3,
@@ -261,7 +269,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 10,
-        calibration_fraction: float = 0.0,
+        temperature: float | Literal["auto"] = "auto",
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -287,6 +295,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         self.aux_loss = aux_loss
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.n_networks = n_networks
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -296,7 +305,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.calibration_fraction = calibration_fraction
+        self.temperature = temperature
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
@@ -356,14 +365,14 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import Unfreezer  # skorch is slow to import: on first use
 
-            frozen = {
-                name: parameter
+            frozen = [
+                name
                 for name, parameter in module.named_parameters()
                 if "body" in name.split(".") and parameter.requires_grad
-            }
-            for parameter in frozen.values():
-                parameter.requires_grad_(False)
-            unfreezer = Unfreezer(list(frozen), at=int(self.freeze) + 1)
+            ]
+            for name in frozen:
+                module.get_parameter(name).requires_grad_(False)
+            unfreezer = Unfreezer(frozen, at=int(self.freeze) + 1)
             arguments["callbacks"] = [unfreezer]
         return arguments
 

@@ -297,10 +297,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """Learn the temperature, and set the fitted attributes."""
         from .._training.temperature import learn_temperature
 
-        net, source = training.net, training.calibration or training
+        net, held_out = training.net, training.held_out
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
-        if source.held_out is not None and self._calibrates(net):
-            learnt = learn_temperature(source.net, source.held_out)
+        if held_out is not None and self._calibrates(net):
+            learnt = learn_temperature(net, held_out)
             net.temperature = processes().from_first("the temperature", learnt)
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)

@@ -20,6 +20,7 @@ from ..costs._scale import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork
+from ..modules._stacked import stack
 from .parameters import (
     check_callbacks,
     check_net_params,
@@ -58,11 +59,10 @@ class BuildMixin:
 
     # Not every estimator has these parameters.
     aux_loss: str | Loss | None = None
-    calibration_fraction = 0.0
     n_networks = 1
     validation_fraction = 0.1
     averaging = 0.0
-    temperature: float | str | None = None
+    temperature: float | str = 1.0
     warm_start = False
     precision = "float32"
     compile = False
@@ -121,9 +121,6 @@ class BuildMixin:
             with net.thread_limit():
                 self._pretrain(net, training.rows.sets[0])
         net.seed(self._draw_seed())
-        goes_on = resume or one_epoch or training.held_out is not None
-        if not goes_on and self._takes_calibration(net, len(rows)):
-            training.calibration = self._build_calibration(data, net.scale, rows)
         return training
 
     def _give_rows(
@@ -154,7 +151,7 @@ class BuildMixin:
         if len(rows) < MIN_HOLD_OUT_ROWS:
             return rows.shared(n_networks), None
         if n_networks == 1:
-            seen, held_out = self._hold_out(rows, data, "validation_fraction")
+            seen, held_out = self._hold_out(rows, data)
             return RowSets([seen]), RowSets([held_out])
         n_folds = max(n_networks, round(1 / self.validation_fraction))
         if not (self.warm_start and hasattr(self, "_fold_seed")):
@@ -199,32 +196,9 @@ class BuildMixin:
                     "call on."
                 )
 
-    def _build_calibration(self, data: TrainingSet, scale: CostScale, rows: Rows) -> Training:
-        """The training of a network with some rows held out."""
-        from .._training.callbacks import copies_of
-        from .._training.training import Training
-
-        seen, held_out = self._hold_out(rows, data, "calibration_fraction")
-        net = self._make_net(data, scale, len(seen))
-        if net.callbacks:  # the two trainings must not share records
-            net.callbacks, net.user_callbacks = copies_of(net.callbacks), []
-            net.initialize_callbacks()
-        net.seed(self._draw_seed())
-        return Training(net, seen, held_out)
-
-    def _takes_calibration(self, net: CostNet, n_rows: int) -> bool:
-        """Whether a second network, with held-out rows, is used for the temperature."""
-        wanted = self.calibration_fraction > 0 and self._calibrates(net)
-        return wanted and n_rows >= MIN_HOLD_OUT_ROWS
-
     def _calibrates(self, net: CostNet) -> bool:
         """Whether a temperature is to be learnt, if there are rows for it."""
-        learnt = (
-            self.calibration_fraction > 0
-            if self.temperature is None
-            else self.temperature == "auto"
-        )
-        return learnt and isinstance(net.criterion_.loss, ProbabilisticLoss)
+        return self.temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
 
     def _make_net(
         self, data: TrainingSet, scale: CostScale, n_rows: int, stream: bool = False
@@ -241,7 +215,7 @@ class BuildMixin:
             self._vary(module, i)
             module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
             modules.append(module.float())
-        module = modules[0]
+        module = modules[0] if len(modules) == 1 else stack(modules)
         arguments = {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
@@ -257,7 +231,7 @@ class BuildMixin:
         }
         known = {"scale": scale, "statistics": statistics, **arguments}
         if self.n_networks > 1:
-            net: CostNet = StackNet.of(modules, loss, aux_loss, alpha, **known)
+            net: CostNet = StackNet.of(module, loss, aux_loss, alpha, **known)
         else:
             net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
         net.module.set_precision(self.precision == "bf16")
@@ -286,17 +260,17 @@ class BuildMixin:
             module = ClassAndCostNetwork(module, costs)
         return module, alpha
 
-    def _hold_out(self, rows: Rows, data: TrainingSet, name: str) -> tuple[Rows, Rows]:
+    def _hold_out(self, rows: Rows, data: TrainingSet) -> tuple[Rows, Rows]:
         """Training rows of a network, and the fraction of rows that it holds out."""
+        share = self.validation_fraction
         if rows.in_blocks:
-            share, seed = getattr(self, name), self._draw_seed()
-            (one,), (other,) = (f.sets for f in _sample_out(rows, data, 1, share, seed))
+            (one,), (other,) = (
+                found.sets for found in _sample_out(rows, data, 1, share, self._draw_seed())
+            )
             return one, other
         seen, unseen = hold_out(
             data.label,
-            getattr(self, name),
-            name=name,
-            remedy="early_stopping=False" if self.early_stopping else "calibration_fraction=0",
+            share,
             random_state=self._draw_seed(),
             groups=data.groups,
         )

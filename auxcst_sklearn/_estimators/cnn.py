@@ -228,10 +228,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         "batch_norm": ["boolean"],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        "n_networks": [Interval(Integral, 1, None, closed="left")],
-        "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
-    del _parameter_constraints["calibration_fraction"]
 
     def __init__(
         self,

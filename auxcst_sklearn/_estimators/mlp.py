@@ -211,11 +211,8 @@ class CostSensitiveAuxMLP(FeatureNet):
         "standardize": ["boolean", StrOptions({"auto"})],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
-        "n_networks": [Interval(Integral, 1, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
-        "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
-    del _parameter_constraints["calibration_fraction"]
 
     def __init__(
         self,

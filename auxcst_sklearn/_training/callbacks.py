@@ -1,11 +1,8 @@
-"""skorch callbacks: those of the training itself, and copies of the user's."""
+"""skorch callbacks: those of the training itself, and states of the user's."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from copy import deepcopy
 from datetime import timedelta
-from pickle import PicklingError
 from statistics import mean
 from typing import Any
 
@@ -69,15 +66,6 @@ def without_training_state(callbacks: list[Any]) -> list[Any]:
             fresh.__dict__ = {k: v for k, v in vars(callback).items() if not k.endswith("_")}
             callback = fresh
         copies.append((*name, callback) if name else callback)
-    return copies
-
-
-def copies_of(callbacks: list[Any]) -> list[Any]:
-    """Copies of the callbacks, without those that cannot be copied, such as loggers."""
-    copies = []
-    for callback in callbacks:
-        with suppress(TypeError, PicklingError):
-            copies.append(deepcopy(callback))
     return copies
 
 

@@ -26,8 +26,6 @@ def hold_out(
     label: np.ndarray,
     fraction: float,
     *,
-    name: str,
-    remedy: str,
     random_state: int,
     groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -40,8 +38,8 @@ def hold_out(
     if n_held_out >= n:
         units = "rows" if groups is None else "groups"
         raise ValueError(
-            f"{name}={fraction} holds out {n_held_out} of {n} {units} and leaves none to train on. "
-            f"Lower it, or set {remedy}."
+            f"validation_fraction={fraction} holds out {n_held_out} of {n} {units} and leaves none "
+            "to train on. Lower it, or set early_stopping=False."
         )
     if groups is not None:
         splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)

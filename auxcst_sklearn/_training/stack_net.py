@@ -52,17 +52,17 @@ class StackNet(CostNet):
     @classmethod
     def of(
         cls,
-        networks: Sequence[AuxNetwork],
+        module: AuxNetwork,
         loss: Loss,
         aux_loss: Loss,
         alpha: Sequence[float],
         **arguments: Any,
     ) -> StackNet:
-        """The net of networks with the same heads, each with its own rows."""
-        n = len(networks)
+        """The net of a stack of networks with the same heads, each with its own rows."""
+        n = module.n_networks
         weights = torch.tensor([[*alpha, 1.0]] * n, dtype=torch.float32).T.contiguous()
         objective = StackedLayerWiseLoss(loss, aux_loss, weights, n_row_sets=n)
-        return cls(stack(networks), objective, **arguments)
+        return cls(module, objective, **arguments)
 
     @property
     def n_row_sets(self) -> int:

@@ -16,38 +16,27 @@ class Training:
     """A net (one network or a stack), its training rows, and its held-out rows.
 
     Held-out rows are used for early stopping if the plan has a patience, and for the temperature of
-    the net. With a calibration network, a net of the same kind, its held-out rows are used for the
-    temperature.
+    the net.
     """
 
     net: CostNet
     rows: AnyRows
     held_out: AnyRows | None = None
-    calibration: Training | None = None
 
     def run(self, plan: Plan) -> None:
-        """Train the calibration network if there is one, and the net."""
-        if self.calibration is not None:
-            if self.net.verbose:
-                print("The calibration network, which does not see all rows:")
-            self.calibration.run(plan._replace(patience=None))
+        """Train the net."""
         with self.net.thread_limit():
             self.net.fit_rows(self.rows, self.held_out, plan)
 
     def with_rows_of(self, other: Training) -> Training:
         """The same net on the rows of another training, so that only one copy of them is kept."""
-        own, others = self.calibration, other.calibration
-        calibration = own and others and own.with_rows_of(others)
-        return Training(self.net, other.rows, other.held_out, calibration)
+        return Training(self.net, other.rows, other.held_out)
 
 
 def train_together(
     trainings: Sequence[Training], names: Sequence[str], n_seeds: int, plan: Plan
 ) -> None:
     """Train nets of one architecture as one stack; those of one seed are `n_seeds` apart."""
-    calibrations = [training.calibration for training in trainings if training.calibration]
-    if calibrations:
-        train_together(calibrations, names, n_seeds, plan._replace(patience=None))
     net = JointNet([training.net for training in trainings], names, n_seeds)
     several = trainings[:n_seeds]
     rows = [rows for one in several for rows in one.rows.sets]

@@ -184,7 +184,7 @@ def test_held_out_rows_are_decided_by_their_own_costs(fraud):
     from auxcst_sklearn._training.holdout import hold_out
 
     seed = random_state.randint(np.iinfo(np.int32).max)
-    _, held_out = hold_out(y, 0.5, name="", remedy="", random_state=seed)
+    _, held_out = hold_out(y, 0.5, random_state=seed)
 
     best = min(model.history_, key=lambda record: record["valid_refinement"])["valid_cost"]
 

@@ -98,8 +98,8 @@ MODELS = {
     "last weights": mlp(averaging=0, checkpoint_every=3),
     "convolution": cnn(n_networks=1),
     "two convolutions": cnn(augmentation="flip"),
-    "calibration network": net(calibration_fraction=0.2),
     "module": net(early_stopping=True),
+    "two modules": net(early_stopping=True, n_networks=2),
 }
 
 

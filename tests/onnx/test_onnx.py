@@ -166,10 +166,11 @@ def test_auto_encoders(problem):
     assert_agrees(model, X, to_onnx(model, X))
 
 
-def test_modules_of_the_user(problem):
+@pytest.mark.parametrize("n_networks", [1, 2])
+def test_modules_of_the_user(problem, n_networks):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
     body = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.BatchNorm1d(8), nn.Linear(8, 3))
-    model = small_net(body).fit(problem.X, problem.y)
+    model = small_net(body, n_networks=n_networks).fit(problem.X, problem.y)
     assert_agrees(model, X, to_onnx(model, X))
 
 

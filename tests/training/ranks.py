@@ -103,7 +103,7 @@ def by_default():
 
 
 def images():
-    """Batch normalisation, a flip, and a calibration network."""
+    """Batch normalisation, and a flip."""
     return found(small_cnn(augmentation="flip", batch_size=20).fit(IMAGES, Y[:90]))
 
 

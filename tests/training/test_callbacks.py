@@ -1,5 +1,4 @@
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from skorch.callbacks import (
 )
 
 from auxcst_sklearn._training.batches import Batches
-from auxcst_sklearn._training.callbacks import copies_of, without_training_state
+from auxcst_sklearn._training.callbacks import without_training_state
 from tests.factories import small_mlp
 
 
@@ -213,15 +212,6 @@ def test_callbacks_are_saved_without_what_a_training_left_in_them(data):
     assert counter.count_ > 0
     assert (name, vars(saved)) == ("count", {"log": None})
     assert vars(pickle.loads(pickle.dumps(model)).callbacks[0][1]) == {"log": None}
-
-
-def test_callbacks_that_cannot_be_copied_are_left_out():
-    logger = Counter(log=threading.Lock())  # as loggers and writers hold
-
-    (copied,) = copies_of([logger, Counter()])
-
-    assert isinstance(copied, Counter)
-    assert copied.log is None
 
 
 def test_a_pickle_leaves_the_callbacks_of_the_estimator_alone():

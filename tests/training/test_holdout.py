@@ -5,9 +5,7 @@ from auxcst_sklearn._training.holdout import hold_out
 
 
 def split_of(label, fraction=0.1):
-    return hold_out(
-        label, fraction, name="validation_fraction", remedy="early_stopping=False", random_state=0
-    )
+    return hold_out(label, fraction, random_state=0)
 
 
 def test_split_is_stratified():

@@ -3,11 +3,10 @@ import pytest
 import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
-from torch import nn
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
-from tests.factories import small_mlp, small_net, small_stack
+from tests.factories import small_mlp, small_stack
 
 
 @pytest.fixture
@@ -89,15 +88,6 @@ def test_verbose_shows_the_cost_of_held_out_rows(data, capsys):
     record = model.history_[1]
     for name in ("train_loss", "valid_loss", "valid_cost", "valid_refinement"):
         assert float(shown[name]) == pytest.approx(record[name], rel=1e-4)
-
-
-def test_verbose_names_the_calibration_network(data, capsys):
-    module = nn.Sequential(nn.Linear(data[0].shape[1], 4), nn.ReLU(), nn.Linear(4, 3))
-    small_net(module, calibration_fraction=0.2, verbose=1).fit(*data)
-
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "The calibration network, which does not see all rows:"
-    assert [line.split()[0] for line in lines].count("1") == 2
 
 
 def test_silent_by_default(data, capsys):

@@ -6,7 +6,6 @@ import torch
 from scipy.special import log_softmax
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
-from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet, alpha_path
@@ -15,7 +14,7 @@ from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS, l
 from auxcst_sklearn._training.training_set import TrainingSet
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
-from tests.factories import small_mlp, small_net, small_stack
+from tests.factories import small_mlp, small_stack
 
 K = 4
 COST_MATRIX = np.array([[0, 1, 1, 5], [1, 0, 1, 5], [2, 2, 0, 5], [20, 20, 20, 0]])
@@ -192,28 +191,6 @@ def linear(X):
     return nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, K))
 
 
-class CountEpochs(Callback):
-    seen = []
-
-    def on_train_begin(self, net, **kwargs):
-        self.epochs_ = 0
-
-    def on_epoch_end(self, net, **kwargs):
-        self.epochs_ += 1
-        self.seen.append((id(self), id(net), self.epochs_))
-
-
-def test_each_training_has_its_own_callbacks():
-    CountEpochs.seen = []
-    X, y = overlapping()
-    small_net(linear(X), calibration_fraction=0.2, callbacks=[CountEpochs()]).fit(X, y)
-
-    (callback, net, _), *_, (other_callback, other_net, _) = CountEpochs.seen
-    assert [epoch for *_, epoch in CountEpochs.seen] == [1, 2, 1, 2]
-    assert callback != other_callback
-    assert net != other_net
-
-
 @pytest.mark.parametrize("n_networks", [1, 2])
 def test_an_alpha_path_learns_those_of_single_fits(n_networks):
     X, y = overlapping(200)
@@ -241,37 +218,14 @@ def test_a_convolutional_network_learns_one():
         assert torch.equal(weight, other)
 
 
-def test_a_module_of_ones_own_learns_one_when_asked():
+@pytest.mark.parametrize("n_networks", [1, 2])
+def test_a_module_of_ones_own_learns_one_from_held_out_rows(n_networks):
     X, y = overlapping(200)
     module = nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, K))
     parameters = {"max_epochs": 30, "learning_rate": 1e-2, "random_state": 0}
-    sure = CostSensitiveAuxNet(module, **parameters).fit(X, y)
-    model = CostSensitiveAuxNet(module, **parameters, calibration_fraction=0.3).fit(X, y)
+    parameters |= {"n_networks": n_networks, "patience": 30}
+    sees_all = CostSensitiveAuxNet(module, **parameters).fit(X, y)
+    model = CostSensitiveAuxNet(module, **parameters, early_stopping=True).fit(X, y)
 
-    assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
-
-
-def test_a_fraction_that_leaves_no_rows():
-    X, y = overlapping(40)
-
-    with pytest.raises(ValueError, match="calibration_fraction=0.99 holds out 40 of 40 rows"):
-        small_net(linear(X), calibration_fraction=0.99).fit(X, y)
-
-
-class Logger(Callback):
-    """What cannot be copied, as a callback with a connection or an open file."""
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def on_epoch_end(self, net, **kwargs):
-        print(len(net.history), file=self.stream)
-
-
-def test_a_callback_that_cannot_be_copied_hears_of_the_one_training(tmp_path):
-    X, y = overlapping(100)
-    with open(tmp_path / "log", "w") as stream:
-        model = small_net(linear(X), calibration_fraction=0.2, callbacks=[Logger(stream)])
-        model.set_params(max_epochs=4).fit(X, y)
-
-    assert (tmp_path / "log").read_text().split() == ["1", "2", "3", "4"]
+    assert sees_all.temperature_ == 1 < model.temperature_ <= HOTTEST
+    assert model.set_params(temperature=1.5).fit(X, y).temperature_ == 1.5

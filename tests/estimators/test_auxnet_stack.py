@@ -1,0 +1,107 @@
+"""Several networks of a module side by side."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from skorch.callbacks import Callback
+
+from tests.estimators.torch_modules import Residual, mlp, net
+
+
+def several(module=Residual, **parameters):
+    return net(module, **{"n_networks": 2, **parameters})
+
+
+def bodies(estimator):
+    """The state of each network's copy of the module."""
+    return [network.body.state_dict() for network in estimator.net_.module_.networks]
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_predictions_are_means_of_the_networks(digits, early_stopping):
+    X, y = digits
+    model = several(loss="cross_entropy", early_stopping=early_stopping).fit(X, y)
+    of_networks = []
+    for network in model.net_.module_.networks:
+        logits = network(torch.from_numpy(X).float()).double() / model.temperature_
+        of_networks.append(torch.softmax(logits, 1).numpy(force=True))
+
+    assert np.abs(of_networks[0] - of_networks[1]).max() > 0.01
+    np.testing.assert_allclose(model.predict_proba(X), np.mean(of_networks, 0), atol=1e-5)
+
+
+class Starts(Callback):
+    """Keeps the state of each module when training begins."""
+
+    def on_train_begin(self, net, **kwargs):
+        states = [network.body.state_dict() for network in net.module_.networks]
+        net.starts = [{name: value.clone() for name, value in s.items()} for s in states]
+
+
+@pytest.mark.parametrize(("module", "alike"), [(mlp, False), (mlp(), True)])
+def test_copies_of_a_module_start_with_the_same_weights(problem, module, alike):
+    X, y, _ = problem
+    model = several(module, callbacks=[Starts()]).fit(X, y)
+
+    one, other = (start["0.weight"] for start in model.net_.starts)
+    assert torch.equal(one, other) == alike
+    first, second = (state["0.weight"] for state in bodies(model))
+    assert not torch.equal(first, second)
+
+
+def test_the_first_network_is_that_of_a_single_fit(problem):
+    X, y, _ = problem
+    whole = {"batch_size": len(y), "optimizer": "sgd", "weight_decay": 0, "max_epochs": 3}
+    single = net(mlp, **whole).fit(X, y).net_.module_.state_dict()
+    first, second = (n.state_dict() for n in several(mlp, **whole).fit(X, y).net_.module_.networks)
+
+    for name, value in single.items():
+        torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-6)
+    assert not torch.allclose(second["output.weight"], first["output.weight"], atol=0.01)
+
+
+def test_frozen_epochs_of_every_network(problem):
+    X, y, cost = problem
+    module = mlp()
+    module[2].requires_grad_(False)  # by the caller, for the whole training
+    model = several(module, freeze=2, max_epochs=2).fit(X, y, cost=cost)  # with a cost network
+    start = module.state_dict()
+    parts = [model.net_.module_.classes, model.net_.module_.costs]
+    networks = [network for part in parts for network in part.networks]
+
+    assert len(networks) == 4
+    for network in networks:
+        for name, value in network.body.state_dict().items():
+            assert torch.equal(value, start[name]), name
+    copy = pickle.loads(pickle.dumps(model)).partial_fit(X, y, cost=cost)
+    for part in (copy.net_.module_.classes, copy.net_.module_.costs):
+        for network in part.networks:
+            state = network.body.state_dict()
+            changed = {name for name in state if not torch.equal(state[name], start[name])}
+            assert changed == {"0.weight", "0.bias"}
+
+
+def test_the_rate_of_the_pretrained_part_is_that_of_every_network(problem):
+    X, y, _ = problem
+    model = several(mlp(), pretrained_lr_factor=0.5).fit(X, y)
+
+    groups = {group["lr"]: len(group["params"]) for group in model.net_.optimizer_.param_groups}
+    rates = sorted(groups)
+    assert rates[0] == pytest.approx(0.5 * rates[1])
+    assert groups[rates[0]] == 2 * 4
+
+
+def test_several_networks_continue_and_survive_a_pickle(digits):
+    X, y = digits
+    model = several(early_stopping=True, max_epochs=3).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_cost(X), model.predict_cost(X))
+    before = model.predict_cost(X)
+    model.partial_fit(X, y)
+
+    assert np.abs(model.predict_cost(X) - before).max() > 1e-4
+    assert len(list(model.staged_predict_cost(X[:3]))) == 1 + len(model.hidden_layers_)
