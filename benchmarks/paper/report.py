@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxcst_sklearn.plotting import CostCurveDisplay
 from benchmarks.common.json_files import write_json
 from benchmarks.common.provenance import provenance
+
+WIDE = 5  # ratio of the largest to the smallest cost of a panel from which the axis is logarithmic
 
 
 def report_costs(
@@ -125,9 +128,21 @@ def plot_costs(
         display = CostCurveDisplay.from_results(
             rows, x, "test_cost", hue, where={"dataset": dataset}, ax=ax, legend=not alike
         )
+        _set_scale(ax, np.concatenate([line.get_ydata() for line in display.lines_]))
     if alike:  # one legend for all panels, whose curves have the same colours
         figure.legend(handles=display.lines_, title=hue, loc="outside right center")
     figure.savefig(options.out / f"{name}.png", dpi=150)
+
+
+def _set_scale(ax: Any, costs: NDArray) -> None:
+    """Use a logarithmic axis where networks that are not trained would hide all differences."""
+    from matplotlib.ticker import LogLocator  # an optional extra
+
+    if costs.max() > WIDE * costs.min() > 0:
+        ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
 
 
 def subplots(datasets: Sequence[str]) -> tuple[Any, dict[str, Any]]:

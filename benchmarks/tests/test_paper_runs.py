@@ -162,8 +162,21 @@ def test_table_has_a_block_per_data_set():
     assert lines[-1] == ["2", "3.0000", "+-", "0.2000"]
 
 
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures and axes of all plots."""
+    found, subplots = [], report.subplots
+
+    def keep(datasets):
+        found.append(subplots(datasets))
+        return found[-1]
+
+    monkeypatch.setattr(report, "subplots", keep)
+    return found
+
+
 @pytest.mark.parametrize(("depths", "n_legends"), [((1, 2), 0), ((2, 3), 2)])
-def test_panels_with_other_curves_have_their_own_legends(depths, n_legends, tmp_path, monkeypatch):
+def test_panels_with_other_curves_have_their_own_legends(depths, n_legends, tmp_path, drawn):
     of_dataset = {"mnist": (1, 2), "cifar10": depths}
     rows = [
         {"dataset": name, "depth": depth, "alpha": alpha, "test_cost": alpha + depth}
@@ -171,15 +184,22 @@ def test_panels_with_other_curves_have_their_own_legends(depths, n_legends, tmp_
         for depth in found
         for alpha in (0.0, 1.0)
     ]
-    drawn = []
-
-    def subplots(datasets):
-        drawn.append(report_subplots(datasets))
-        return drawn[0]
-
-    report_subplots = report.subplots
-    monkeypatch.setattr(report, "subplots", subplots)
     report.plot_costs("name", rows, Namespace(out=tmp_path), x="alpha", hue="depth")
     figure, axes = drawn[0]
     assert sum(ax.get_legend() is not None for ax in axes.values()) == n_legends
     assert len(figure.legends) == (n_legends == 0)
+
+
+def test_costs_of_very_different_size_have_a_logarithmic_axis(tmp_path, drawn):
+    costs = {"mnist": [3.3, 0.13], "cifar10": [3.3, 2.8]}
+    rows = [
+        {"dataset": name, "depth": 3, "alpha": alpha, "test_cost": cost}
+        for name, of_dataset in costs.items()
+        for alpha, cost in enumerate(of_dataset)
+    ]
+    report.plot_costs("name", rows, Namespace(out=tmp_path), x="alpha", hue="depth")
+    ((_, axes),) = drawn
+    assert {name: ax.get_yscale() for name, ax in axes.items()} == {
+        "mnist": "log",
+        "cifar10": "linear",
+    }
