@@ -20,6 +20,7 @@ from .costs._checks import (
     as_labels,
     check_cost_matrix,
     check_labels,
+    check_row_order,
     check_some_weight,
     check_weight,
     frame_labels,
@@ -265,6 +266,7 @@ def _sample_costs(
         )
     check_labels(y_true, "y_true")
     check_labels(y_pred, "y_pred")
+    check_row_order(cost, y_true=y_true)
     true, predicted = as_labels(y_true), as_labels(y_pred)
     check_consistent_length(true, predicted)
     if not len(true):
@@ -333,7 +335,9 @@ class _CostScorer(_Scorer):
                 "No costs reached cost_scorer; it never falls back to 0/1 costs. For per-sample "
                 "costs call sklearn.set_config(enable_metadata_routing=True) and pass cost= to "
                 "the fit of the search (with error_score='raise', so that this is seen). For "
-                "class-level costs use make_cost_scorer(cost_matrix)."
+                "class-level costs use make_cost_scorer(cost_matrix). Where costs cannot be passed "
+                "on, as in permutation_importance, use scoring=lambda estimator, X, y: "
+                "cost_scorer(estimator, X, y, cost=C)."
             )
         return -mean_cost(
             y,

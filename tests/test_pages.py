@@ -1,6 +1,7 @@
 """The code of pages that go on from what a reader has: a fitted model, data, files."""
 
 import re
+import textwrap
 
 import numpy as np
 import pytest
@@ -34,7 +35,16 @@ def production():
     for name in ("skops.io", "onnx", "skl2onnx", "onnxruntime"):
         pytest.importorskip(name)
     np.save("rows.npy", X)
-    return {"model": fitted(), "X_train": X, "X": X, "np": np}
+    return {"model": fitted(), "X_train": X, "X": X, "np": np, "table": mixed()}
+
+
+def mixed():
+    """A DataFrame with numbers and strings, some of them missing."""
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=list("abcd"))
+    table["e"] = np.where(X[:, 2] > 0, "NL", "FR")
+    table.loc[::7, ["a", "e"]] = None
+    return table
 
 
 def scale():
@@ -51,6 +61,21 @@ def scale():
         "C": np.tile([[0.0, 1.0], [5.0, 0.0]], (len(X), 1, 1)),
         "np": np,
     }
+
+
+def test_inputs_of_a_file_from_a_frame(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    runtime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("auxcst_sklearn.onnx")
+    names = {"np": np, "table": mixed()}
+    page = (ROOT / "docs" / "production.rst").read_text(encoding="utf-8")
+    (code,) = [block for block in BLOCK.findall(page) if "is_numeric_dtype" in block]
+    exec(textwrap.dedent(code), names)
+    model = small_stack(cost_matrix=[[0, 1], [5, 0]]).fit(names["table"], Y)
+
+    onnx.to_onnx(model, names["table"][:5], "model.onnx")
+    (cost, *_) = runtime.InferenceSession("model.onnx").run(None, names["inputs"])
+
+    np.testing.assert_allclose(cost, model.predict_cost(names["table"]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("given", [models, coming_from, production, scale])

@@ -26,9 +26,16 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import as_labels, check_labels, check_weight, label_index, sorted_labels
+from ..costs._checks import (
+    as_labels,
+    check_labels,
+    check_row_order,
+    check_weight,
+    label_index,
+    sorted_labels,
+)
 from ..costs._dispatch import numpy_arrays
-from ..costs._source import find_classes, resolve_costs
+from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 from ..losses import LOSSES, ProbabilisticLoss
 from .agreement import check_same
 from .building import BuildMixin
@@ -206,6 +213,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     ) -> TrainingSet:
         check_in_memory(cost, "cost")
         check_labels(y, "y")
+        check_row_order(cost, X=X, y=y)
+        warn_if_order_is_lost(y, cost, self.cost_matrix, stacklevel=3)
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -240,6 +249,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
         check_labels(y_val, "y_val")
         try:
+            check_row_order(cost_val, X=X_val, y=y_val)
             X, y = self._validate(X_val, y_val, reset=False)
             label = label_index(as_labels(y), self.classes_, name="y").astype(np.int64)
             costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
@@ -25,16 +24,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..costs._checks import (
     check_labels,
+    check_row_order,
     check_some_weight,
     check_weight,
     expected_cost,
-    is_per_sample_matrix,
     label_index,
 )
-from ..costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
+from ..costs._source import (
+    find_classes,
+    resolve_costs,
+    warn_if_order_is_lost,
+    warn_if_truth_is_dear,
+)
 from ..costs._statistics import CostStatistics
-from ..metrics import mean_cost
-from .prediction import decision_values, warn_of_missing_costs
+from .prediction import DecisionMixin, warn_of_missing_costs
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,7 +48,7 @@ def _routing_enabled() -> bool:
     return enabled
 
 
-class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.
 
     The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the prediction
@@ -194,6 +197,8 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self._check_probabilities(classifier)
         self._check_calibration()
         check_labels(y, "y")
+        check_row_order(cost, X=X, y=y)
+        warn_if_order_is_lost(y, cost, self.cost_matrix, stacklevel=2)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix)
@@ -293,95 +298,16 @@ class BayesMinimumRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         ValueError
             If `cost` is not as described, or not finite.
         """
-        probability = self.predict_proba(X)
         if cost is not None:
-            return expected_cost(probability, cost, self.classes_)
+            return expected_cost(self.predict_proba(X), cost, self.classes_)
+        estimate = self._learnt_cost(X)
         if self._known_costs:
             warn_of_missing_costs()
-        expected: NDArray[Any] = probability @ self.cost_matrix_
+        return estimate
+
+    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
+        expected: NDArray[Any] = self.predict_proba(X) @ self.cost_matrix_
         return expected
-
-    def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Predict the class with the smallest expected cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, as in `predict_cost`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predicted labels.
-        """
-        choice = self.predict_cost(X, cost).argmin(axis=1)
-        labels: NDArray[Any] = self.classes_[choice]
-        return labels
-
-    def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Minus the expected costs: larger values mean better classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, as in `predict_cost`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the expected cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive if the second is predicted.
-        """
-        return decision_values(self.predict_cost(X, cost))
-
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
-    ) -> float:
-        """Minus the mean cost of the predictions; without any costs the accuracy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test examples.
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
-                (n_samples, n_classes, n_classes), default=None
-            With two dimensions, the cost of each prediction for each sample, used only to score the
-            predictions; the decisions use the constructor's `cost_matrix`. With three, a cost
-            matrix for each sample, used for both. None for the constructor's `cost_matrix`.
-
-        Returns
-        -------
-        float
-            Minus the mean cost, so that greater is better; or the accuracy.
-
-        Raises
-        ------
-        ValueError
-            If `cost` is not as described, or not finite.
-        """
-        y_pred = self.predict(X, cost if is_per_sample_matrix(cost) else None)
-        if cost is None and self.cost_matrix is None and not self._sample_costs:
-            return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        return -mean_cost(
-            y,
-            y_pred,
-            cost=cost,
-            cost_matrix=self.cost_matrix_ if cost is None else None,
-            classes=self.classes_,
-            sample_weight=sample_weight,
-        )
 
     @property
     def n_features_in_(self) -> int:

@@ -37,10 +37,9 @@ def predict_few(
 ) -> NDArray[np.float64] | None:
     """Costs in units, or probabilities, of few rows; None if they take the general path."""
     net = vars(model).get("net_")
-    if net is None or not _are_plain(model, X):
-        return None
-    chain = _chain(net)
-    if chain is None:
+    X = None if net is None else _plain(model, X)
+    chain = None if X is None else _chain(net)
+    if X is None or chain is None:
         return None
     n = len(X)
     rows = np.zeros((max(n, FEWEST_ROWS), X.shape[1]), np.float32)
@@ -60,20 +59,31 @@ def predict_few(
         return estimate[:n].numpy().astype(np.float64)
 
 
-def _are_plain(model: Any, X: Any) -> bool:
-    """Whether X is an array of finite numbers, as in training, without column names."""
+def _plain(model: Any, X: Any) -> NDArray[Any] | None:
+    """X as an array, if it is one of finite numbers, or a DataFrame of them with known names."""
     attributes = vars(model)
-    return (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and 0 < len(X) <= MOST_ROWS
-        and X.shape[1] == attributes.get("n_features_in_")
-        and X.dtype in _FLOATS
-        and X.flags.c_contiguous
-        and attributes.get("is_categorical_") is None
-        and "feature_names_in_" not in attributes
-        and bool(np.isfinite(X).all())
+    names = attributes.get("feature_names_in_")
+    if attributes.get("is_categorical_") is not None:
+        return None
+    values = X if names is None else _named_values(X, names)
+    plain = (
+        type(values) is np.ndarray
+        and values.ndim == 2
+        and 0 < len(values) <= MOST_ROWS
+        and values.shape[1] == attributes.get("n_features_in_")
+        and values.dtype in _FLOATS
+        and values.flags.c_contiguous
+        and bool(np.isfinite(values).all())
     )
+    return values if plain else None
+
+
+def _named_values(X: Any, names: NDArray[Any]) -> NDArray[Any] | None:
+    """The values of a few rows of a pandas DataFrame with these columns."""
+    is_pandas = type(X).__module__.partition(".")[0] == "pandas" and X.ndim == 2
+    if not is_pandas or len(X) > MOST_ROWS or list(X.columns) != list(names):
+        return None
+    return np.ascontiguousarray(X.to_numpy())
 
 
 def _chain(net: Any) -> Chain | None:

@@ -24,11 +24,6 @@ from ..metrics import mean_cost
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
-def decision_values(cost: np.ndarray) -> np.ndarray:
-    """Decision values as in scikit-learn: minus the costs, or their difference for two classes."""
-    return cost[:, 0] - cost[:, 1] if cost.shape[1] == 2 else -cost
-
-
 def caller_level() -> int:
     """The stacklevel of a warning that points at the caller of the package."""
     frame, level = sys._getframe(1), 1
@@ -48,10 +43,119 @@ def warn_of_missing_costs() -> None:
     )
 
 
-class CostPredictionMixin(ClassifierMixin):
-    """Predictions from the cost estimates of the heads."""
+class DecisionMixin(ClassifierMixin):
+    """Decisions and scores of a classifier that estimates the cost of each prediction."""
 
     classes_: NDArray[Any]
+    cost_matrix: Any
+    _sample_costs: bool
+
+    @abstractmethod
+    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Estimated costs, (n_samples, n_classes)."""
+
+    @abstractmethod
+    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
+        """Estimated costs under the learnt costs, (n_samples, n_classes)."""
+
+    def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Predict the class with the smallest estimated cost.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, as in `predict_cost`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        choice = self.predict_cost(X, cost).argmin(axis=1)
+        labels: NDArray[Any] = self.classes_[choice]
+        return labels
+
+    def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Minus the estimated costs: larger values mean better classes.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, as in `predict_cost`. None for the learnt costs, which
+            rank the rows of two classes by probability, as an AUC needs, if costs are known when
+            deciding.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
+            ``classes_[1]``, positive if the second is predicted.
+        """
+        # Without a warning: scikit-learn's scorers and calibration cannot pass costs on.
+        values = self._learnt_cost(X) if cost is None else self.predict_cost(X, cost)
+        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+    ) -> float:
+        """Minus the mean cost of the predictions; without any costs the accuracy.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Test examples.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+                (n_samples, n_classes, n_classes), default=None
+            With two dimensions, the cost of each prediction for each sample, used only to score the
+            predictions. With three, a cost matrix for each sample, used to decide, as in `predict`,
+            and to score. Without it, `cost_matrix` of the constructor is used.
+
+        Returns
+        -------
+        float
+            Minus the mean cost, so that greater is better; or the accuracy, with a warning if
+            the estimator was fitted with per-sample costs that are missing here.
+        """
+        y_pred = self.predict(X, cost if is_per_sample_matrix(cost) else None)
+        if cost is None and self.cost_matrix is None:
+            if self._sample_costs:
+                warnings.warn(
+                    "The estimator was fitted with per-sample costs, but none reached score, which "
+                    "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
+                    "with sklearn.set_config(enable_metadata_routing=True), a search also needs "
+                    "scoring=cost_scorer.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            with numpy_arrays():
+                return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+        return -mean_cost(
+            y,
+            y_pred,
+            cost=cost,
+            cost_matrix=self.cost_matrix if cost is None else None,
+            classes=self.classes_,
+            sample_weight=sample_weight,
+        )
+
+
+class CostPredictionMixin(DecisionMixin):
+    """Predictions from the cost estimates of the heads."""
+
+    loss: Any
+    _known_costs: bool
 
     @abstractmethod
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
@@ -107,7 +211,7 @@ class CostPredictionMixin(ClassifierMixin):
             If `cost` is not as described, or the loss has no class probabilities.
         """
         if cost is None:
-            estimate = self._predict_heads(X, every_head=False)[0]
+            estimate = self._learnt_cost(X)
             if self._known_costs:
                 warn_of_missing_costs()
             return estimate
@@ -119,24 +223,8 @@ class CostPredictionMixin(ClassifierMixin):
             )
         return expected_cost(self._predict_proba(X), cost, self.classes_)
 
-    def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Predict the class with the smallest estimated cost.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, as in `predict_cost`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predicted labels.
-        """
-        choice = self.predict_cost(X, cost).argmin(axis=1)
-        labels: NDArray[Any] = self.classes_[choice]
-        return labels
+    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
+        return self._predict_heads(X, every_head=False)[0]
 
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
@@ -170,72 +258,3 @@ class CostPredictionMixin(ClassifierMixin):
         """
         for cost in self.staged_predict_cost(X):
             yield self.classes_[cost.argmin(axis=1)]
-
-    def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Minus the estimated costs: larger values mean better classes.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, as in `predict_cost`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive if the second is predicted.
-        """
-        return decision_values(self.predict_cost(X, cost))
-
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
-    ) -> float:
-        """Minus the mean cost of the predictions; without any costs the accuracy.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Test examples.
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
-                (n_samples, n_classes, n_classes), default=None
-            With two dimensions, the cost of each prediction for each sample, used only to score the
-            predictions. With three, a cost matrix for each sample, used to decide, as in `predict`,
-            and to score. Without it, `cost_matrix` of the constructor is used.
-
-        Returns
-        -------
-        float
-            Minus the mean cost, so that greater is better; or the accuracy, with a warning if
-            the estimator was fitted with per-sample costs that are missing here.
-        """
-        y_pred = self.predict(X, cost if is_per_sample_matrix(cost) else None)
-        if cost is None and self.cost_matrix is None:
-            if self._sample_costs:
-                warnings.warn(
-                    "The estimator was fitted with per-sample costs, but none reached score, which "
-                    "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
-                    "with sklearn.set_config(enable_metadata_routing=True), a search also needs "
-                    "scoring=cost_scorer.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            with numpy_arrays():
-                return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        return -mean_cost(
-            y,
-            y_pred,
-            cost=cost,
-            cost_matrix=self.cost_matrix if cost is None else None,
-            classes=self.classes_,
-            sample_weight=sample_weight,
-        )

@@ -47,6 +47,23 @@ def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> 
     return values
 
 
+def check_row_order(cost: Any, **others: Any) -> None:
+    """Raise an error for costs whose index has the labels of another one in another order.
+
+    Rows belong together by position, as everywhere in scikit-learn.
+    """
+    for name, other in others.items():
+        if not (hasattr(cost, "iloc") and hasattr(other, "iloc")) or len(cost) != len(other):
+            continue
+        if not cost.index.equals(other.index) and set(cost.index) == set(other.index):
+            raise ValueError(
+                f"The index of cost has the labels of that of {name} in another order, "
+                f"{cost.index[:3].tolist()} ... instead of {other.index[:3].tolist()} ...; "
+                f"expected rows in the same order. Pass cost.loc[{name}.index], or, if the order "
+                f"is right, cost.set_axis({name}.index)."
+            )
+
+
 def is_per_sample_matrix(cost: Any) -> bool:
     """Whether costs hold a matrix for each sample, rather than a row."""
     try:
@@ -261,7 +278,8 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "
-            f"an array or DataFrame of real costs, of shape {shape}. Got {reprlib.repr(cost)}."
+            f"an array or DataFrame of real costs, of shape {shape}.{_of_texts(cost)} Got "
+            f"{reprlib.repr(cost)}."
         ) from error
     if values.ndim != ndim:
         raise ValueError(
@@ -279,6 +297,16 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
             "the others; one of 1e9 would set the unit in which all are learnt."
         )
     return values
+
+
+def _of_texts(cost: Any) -> str:
+    """What to do with a DataFrame whose first column holds texts."""
+    if hasattr(cost, "iloc") and np.asarray(cost.iloc[:, 0]).dtype.kind in "OUST":
+        return (
+            " Its first column holds texts: if they label the rows, make them the index, by "
+            "set_index or by read_csv(..., index_col=0)."
+        )
+    return ""
 
 
 def _of_amounts(values: NDArray[Any]) -> str:
@@ -315,10 +343,16 @@ def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[i
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):
         missing = [label for label in wanted if label not in place]
+        remedy = "Rename the labels, or name all classes in classes=."
+        if labels.dtype.kind in "US" and classes.tolist() == list(range(len(labels))):
+            remedy = (
+                "A meta-estimator, such as a VotingClassifier, has probably encoded the labels: "
+                "pass an array in the order of the sorted labels, such as cost_matrix.loc[labels, "
+                "labels].to_numpy()."
+            )
         raise ValueError(
             f"{name} are {_shorten(labels)}; expected each class once: {_shorten(classes)}. "
-            f"{f'Missing: {missing[:10]}. ' if missing else ''}Rename the labels, or name all "
-            "classes in classes=."
+            f"{f'Missing: {missing[:10]}. ' if missing else ''}{remedy}"
         )
     return [place[label] for label in wanted]
 

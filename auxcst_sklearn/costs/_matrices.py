@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,11 @@ from ._checks import (
     sample_costs,
     sorted_labels,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Path = str | Sequence[str]
 
 
 def cost_vectors(
@@ -108,19 +114,29 @@ def randomized_proportional_cost_matrix(
     return cost_matrix
 
 
-def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[np.float64]:
+@overload
+def tree_distance_cost_matrix(paths: Sequence[Path]) -> NDArray[np.float64]: ...
+
+
+@overload
+def tree_distance_cost_matrix(paths: Mapping[Any, Path]) -> DataFrame: ...
+
+
+def tree_distance_cost_matrix(paths: Sequence[Path] | Mapping[Any, Path]) -> Any:
     """Count the edges between the leaves of a class tree, so that close classes cost less.
 
     Parameters
     ----------
-    paths : sequence of str or of sequences of str, of length n_classes
+    paths : sequence or dict of (str or sequence of str), of length n_classes
         The path from the root to each class, as a tuple of names or one "/"-joined string. Siblings
-        are 2 edges apart, cousins 4. Paths with different first names meet in an implied root.
+        are 2 edges apart, cousins 4. Paths with different first names meet in an implied root. The
+        keys of a dict are the labels of the classes.
 
     Returns
     -------
-    ndarray of shape (n_classes, n_classes)
-        Number of edges between each pair of classes, in the order of `paths`.
+    ndarray or DataFrame of shape (n_classes, n_classes)
+        Number of edges between each pair of classes, in the order of `paths`; for a dict, a
+        DataFrame with the labels, which estimators match with those of `y`.
 
     Raises
     ------
@@ -134,8 +150,14 @@ def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[n
     array([[0., 2., 4.],
            [2., 0., 4.],
            [4., 4., 0.]])
+    >>> tree_distance_cost_matrix({"cat": "animal/cat", "car": "vehicle/car"})
+         cat  car
+    cat  0.0  4.0
+    car  4.0  0.0
     """
-    nodes = [tuple(path.split("/") if isinstance(path, str) else path) for path in _ways(paths)]
+    labels = list(paths) if isinstance(paths, Mapping) else None
+    ways = _ways(paths.values() if isinstance(paths, Mapping) else paths)
+    nodes = [tuple(path.split("/") if isinstance(path, str) else path) for path in ways]
     for path in nodes:
         if not path or not all(path):
             raise ValueError(
@@ -152,7 +174,7 @@ def tree_distance_cost_matrix(paths: Sequence[str | Sequence[str]]) -> NDArray[n
         for j, b in enumerate(nodes[:i]):
             shared = next((s for s, (u, v) in enumerate(zip(a, b)) if u != v), min(len(a), len(b)))
             distance[i, j] = distance[j, i] = len(a) + len(b) - 2 * shared
-    return distance
+    return distance if labels is None else _labelled(distance, labels)
 
 
 def _ways(paths: Any) -> list[Any]:
@@ -167,25 +189,36 @@ def _ways(paths: Any) -> list[Any]:
     return list(paths)
 
 
-def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float64]:
+@overload
+def ordinal_cost_matrix(classes: int, power: float = 1.0) -> NDArray[np.float64]: ...
+
+
+@overload
+def ordinal_cost_matrix(classes: Sequence[Any], power: float = 1.0) -> DataFrame: ...
+
+
+def ordinal_cost_matrix(classes: int | Sequence[Any], power: float = 1.0) -> Any:
     """Cost matrix of ordered classes, from their distances: ``abs(i - j) ** power``.
 
     Parameters
     ----------
-    n_classes : int
-        Number of ordered classes.
+    classes : int or sequence of length n_classes
+        Number of ordered classes, or their labels in this order. Labels that are strings sort
+        alphabetically in `classes_`, so pass them all.
     power : float, default=1.0
         1 for absolute, 2 for squared distances.
 
     Returns
     -------
-    ndarray of shape (n_classes, n_classes)
-        Cost matrix.
+    ndarray or DataFrame of shape (n_classes, n_classes)
+        Cost matrix; for labels, a DataFrame with these labels, which estimators match with those
+        of `y`.
 
     Raises
     ------
     ValueError
-        If `n_classes` is below 1, `power` is not positive, or a cost would be infinite.
+        If there is no class, a label occurs twice, `power` is not positive, or a cost would be
+        infinite.
 
     Examples
     --------
@@ -194,9 +227,19 @@ def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float6
     array([[0., 1., 4.],
            [1., 0., 1.],
            [4., 1., 0.]])
+    >>> ordinal_cost_matrix(["low", "medium", "high"])
+            low  medium  high
+    low     0.0     1.0   2.0
+    medium  1.0     0.0   1.0
+    high    2.0     1.0   0.0
     """
-    if n_classes < 1:
-        raise ValueError(f"n_classes must be at least 1, got {n_classes!r}.")
+    labels = None if isinstance(classes, Integral) else list(classes)  # type: ignore[arg-type]
+    n_classes = len(labels) if labels is not None else int(classes)  # type: ignore[arg-type]
+    if n_classes < 1 or (labels is not None and len(set(labels)) < n_classes):
+        raise ValueError(
+            f"classes={classes!r}; expected the number of classes, at least 1, or their labels, "
+            "each once."
+        )
     if not power > 0:
         raise ValueError(f"power must be positive, got {power!r}: use 1 for absolute distances.")
     grade = np.arange(n_classes, dtype=np.float64)
@@ -207,4 +250,15 @@ def ordinal_cost_matrix(n_classes: int, power: float = 1.0) -> NDArray[np.float6
             f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "
             "such as 1 for absolute or 2 for squared distances."
         )
-    return cost_matrix
+    return cost_matrix if labels is None else _labelled(cost_matrix, labels)
+
+
+def _labelled(cost_matrix: NDArray[np.float64], labels: list[Any]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "A cost matrix with labels is a DataFrame, which needs pandas: pip install pandas. "
+            "Without labels, an array is returned."
+        ) from error
+    return pd.DataFrame(cost_matrix, labels, labels)

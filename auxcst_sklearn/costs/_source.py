@@ -23,9 +23,9 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
         found = np.array(classes)
         if found.ndim != 1 or not np.array_equal(np.unique(found), found):
             raise ValueError(
-                f"classes={classes!r} must list each label once, in sorted order, as classes_ "
-                "does everywhere in scikit-learn. For costs in another order, use a DataFrame "
-                "with the labels as columns."
+                f"classes={_plain(classes)} must list each label once, in sorted order, as "
+                "classes_ does everywhere in scikit-learn. For costs in another order, use a "
+                "DataFrame with the labels as columns."
             )
     else:
         found = np.unique(y)
@@ -34,12 +34,34 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
             name = "cost_matrix" if cost is None else "cost"
             found = _labels_of_costs(name, labels, found)
     if len(found) < 2:
-        source = "y" if classes is None else f"classes={classes!r}"
+        source = "y" if classes is None else f"classes={_plain(classes)}"
         raise ValueError(
             f"{source} holds 1 class only, {found.tolist()}; a classifier needs at least two. If "
             "the others have no example here, name all classes in classes=."
         )
     return found
+
+
+def _plain(classes: Any) -> Any:
+    return np.asarray(classes).tolist()
+
+
+def warn_if_order_is_lost(y: Any, cost: Any, cost_matrix: Any, stacklevel: int = 1) -> None:
+    """Warn of ordered categories in another order than sorted, if costs have no labels."""
+    costs = cost_matrix if cost is None else cost
+    dtype: Any = getattr(y, "dtype", None)
+    if costs is None or frame_labels(costs) is not None or not getattr(dtype, "ordered", False):
+        return
+    categories = np.asarray(dtype.categories)
+    if not np.array_equal(categories, np.sort(categories)):
+        warnings.warn(
+            f"y has ordered categories, {categories.tolist()}, but classes_, and so the columns of "
+            "costs without labels, are sorted, as everywhere in scikit-learn: "
+            f"{np.sort(categories).tolist()}. Pass costs as a DataFrame with these labels; "
+            "ordinal_cost_matrix returns one for a list of labels.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.ndarray:

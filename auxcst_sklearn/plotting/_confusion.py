@@ -113,7 +113,8 @@ class CostConfusionDisplay:
             estimator's `classes_`; or matrices, known when deciding.
         cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
             Cost of each prediction (column) for each true class (row). Without `cost` and
-            `cost_matrix`, that of the estimator.
+            `cost_matrix`, that of the estimator. The classes are drawn in the order of the labels
+            of a DataFrame, otherwise in that of `classes_`.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         normalize : {"all", "true", "pred"} or None, default=None
@@ -138,12 +139,16 @@ class CostConfusionDisplay:
         check_is_fitted(estimator)
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        classes = np.asarray(estimator.classes_)
+        labels = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
+        if labels is not None and np.array_equal(np.sort(labels), classes):
+            classes = labels  # such as grades in their order
         return cls.from_predictions(
             y,
             _decisions(estimator, X, cost),
             cost=cost,
             cost_matrix=cost_matrix,
-            classes=estimator.classes_,
+            classes=classes,
             sample_weight=sample_weight,
             normalize=normalize,
             display_labels=display_labels,
@@ -174,8 +179,10 @@ class CostConfusionDisplay:
             True labels.
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-            Cost of each prediction for each sample. Pass either `cost` or `cost_matrix`.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or \
+                (n_samples, n_classes, n_classes), default=None
+            Cost of each prediction for each sample, or each sample's cost matrix. Pass either
+            `cost` or `cost_matrix`.
         cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
             Cost of each prediction (column) for each true class (row).
         classes : array-like of shape (n_classes,), default=None

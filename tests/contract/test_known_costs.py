@@ -8,6 +8,7 @@ import sklearn
 from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -98,7 +99,6 @@ def test_every_method_warns_where_the_user_called(fraud, kind):
     row = cost[np.arange(len(y)), y]
     calls = [
         lambda: model.predict(X),
-        lambda: model.decision_function(X),
         lambda: model.score(X, y, cost=row),
         lambda: cost_scorer(model, X, y, cost=row),
     ]
@@ -107,6 +107,33 @@ def test_every_method_warns_where_the_user_called(fraud, kind):
         with pytest.warns(UserWarning, match="mean costs of the classes") as warned:
             call()
         assert [warning.filename for warning in warned] == [__file__]
+
+
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+def test_a_score_that_ranks_needs_no_costs(fraud, kind, recwarn):
+    X, y, cost = fraud
+    model = MODELS[kind]().fit(X, y, cost=cost)
+    recwarn.clear()
+
+    auc = get_scorer("roc_auc")(model, X, y)
+
+    assert auc == pytest.approx(roc_auc_score(y, model.predict_proba(X)[:, 1]))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("kind", ["network", "Bayes"])
+@pytest.mark.parametrize("of_true_class", [False, True])
+def test_a_score_without_costs_is_the_accuracy(fraud, kind, of_true_class):
+    X, y, cost = fraud
+    given = cost[np.arange(len(y)), y] if of_true_class else cost
+    model = MODELS[kind]().fit(X, y, cost=given)
+
+    with pytest.warns(UserWarning, match="none reached score, which returns the accuracy"):
+        score = model.score(X, y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert score == (model.predict(X) == y).mean()
 
 
 def test_a_model_of_class_costs_may_decide_by_known_costs(fraud):

@@ -2,7 +2,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.ensemble import VotingClassifier
+from sklearn.naive_bayes import GaussianNB
 
+from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.costs._checks import (
     check_cost,
@@ -216,3 +219,58 @@ def test_labels_that_stand_twice_or_nowhere_are_refused():
         mean_cost([0, 1, 2], [0, 1, 2], cost=cost, classes=[0, 1, 1])
     with pytest.raises(ValueError, match=r"y_true holds labels that are not.*\[7\]"):
         mean_cost([0, 1, 7], [0, 1, 2], cost=cost, classes=[0, 1, 2])
+
+
+# --- DataFrames in another order ----------------------------------------------------------
+
+
+@pytest.fixture
+def shuffled():
+    """A problem of which the costs, with an index, are in another order."""
+    rng = np.random.default_rng(0)
+    index = rng.permutation(40)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), index)
+    y = pd.Series(CLASSES[rng.integers(3, size=40)], index)
+    cost = pd.DataFrame(MATRIX[np.searchsorted(CLASSES, y)], index, columns=CLASSES)
+    return X, y, cost
+
+
+@pytest.mark.parametrize(
+    "model", [small_mlp(), BayesMinimumRiskClassifier(GaussianNB())], ids=["network", "Bayes"]
+)
+def test_rows_of_costs_in_another_order_are_refused(model, shuffled):
+    X, y, cost = shuffled
+    wrong = cost.sort_index()
+    expected = model.fit(X, y, cost=cost).predict(X)
+    for call in (
+        lambda: model.fit(X, y, cost=wrong),
+        lambda: model.fit(X.to_numpy(), y, cost=wrong),
+        lambda: model.fit(X, y.to_numpy(), cost=wrong),
+        lambda: model.score(X, y, cost=wrong),
+        lambda: mean_cost(y, y, cost=wrong),
+    ):
+        with pytest.raises(ValueError, match="index of cost has the labels .* in another order"):
+            call()
+    np.testing.assert_array_equal(model.predict(X), expected)
+    assert mean_cost(y, y, cost=wrong.loc[y.index]) == 0
+    assert mean_cost(y, y, cost=cost.reset_index(drop=True).set_axis(y.index)) == 0
+
+
+def test_rows_of_a_validation_set_too(shuffled):
+    X, y, cost = shuffled
+    with pytest.raises(ValueError, match="validation set.*index of cost has the labels"):
+        small_mlp().fit(X, y, cost=cost, X_val=X, y_val=y, cost_val=cost.sort_index())
+
+
+def test_labels_encoded_by_a_meta_estimator_are_explained(shuffled):
+    X, y, _ = shuffled
+    matrix = pd.DataFrame(MATRIX, CLASSES, CLASSES)
+    model = VotingClassifier([("a", small_mlp(cost_matrix=matrix))])
+    with pytest.raises(ValueError, match="meta-estimator, such as a VotingClassifier"):
+        model.fit(X, y)
+
+
+def test_a_file_read_without_its_index_is_explained():
+    frame = pd.DataFrame(MATRIX, CLASSES, CLASSES).reset_index()
+    with pytest.raises(ValueError, match=r"first column holds texts.*index_col=0"):
+        check_cost_matrix(frame, classes=CLASSES)

@@ -88,10 +88,25 @@ def test_tree_distance_refuses_ill_paths(paths, message):
 def test_ordinal_cost_matrix():
     np.testing.assert_array_equal(ordinal_cost_matrix(3), [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     assert ordinal_cost_matrix(4, power=2)[0, 3] == 9
-    with pytest.raises(ValueError, match="n_classes must be at least 1, got 0"):
-        ordinal_cost_matrix(0)
+    for classes in (0, [], ["a", "b", "a"]):
+        with pytest.raises(ValueError, match="classes=.*; expected the number of classes"):
+            ordinal_cost_matrix(classes)
     with pytest.raises(ValueError, match="power must be positive, got -1"):
         ordinal_cost_matrix(3, power=-1)
+
+
+def test_labels_of_classes_make_a_frame():
+    grades = ["low", "medium", "high"]
+    found = ordinal_cost_matrix(grades, power=2)
+    assert found.loc["low", "high"] == 4
+    np.testing.assert_array_equal(found, ordinal_cost_matrix(3, power=2))
+    y = ["high", "low"]
+    np.testing.assert_array_equal(
+        cost_vectors(y, found, classes=sorted(grades)), [[0, 4, 1], [4, 0, 1]]
+    )
+    tree = tree_distance_cost_matrix({"dog": "pet/dog", "ant": "ant"})
+    assert tree.loc["dog", "ant"] == 3
+    assert list(tree.columns) == list(tree.index) == ["dog", "ant"]
 
 
 def test_labels_without_an_order_are_refused():

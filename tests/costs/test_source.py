@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
+from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 LABEL = np.array([0, 2, 2, 0, 2])
@@ -105,3 +108,28 @@ def test_the_message_names_a_filter_that_works():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "The true class is not the")
         warn_if_truth_is_dear(costs, label, LABELS)
+
+
+# --- ordered categories -------------------------------------------------------------------
+
+GRADES = ["low", "medium", "high"]
+
+
+@pytest.mark.parametrize("model", [small_mlp(), BayesMinimumRiskClassifier()])
+def test_a_matrix_without_labels_for_ordered_categories_warns(model, recwarn):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = pd.Series(pd.Categorical.from_codes(np.arange(60) % 3, GRADES, ordered=True))
+
+    with pytest.warns(UserWarning, match="ordered categories, .'low', 'medium', 'high'") as warned:
+        model.set_params(cost_matrix=ordinal_cost_matrix(3)).fit(X, y)
+    assert warned[0].filename == __file__
+    recwarn.clear()
+    for cost_matrix, labels in [
+        (ordinal_cost_matrix(GRADES), y),
+        (ordinal_cost_matrix(3), y.astype(str)),
+        (ordinal_cost_matrix(3), y.cat.rename_categories(["a", "b", "c"])),
+        (None, y),
+    ]:
+        model.set_params(cost_matrix=cost_matrix).fit(X, labels)
+    assert not [w for w in recwarn if "ordered categories" in str(w.message)]

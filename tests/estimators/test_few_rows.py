@@ -100,6 +100,47 @@ def test_unusual_rows_take_the_usual_way(change):
     assert model.predict_cost(X).shape == (2, 3)
 
 
+def frame(n, **columns):
+    return pd.DataFrame(rows(n), columns=list("abcde")).assign(**columns)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_frames_of_numbers_take_the_short_way(per_sample):
+    y, cost = np.arange(400) % 3, None
+    if per_sample:
+        cost = np.random.default_rng(0).uniform(size=(400, 3)) * (np.arange(3) != y[:, None])
+    model = MODELS["stack"]().fit(frame(400), y, cost=cost)
+    for few in (
+        frame(1),
+        frame(3),
+        frame(2).astype({"a": np.float32}),
+        frame(2, b=[3, 4]),
+        frame(2, b=pd.Categorical([1.5, 2.5])),
+        frame(2).set_axis([7, 5]),
+    ):
+        assert predict_few(model, few, "to_cost") is not None
+        usual = model.net_.predict_heads(model._to_inputs(few.to_numpy(np.float64)))[0]
+        np.testing.assert_array_equal(model.predict_cost(few), usual)
+
+
+@pytest.mark.parametrize(
+    "few",
+    [
+        frame(2)[list("badce")],
+        frame(2).rename(columns={"a": "z"}),
+        frame(2, a=pd.Timestamp("2026-01-01")),
+        frame(2, a=[1.0, np.nan]),
+        frame(2, a=["1", "2"]),
+        frame(2, a=pd.array([3, 4], dtype="Int64")),
+        frame(17),
+        frame(2).drop(columns="e"),
+    ],
+)
+def test_other_frames_take_the_usual_way(few):
+    model = small_stack().fit(frame(60), np.arange(60) % 3)
+    assert predict_few(model, few, "to_cost") is None
+
+
 @pytest.mark.parametrize(
     ("X", "reason"),
     [

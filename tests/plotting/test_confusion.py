@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
+from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.metrics import mean_cost
 from auxcst_sklearn.plotting import CostConfusionDisplay
 
@@ -66,6 +68,23 @@ def test_costs_of_the_estimator_itself(search, data):
     np.testing.assert_array_equal(given.cost, display.counts)
     other = CostConfusionDisplay.from_estimator(search, X, y, cost_matrix=2 * COST_MATRIX)
     np.testing.assert_allclose(other.cost, 2 * display.cost)
+
+
+def test_classes_are_in_the_order_of_labelled_costs(data):
+    X, y = data
+    names = np.array(["low", "medium", "high"])
+    model = GaussianNB().fit(X, names[y % 3])
+    matrix = ordinal_cost_matrix(list(names))
+
+    display = CostConfusionDisplay.from_estimator(model, X, names[y % 3], cost_matrix=matrix)
+    plain = CostConfusionDisplay.from_estimator(
+        model, X, names[y % 3], cost_matrix=matrix.loc[sorted(names), sorted(names)]
+    )
+
+    assert list(display.display_labels) == list(names)
+    order = np.argsort(names)
+    np.testing.assert_array_equal(plain.cost, display.cost[np.ix_(order, order)])
+    np.testing.assert_array_equal(plain.counts, display.counts[np.ix_(order, order)])
 
 
 def test_classifier_without_costs_needs_some(data):
