@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import partial
 from inspect import Parameter, signature
+from itertools import chain
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal
@@ -15,6 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
@@ -363,7 +366,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
             rate = float(self.learning_rate * self.pretrained_lr_factor)
             arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
         if isinstance(self.freeze, Integral):
-            from skorch.callbacks import Unfreezer  # skorch is slow to import: on first use
+            from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
 
             frozen = [
                 name
@@ -372,9 +375,17 @@ class CostSensitiveAuxNet(BaseImageEstimator):
             ]
             for name in frozen:
                 module.get_parameter(name).requires_grad_(False)
-            unfreezer = Unfreezer(frozen, at=int(self.freeze) + 1)
-            arguments["callbacks"] = [unfreezer]
+            schedule = partial(_unfreeze, after=int(self.freeze))
+            arguments["callbacks"] = [ParamMapper(frozen, schedule=schedule)]
         return arguments
+
+
+def _unfreeze(net: Any, after: int) -> Callable[..., None]:
+    """The function for frozen parameters in this epoch, which may be the first after a resume."""
+    from skorch.utils import noop, unfreeze_parameter
+
+    unfreeze: Callable[..., None] = unfreeze_parameter if len(net.history) > after else noop
+    return unfreeze
 
 
 def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ...]) -> nn.Module:
@@ -398,4 +409,6 @@ def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ..
             f"module={module!r} made an object of type {type(body).__name__}; expected an "
             "nn.Module."
         )
+    if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
+        body = deepcopy(body)  # parts of it may be the caller's, or those of another network
     return body.to("cpu", torch.float32)

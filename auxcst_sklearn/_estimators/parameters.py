@@ -56,7 +56,7 @@ AUX_CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [ALPHA, "array-like"],
     "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
     "n_networks": [Interval(Integral, 1, None, closed="left")],
-    "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    "temperature": [Interval(Real, 1e-6, None, closed="left"), StrOptions({"auto"})],
     "precision": [StrOptions({"float32", "bf16"})],
     "compile": ["boolean"],
     "checkpoint_dir": [str, os.PathLike, None],

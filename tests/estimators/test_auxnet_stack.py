@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from skorch.callbacks import Callback
+from torch import nn
 
 from tests.estimators.torch_modules import Residual, mlp, net
 
@@ -105,3 +106,36 @@ def test_several_networks_continue_and_survive_a_pickle(digits):
 
     assert np.abs(model.predict_cost(X) - before).max() > 1e-4
     assert len(list(model.staged_predict_cost(X[:3]))) == 1 + len(model.hidden_layers_)
+
+
+# --- what a callable may return ---------------------------------------------------------------
+
+
+def test_networks_of_different_depths_are_refused(problem):
+    X, y, _ = problem
+    depths = iter([1, 2])
+
+    def make():
+        layers = [nn.Linear(4, 8), nn.ReLU()]
+        for _ in range(next(depths)):
+            layers += [nn.Linear(8, 8), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(8, 3))
+
+    with pytest.raises(ValueError, match="module made networks of different layers or sizes: "):
+        several(make).fit(X, y)
+
+
+def test_parts_that_networks_would_share_are_copied(problem):
+    X, y, _ = problem
+    backbone, whole = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), mlp()
+    start = backbone[0].weight.detach().clone()
+
+    def make():
+        return nn.Sequential(backbone, nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    for module in (make, lambda: whole):
+        one, other = several(module).fit(X, y).net_.module_.networks
+        shared = {*map(id, one.parameters())} & {*map(id, other.parameters())}
+        assert not shared
+    assert torch.equal(backbone[0].weight, start)
+    assert isinstance(whole[-1], nn.Linear)
