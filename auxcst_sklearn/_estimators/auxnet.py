@@ -37,10 +37,10 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     Parameters
     ----------
     module : nn.Module, type or callable
-        The network. A module is copied, and never changed. A class or another callable is called at
-        every fit, with torch seeded by `random_state`, and must return a module; if `input_shape`
-        is among its required parameters, it gets the shape of one example, (C, H, W) or
-        (n_features,). Bind other parameters with ``functools.partial``.
+        The network. A module is copied, and never changed. A class or another callable is called
+        for each network of a fit, with torch seeded by `random_state`, and must return a module,
+        which is copied too; if `input_shape` is among its required parameters, it gets the shape of
+        one example, (C, H, W) or (n_features,). Bind other parameters with ``functools.partial``.
 
         The module takes a batch of examples as floats, and returns the output of an ``nn.Linear``;
         an ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
@@ -91,9 +91,9 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     n_networks : int, default=1
         Number of networks, which are trained side by side; estimates and probabilities are their
         means. With early stopping, each holds out a different fold of the rows, and all folds
-        together give the temperature. Several networks need a `module` that is called, or has
-        random parts: copies of a module start with the same weights, and differ in the initial
-        weights of their heads and in the order of the rows.
+        together give the temperature. Pass a class or another callable as `module`, so that they
+        start with different weights; copies of one module differ only in their heads and in the
+        order of the rows.
     max_epochs : int, default=50
         Number of passes over the training set.
     batch_size : int or "auto", default="auto"
