@@ -346,9 +346,9 @@ def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[i
         remedy = "Rename the labels, or name all classes in classes=."
         if labels.dtype.kind in "US" and classes.tolist() == list(range(len(labels))):
             remedy = (
-                "A meta-estimator, such as a VotingClassifier, has probably encoded the labels: "
-                "pass an array in the order of the sorted labels, such as cost_matrix.loc[labels, "
-                "labels].to_numpy()."
+                "Rename the labels; or, if a meta-estimator, such as a VotingClassifier, has "
+                "encoded those of y, pass an array in the order of the sorted labels, such as "
+                "cost_matrix.loc[labels, labels].to_numpy()."
             )
         raise ValueError(
             f"{name} are {_shorten(labels)}; expected each class once: {_shorten(classes)}. "
