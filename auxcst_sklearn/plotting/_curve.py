@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -175,6 +175,7 @@ class CostCurveDisplay:
         y: str,
         hue: str | None = None,
         *,
+        hue_order: Sequence[Any] | None = None,
         where: Mapping[str, Any] | None = None,
         ax: Axes | None = None,
         **plot_kw: Any,
@@ -192,6 +193,9 @@ class CostCurveDisplay:
             Column with the cost.
         hue : str, default=None
             Column with one curve per value; None for a single curve.
+        hue_order : list, default=None
+            Values of `hue` to draw, in this order; None for all. With the same list, the panels of
+            a figure have the same colours, even if some have no record with one of the values.
         where : dict, default=None
             Only records with these values are used, e.g. ``{"dataset": "mnist"}``. Records with the
             same `x` and `hue` are averaged, whatever their other columns hold.
@@ -214,16 +218,21 @@ class CostCurveDisplay:
         at_x = table[find_name(x, table, "x")]
         cost = finite_column(table[find_name(y, table, "y")], y)
         at_hue = hue_column(table, hue)
-        rows = np.flatnonzero(matches(table, where))
+        keep = matches(table, where)
+        if hue_order is not None:
+            keep &= [any(np.array_equal(hue, h) for h in hue_order) for hue in at_hue]
+        rows = np.flatnonzero(keep)
         if not len(rows):
-            raise ValueError(f"No record of results matches where={where!r}.")
+            raise ValueError(
+                f"No record of results matches where={where!r} and hue_order={hue_order!r}."
+            )
 
         def mean_and_error(rows: NDArray[Any]) -> tuple[float, float]:
             runs, n = cost[rows], len(rows)
             return runs.mean(), runs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
 
         display = cls(
-            *summarize(at_x, at_hue, rows, mean_and_error),
+            *summarize(at_x, at_hue, rows, mean_and_error, hue_order),
             x_name=x,
             hue_name=hue,
             y_label=f"mean {y}".replace("_", " "),

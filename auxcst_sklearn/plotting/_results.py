@@ -126,10 +126,16 @@ def summarize(
     at_hue: list[Any],
     rows: NDArray[Any],
     summary: Callable[[NDArray[Any]], tuple[float, float]],
+    hue_order: Sequence[Any] | None = None,
 ) -> tuple[list[Any], list[Any], NDArray[Any], NDArray[Any]]:
     """Levels of x and of hue, and the summary (mean, spread) of the rows at each pair."""
     x_values, column = levels([at_x[i] for i in rows])
     hue_values, line = levels([at_hue[i] for i in rows])
+    if hue_order is not None:
+        numeric = not any(isinstance(value, str) for value in hue_values)
+        order = [value if numeric or value is None else str(value) for value in hue_order]
+        line = np.array([order.index(value) for value in hue_values])[line]
+        hue_values = order
     mean, spread = np.full((2, len(hue_values), len(x_values)), np.nan)
     for cell in set(zip(line, column)):
         mean[cell], spread[cell] = summary(rows[(line == cell[0]) & (column == cell[1])])

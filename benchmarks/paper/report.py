@@ -119,18 +119,23 @@ def plot_costs(
     name: str, rows: Sequence[dict[str, Any]], options: argparse.Namespace, *, x: str, hue: str
 ) -> None:
     """Draw mean test costs with standard errors, a panel per data set."""
-    curves: dict[str, set] = {}
-    for row in rows:
-        curves.setdefault(row["dataset"], set()).add(row[hue])
-    figure, axes = subplots(list(curves))
-    alike = all(found == curves[row["dataset"]] for found in curves.values())
+    figure, axes = subplots(list(dict.fromkeys(row["dataset"] for row in rows)))
+    order = list(dict.fromkeys(row[hue] for row in rows))
+    entries: dict[str, Any] = {}
     for dataset, ax in axes.items():
         display = CostCurveDisplay.from_results(
-            rows, x, "test_cost", hue, where={"dataset": dataset}, ax=ax, legend=not alike
+            rows,
+            x,
+            "test_cost",
+            hue,
+            hue_order=order,
+            where={"dataset": dataset},
+            ax=ax,
+            legend=False,
         )
         _set_scale(ax, np.concatenate([line.get_ydata() for line in display.lines_]))
-    if alike:  # one legend for all panels, whose curves have the same colours
-        figure.legend(handles=display.lines_, title=hue, loc="outside right center")
+        entries |= {line.get_label(): line for line in display.lines_}
+    figure.legend(handles=list(entries.values()), title=hue, loc="outside right center")
     figure.savefig(options.out / f"{name}.png", dpi=150)
 
 

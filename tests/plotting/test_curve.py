@@ -321,6 +321,26 @@ def test_saved_runs_give_mean_and_standard_error(form):
         assert display.spread[i, k] == pytest.approx(error)
 
 
+def test_hue_order_gives_a_curve_the_same_colour_in_every_panel():
+    runs = saved_runs()
+    one, all_depths = (
+        CostCurveDisplay.from_results(
+            [run for run in runs if run["depth"] in found],
+            "alpha",
+            "test_cost",
+            "depth",
+            hue_order=[2, 10, 4],
+        )
+        for found in ([10], [2, 10])
+    )
+    assert one.hue_values == all_depths.hue_values == [2, 10, 4]
+    assert [text.get_text() for text in one.legend_.get_texts()] == ["10"]
+    assert one.lines_[0].get_color() == all_depths.lines_[1].get_color()
+    np.testing.assert_array_equal(one.lines_[0].get_ydata(), all_depths.lines_[1].get_ydata())
+    with pytest.raises(ValueError, match=r"hue_order=\[3\]"):
+        CostCurveDisplay.from_results(runs, "alpha", "test_cost", "depth", hue_order=[3])
+
+
 def test_the_spread_of_one_run_is_unknown():
     runs = {"alpha": [0.0, 1.0], "cost": [2.0, 1.0]}
     display = CostCurveDisplay.from_results(runs, "alpha", "cost")
