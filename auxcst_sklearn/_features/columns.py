@@ -77,7 +77,7 @@ class CategoryCodes:
         return encoded
 
     def _encode(self, X: Any) -> NDArray[Any]:
-        values: Any = self._categories(X)
+        values: Any = self._categories(X, exact=self.is_object)
         if values.dtype == object and not self.is_object:
             self._check_kinds(X, values)
         values = values.astype(object if self.is_object else np.float64)
@@ -110,16 +110,20 @@ class CategoryCodes:
         )
         return numbers
 
-    def _categories(self, X: Any) -> NDArray[Any]:
+    def _categories(self, X: Any, exact: bool = False) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
             return without_gaps(np.column_stack(columns))
         part: NDArray[Any] = X[:, self.mask]
         if part.dtype.kind in "OUS":
             return without_gaps(part.astype(object))
-        if part.dtype.kind in "iu" and part.size and part.max() > MOST_EXACT:
+        if part.dtype.kind in "iu" and (exact or _exceeds_float64(part)):
             return part.astype(object)  # identifiers that float64 would merge
         return as_float64(part) if part.dtype.itemsize <= 4 else part.astype(np.float64)
+
+
+def _exceeds_float64(part: NDArray[Any]) -> bool:
+    return part.size > 0 and (part.max() > MOST_EXACT or part.min() < -MOST_EXACT)
 
 
 def as_table(X: Any) -> Any:

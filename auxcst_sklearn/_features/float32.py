@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite
 
@@ -44,13 +44,23 @@ def check_resolution(X: Any) -> None:
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
     low, high = (bound.astype(np.float64) for bound in bounds_of(X))
-    with np.errstate(over="ignore", invalid="ignore"):
-        step = np.spacing(np.maximum(abs(low), abs(high)).astype(np.float32)).astype(np.float64)
-        lost = np.flatnonzero((high > low) & (step > (high - low) / FEWEST_STEPS))
+    lost = unresolved(low, high, np.float32)
     if len(lost):
         column = lost[0]
         raise ValueError(
-            f"Column {column} of X, and {len(lost)} in all, has values from {low[column]:.10g} to "
-            f"{high[column]:.10g}, whose differences float32 cannot hold. Subtract a constant from "
+            f"Column {column} of X, and {len(lost)} in all, has values from {low[column]:.17g} to "
+            f"{high[column]:.17g}, whose differences float32 cannot hold. Subtract a constant from "
             "it first, such as its smallest value, or put a StandardScaler in front."
         )
+
+
+def unresolved(
+    low: NDArray[np.float64], high: NDArray[np.float64], dtype: DTypeLike
+) -> NDArray[np.intp]:
+    """Columns whose range from low to high covers too few steps of a float type."""
+    largest = np.maximum(abs(low), abs(high))
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.spacing(largest.astype(dtype)).astype(np.float64)
+        # A column that is constant but for errors of rounding holds no differences to lose.
+        varies = high - low > 100 * np.finfo(np.float64).eps * largest
+        return np.flatnonzero(varies & (step > (high - low) / FEWEST_STEPS))

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .._decorators import validate_params
+from .._features.float32 import unresolved
 from ._tables import BATCH_ROWS, Categories, Table, as_table, levels_of, to_batches, write_batch
-
-# The range of a column must cover at least this many steps of its type.
-FEWEST_STEPS = 64
 
 
 @validate_params(
@@ -310,11 +308,9 @@ def _check_resolution(values: NDArray[Any], names: list[Any]) -> None:
         f.reduce([f.reduce(block, axis=0) for block in blocks]).astype(np.float64)
         for f in (np.fmin, np.fmax)
     )
-    with np.errstate(over="ignore", invalid="ignore"):
-        step = np.spacing(np.maximum(abs(low), abs(high)).astype(values.dtype))
-        lost = (high > low) & (step > (high - low) / FEWEST_STEPS)
-    for j in np.flatnonzero(lost):
+    for j in unresolved(low, high, values.dtype):
         raise ValueError(
-            f"Column {names[j]!r} of source has values from {low[j]:.10g} to {high[j]:.10g}, whose "
-            f"differences {values.dtype} cannot hold. Pass dtype='float64', or subtract a constant."
+            f"Column {names[j]!r} of source has values from {low[j]:.17g} to {high[j]:.17g}, "
+            f"whose differences {values.dtype} cannot hold. Pass dtype='float64', or subtract a "
+            "constant."
         )

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 BATCH_ROWS = 65_536
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "feather"}
 UNKNOWN = -1
+# Relative differences up to this are errors of rounding, which a constant column may have.
+ROUNDING = 100 * float(np.finfo(np.float64).eps)
 
 Name = str | int
 Categories = dict[Name, list[str]]
@@ -118,9 +120,10 @@ def _of_array(source: Any, columns: Sequence[Name] | None) -> Table:
 def _of_file(path: Path, columns: Sequence[Name] | None) -> Table:
     if path.suffix == ".npy":
         return _of_array(np.load(path, mmap_mode="r"), columns)
-    suffix = path.suffix
+    files, suffix = [path], path.suffix
     if path.is_dir():
-        suffix = next((p.suffix for p in sorted(path.rglob("*.*")) if p.suffix in FORMATS), "")
+        files = _files_below(path)
+        suffix = files[0].suffix if files else ""
     if suffix not in FORMATS:
         raise ValueError(
             f"source={str(path)!r} ends in none of {', '.join([*FORMATS, '.npy'])}; expected such "
@@ -129,10 +132,6 @@ def _of_file(path: Path, columns: Sequence[Name] | None) -> Table:
     import_pyarrow()
     from pyarrow import dataset
 
-    files = [path]
-    if path.is_dir():
-        hidden = (".", "_")
-        files = [f for f in sorted(path.rglob(f"*{suffix}")) if not f.name.startswith(hidden)]
     kind = _csv_format(files) if suffix == ".csv" else FORMATS[suffix]
     names = [dataset.dataset(file, format=kind).schema.names for file in files]
     for file, its in zip(files, names):
@@ -140,9 +139,26 @@ def _of_file(path: Path, columns: Sequence[Name] | None) -> Table:
             raise ValueError(
                 f"{file} has the columns {its}, and {files[0]} {names[0]}; expected the same."
             )
-    partitioning = "hive" if path.is_dir() else None
-    found = dataset.dataset([str(f) for f in files], format=kind, partitioning=partitioning)
+    # Names of folders such as "month=5" below path are columns, but none above it.
+    hive = {"partitioning": "hive", "partition_base_dir": str(path)} if path.is_dir() else {}
+    found = dataset.dataset([str(f) for f in files], format=kind, **hive)
     return _of_arrow(found, columns)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The files of a folder, without the hidden and the temporary ones of other programs."""
+    files = [
+        path
+        for path in sorted(folder.rglob("*.*"))
+        if path.suffix in FORMATS
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if len(found := sorted({path.suffix for path in files})) > 1:
+        raise ValueError(
+            f"source={str(folder)!r} holds files that end in {' and '.join(found)}; expected one "
+            "format. Move the others to another folder."
+        )
+    return files
 
 
 def _csv_format(files: Sequence[Path]) -> Any:
@@ -352,8 +368,9 @@ def _cast(values: NDArray[Any], dtype: np.dtype, name: Name) -> NDArray[Any]:
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype)
         if dtype.kind == "f" and values.dtype.kind == "f":
-            differ = bool((values[:1] != values).any() and (cast[:1] == cast).all())
-            wrong = (np.isinf(cast) & ~np.isinf(values)) | differ
+            differ = not np.allclose(values[:1], values, rtol=ROUNDING, atol=0, equal_nan=True)
+            lost = differ and bool((cast[:1] == cast).all())
+            wrong = (np.isinf(cast) & ~np.isinf(values)) | lost
         elif values.dtype == dtype:
             return cast
         else:

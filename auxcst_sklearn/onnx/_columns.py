@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from .._features.columns import UNKNOWN
+from .._features.columns import MOST_EXACT, UNKNOWN
 from .._features.frames import holds_categories, is_frame, select
 
 OUTPUTS = ("cost", "index", "probability")
@@ -37,6 +37,7 @@ def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
     builder = _Columns(model, X.shape[1])
     if apart:
         for j, name in enumerate(input_names(X)):
+            builder.is_single = str(select(X, j).dtype).lower() == "float32"
             builder.add_column(j, name)
     else:
         builder.add_array(array_type(X.dtype))
@@ -108,6 +109,12 @@ class _Columns:
             # Single precision is widened here, not read as the digits of its categories.
             keys = np.array(known, np.float32 if self.is_single else np.float64).tolist()
             kind, missing = TensorProto.DOUBLE, np.nan
+            if large := [v for v in known if v > MOST_EXACT or v < -MOST_EXACT]:
+                raise ValueError(
+                    f"Column {name!r} of X has the category {large[0]}, and numbers beyond 2**53 "
+                    "are not exact in the file; expected smaller ones, or strings. Convert them "
+                    "with astype(str)."
+                )
         if len(known) < len(self.levels[j]):
             if missing in keys:
                 raise ValueError(

@@ -41,7 +41,7 @@ class BinaryCosts(NamedTuple):
                 f"A threshold decides between two classes, but there are {classes.tolist()}. If "
                 "y_true lacks one of two, name both in classes=."
             )
-        paid, true = _sample_costs(label, label, cost, cost_matrix, classes)
+        paid, true = _sample_costs(y, y, cost, cost_matrix, classes)
         weights = _weights(weight, true)
         return cls(
             paid,

@@ -148,6 +148,25 @@ def test_an_index_is_no_column_and_a_folder_name_is_one(frame, tmp_path):
     np.testing.assert_array_equal(np.bincount(y), np.bincount(frame.label))
 
 
+def test_only_the_rows_of_a_folder_are_read(tmp_path):
+    rows = pd.DataFrame({"x": [1.0, 2.0]})
+    folder = tmp_path / "run=7" / "rows"
+    for part in ("month=1", ".ipynb_checkpoints", "_temporary/0"):
+        (folder / part).mkdir(parents=True)
+        rows.to_parquet(folder / part / "part.parquet")
+    X = to_memmap(folder, tmp_path / "X.npy")
+    assert json.loads((tmp_path / "X.npy.json").read_text())["columns"] == ["x", "month"]
+    assert len(X) == 2
+    rows.to_csv(folder / "later.csv", index=False)
+    with pytest.raises(ValueError, match=r"files that end in \.csv and \.parquet; expected one"):
+        to_memmap(folder, tmp_path / "Y.npy")
+
+
+def test_a_column_that_is_constant_but_for_rounding_is_written(tmp_path):
+    rows = pd.DataFrame({"x": [0.3] * 70_000 + [0.1 + 0.2] * 10})
+    assert len(to_memmap(rows, tmp_path / "X.npy")) == len(rows)
+
+
 def test_names_that_are_numbers_and_gaps_before_strings(tmp_path):
     rows = pd.DataFrame({0: [None] * 65_536 + ["a", "b"], 1: 1.0})
     X = to_memmap(rows, tmp_path / "X.npy")

@@ -124,6 +124,15 @@ def test_large_identifiers_stay_apart():
         assert codes.transform(X[:2] + 1).ravel().tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("first", [-(2**53) - 9, -(2**63), 2**53 + 1])
+def test_codes_of_large_identifiers_do_not_depend_on_the_batch(first):
+    X = np.column_stack([first + np.arange(6) % 3, [0, 2**60, 1, 2, 3, 4]])
+    codes = CategoryCodes(np.array([True, False])).fit(X)
+    np.testing.assert_array_equal(codes.transform(X)[:, 0], np.arange(6) % 3)
+    small = np.array([[5, 5]])  # unknown, and within the range of float64
+    assert codes.transform(small)[0, 0] == codes.transform(np.vstack([X, small]))[-1, 0]
+
+
 @pytest.mark.parametrize(
     "special",
     [pd.cut(np.arange(12), 3), pd.Categorical(pd.to_datetime(["2026-01-01", "2026-02-01"] * 6))],

@@ -57,6 +57,7 @@ def test_the_remedy_works(times):
         [[0.0], [1e-30]],
         [[-1e30], [1e30]],
         [[2**40], [0]],
+        [[0.3], [0.1 + 0.2]],  # constant but for rounding
     ],
 )
 def test_columns_that_float32_resolves_pass(X):

@@ -249,6 +249,22 @@ def test_fractions_of_single_precision_as_categories():
     assert_agrees(model, X, to_onnx(model, X))
 
 
+def test_fractions_of_single_precision_as_categories_of_a_frame():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice([0.05, 0.1, 0.19], size=60), "b": rng.normal(size=60)})
+    X = X.astype(np.float32)
+    model = small_mlp(categorical_features=["a"]).fit(X, X["a"] > 0.06)
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_identifiers_beyond_float64_are_refused(sign):
+    X = np.column_stack([sign * (2**53 + np.arange(60) % 3 + 1), np.arange(60)])
+    model = small_mlp(categorical_features=[0]).fit(X, np.arange(60) % 3 == 0)
+    with pytest.raises(ValueError, match=r"numbers beyond 2\*\*53 are not exact in the file"):
+        to_onnx(model, X)
+
+
 def test_what_no_file_can_hold_is_refused(problem):
     X = pd.DataFrame({"g": problem.X[:, 0], "s": list("ab") * 30, "b": [b"u", b"v"] * 30})
     scaler = make_column_transformer((StandardScaler(), ["g"]), remainder="passthrough")

@@ -230,3 +230,10 @@ def test_inputs_are_left_alone(fraud):
     CostThresholdDisplay.from_predictions(y, p, cost=cost, sample_weight=weight)
     for array, copy in zip(fraud, before):
         np.testing.assert_array_equal(array, copy)
+
+
+def test_costs_in_another_order_of_rows_are_refused():
+    y = pd.Series([0, 1, 1], index=[2, 1, 0])
+    cost = pd.DataFrame([[0, 1], [5, 0], [7, 0]], columns=[0, 1], index=[0, 1, 2])
+    with pytest.raises(ValueError, match="index"):
+        CostThresholdDisplay.from_predictions(y, [0.1, 0.2, 0.3], cost=cost)
