@@ -171,21 +171,27 @@ def check_some_weight(weight: NDArray[Any]) -> None:
 
 
 def check_labels(y: Any, name: str) -> None:
-    """Raise an error for objects as labels that are missing (None, NaN or NA) or of two types."""
+    """Raise an error for labels that are missing (None, NaN or NA) or of two types."""
     try:
         labels = np.asarray(y)
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
-    if labels.dtype.kind != "O" or labels.ndim == 0:
+    if labels.dtype.kind not in "Of" or labels.ndim == 0:
         return
-    missing = [not isinstance(v, str) and str(v) in ("None", "nan", "<NA>") for v in labels.flat]
+    gaps = ("None", "nan", "<NA>")
+    missing = (
+        np.isnan(labels).ravel().tolist()
+        if labels.dtype.kind == "f"
+        else [not isinstance(label, str) and str(label) in gaps for label in labels.flat]
+    )
     if any(missing):
         raise ValueError(
             f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
             f"in row {missing.index(True)}; expected a label for each row. Drop these rows, also "
             "from X and the costs."
         )
-    sorted_labels(labels.ravel(), name=name)
+    if labels.dtype.kind == "O":
+        sorted_labels(labels.ravel(), name=name)
 
 
 def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:

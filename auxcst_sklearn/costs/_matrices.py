@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 
 from ._checks import (
+    as_labels,
     check_cost_matrix,
+    check_labels,
     frame_labels,
     is_per_sample_matrix,
     label_index,
@@ -62,7 +64,8 @@ def cost_vectors(
            [5., 0.],
            [5., 0.]])
     """
-    labels = column_or_1d(y)
+    check_labels(y, "y")
+    labels = as_labels(y)
     if classes is None:
         classes = frame_labels(cost_matrix, like=labels)
     columns = sorted_labels(labels, name="y") if classes is None else np.asarray(classes)
@@ -104,7 +107,8 @@ def randomized_proportional_cost_matrix(
     array([[ 0.  ,  2.38],
            [18.08,  0.  ]])
     """
-    labels = column_or_1d(y)
+    check_labels(y, "y")
+    labels = as_labels(y)
     classes = sorted_labels(labels, name="y")
     count = np.bincount(np.searchsorted(classes, labels), minlength=len(classes)).astype(float)
     random = check_random_state(random_state)

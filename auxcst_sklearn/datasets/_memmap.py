@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -112,34 +111,38 @@ def to_memmap(
             f"random_state={random_state!r} with shuffle=True; expected an int, with which "
             "features, labels and costs are written in the same order."
         )
-    part = Path(f"{path}.part")
-    if part.exists():
+    part, about = Path(f"{path}.part"), Path(f"{path}.json.part")
+    try:
+        part.touch(exist_ok=False)  # two calls cannot both succeed
+    except FileExistsError:
         raise FileExistsError(
             f"{part} is there already: another call writes it, or was killed. If none does, delete "
             "it."
-        )
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} is there already; pass overwrite=True, or another path.")
-    described = {} if like is None else _description(like)
-    table = as_table(source, chosen)
-    if described and chosen is None:
-        single = described.get("is_single", False)
-        names = _columns_of(described, table, f"like={like!r}")
-        table = table if names == table.names else as_table(source, names)
-    shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
-    if 0 in shape:
-        raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
-    categories = _known(described, table) if described else _find_categories(table)
-    order = np.random.RandomState(random_state).permutation(table.n_rows) if shuffle else None
+        ) from None
     try:
+        if path.exists() and not overwrite:
+            raise FileExistsError(f"{path} is there already; pass overwrite=True, or another path.")
+        described = {} if like is None else _description(like)
+        table = as_table(source, chosen)
+        if described and chosen is None:
+            single = described.get("is_single", False)
+            names = _columns_of(described, table, f"like={like!r}")
+            table = table if names == table.names else as_table(source, names)
+        shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
+        if 0 in shape:
+            raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
+        categories = _known(described, table) if described else _find_categories(table)
+        random = np.random.RandomState(random_state)
+        order = random.permutation(table.n_rows) if shuffle else None
         _create(part, shape, dtype)
         _write(table, part, categories, order, verbose)
         _check_resolution(np.load(part, mmap_mode="r"), table.names)
-        _describe(path, table, categories, single)
+        _describe(about, table, categories, single)
         os.replace(part, path)
+        os.replace(about, f"{path}.json")
     except BaseException:
-        with suppress(FileNotFoundError):
-            part.unlink()
+        part.unlink(missing_ok=True)
+        about.unlink(missing_ok=True)
         raise
     written: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r")
     return written
@@ -295,7 +298,7 @@ def _describe(path: Path, table: Table, categories: Categories, single: bool) ->
     strings = {str(name): levels for name, levels in categories.items()}
     about = {"columns": names, "is_single": single, "categories": strings}
     text = json.dumps(about, indent=1)
-    Path(f"{path}.json").write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _check_resolution(values: NDArray[Any], names: list[Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 # Number of rows converted at a time.
 BATCH_ROWS = 65_536
@@ -76,6 +77,8 @@ def as_table(source: Any, columns: Sequence[Name] | None) -> Table:
             lambda: chain.from_iterable(map(to_batches, _cut(part))),
             one_schema=False,
         )
+    if sparse.issparse(source):
+        raise TypeError("source is sparse; expected a dense array. Pass source.toarray().")
     if hasattr(source, "shape") and hasattr(source, "__getitem__"):
         return _of_array(source, columns)
     raise TypeError(

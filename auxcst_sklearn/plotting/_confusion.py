@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from .._decorators import validate_params
-from ..costs._checks import frame_labels, label_index
+from ..costs._checks import as_labels, frame_labels, label_index
 from ..metrics import _decisions, _sample_costs, _weights
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
@@ -209,11 +208,13 @@ class CostConfusionDisplay:
         ValueError
             If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
         """
+        label = as_labels(y_true)
         if classes is None:
-            classes = frame_labels(cost if cost_matrix is None else cost_matrix)
-        classes = unique_labels(y_true, y_pred) if classes is None else np.asarray(classes)
+            classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
+        classes = unique_labels(label, as_labels(y_pred)) if classes is None else classes
+        classes = np.asarray(classes)
         expected, pred = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
-        true = label_index(column_or_1d(y_true), classes, name="y_true")
+        true = label_index(label, classes, name="y_true")
         paid = expected[np.arange(len(pred)), pred]
         weight = _weights(sample_weight, pred)
         weight = np.ones(len(pred)) if weight is None else weight

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..costs._checks import check_cost_matrix, expected_cost, frame_labels, is_per_sample_matrix
+from ..costs._checks import (
+    as_labels,
+    check_cost_matrix,
+    expected_cost,
+    frame_labels,
+    is_per_sample_matrix,
+)
 from ..metrics import _sample_costs, _weights
 
 
@@ -32,7 +38,7 @@ class BinaryCosts(NamedTuple):
         cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
     ) -> BinaryCosts:
         """Costs from what the caller gives, checked."""
-        label = column_or_1d(y)
+        label = as_labels(y)
         if classes is None:
             classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
         classes = np.unique(label) if classes is None else np.asarray(classes)

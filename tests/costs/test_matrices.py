@@ -127,3 +127,8 @@ def test_infinite_costs_and_paths_of_numbers_are_refused():
     for paths in ([0], [("a", 1)], [None]):
         with pytest.raises(TypeError, match="paths holds .*; expected strings"):
             tree_distance_cost_matrix(paths)
+
+
+def test_a_missing_label_is_no_class():
+    with pytest.raises(ValueError, match="Input y contains NaN or None for 1 of 3 rows"):
+        randomized_proportional_cost_matrix([0, 1, np.nan], random_state=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn.datasets import to_memmap
@@ -321,3 +322,33 @@ def test_a_model_of_codes_and_gaps(frame, tmp_path):
         categorical_features=[2], cost_matrix=[[0, 1], [5, 0]], max_epochs=2, random_state=0
     )
     assert model.fit(X, y).predict(X).shape == (250,)
+
+
+def test_an_overwrite_that_fails_leaves_both_files(tmp_path):
+    X = to_memmap(pd.DataFrame({"c": ["a", "b"]}), tmp_path / "X.npy")
+    before = X.tolist(), (tmp_path / "X.npy.json").read_text()
+    (tmp_path / "X.npy.json.part").mkdir()  # cannot be written
+    with pytest.raises(OSError):
+        to_memmap(pd.DataFrame({"c": ["b", "z"]}), tmp_path / "X.npy", overwrite=True)
+    (tmp_path / "X.npy.json.part").rmdir()
+    assert (np.load(tmp_path / "X.npy").tolist(), (tmp_path / "X.npy.json").read_text()) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["X.npy", "X.npy.json"]
+
+
+def test_two_calls_at_once_do_not_mix_their_rows(tmp_path):
+    class Slow:
+        """Rows during whose reading another call writes the same file."""
+
+        shape = (2, 1)
+
+        def __getitem__(self, rows):
+            with pytest.raises(FileExistsError, match="another call writes it"):
+                to_memmap(np.ones((2, 1)), tmp_path / "X.npy")
+            return np.zeros((2, 1))[rows]
+
+    assert to_memmap(Slow(), tmp_path / "X.npy").tolist() == [[0], [0]]
+
+
+def test_sparse_rows_are_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"source is sparse; .*toarray"):
+        to_memmap(sparse.csr_array(np.eye(2)), tmp_path / "X.npy")

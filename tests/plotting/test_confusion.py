@@ -7,9 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from auxcst_sklearn.costs import ordinal_cost_matrix
+from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
 from auxcst_sklearn.metrics import mean_cost
-from auxcst_sklearn.plotting import CostConfusionDisplay
+from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
 
 COST_MATRIX = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
 
@@ -203,3 +203,13 @@ def test_inputs_are_left_alone(data, network):
     CostConfusionDisplay.from_estimator(classifier, X, y, cost=cost, normalize="all")
     for array, copy in zip((X, y, cost), copies):
         np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("y", [[0, 1, 1], np.array([0, 1, 1], object), pd.array([0, 1, 1])])
+def test_labels_that_mean_cost_takes(y):
+    matrix = pd.DataFrame([[0, 1], [5, 0]], index=["0", "1"], columns=["0", "1"])
+    confusion = CostConfusionDisplay.from_predictions(y, [0, 0, 1], cost_matrix=matrix)
+    np.testing.assert_array_equal(confusion.cost, [[0, 0], [5, 0]])
+    np.testing.assert_array_equal(cost_vectors(y, matrix), [[0, 1], [5, 0], [5, 0]])
+    threshold = CostThresholdDisplay.from_predictions(y, [0.1, 0.6, 0.7], cost_matrix=matrix)
+    assert threshold.best_cost == 0
