@@ -31,14 +31,15 @@ class Levels:
             # Without any number a column is zero; a categorical column still has this one input.
             self.gaps = (missing > 0) & ((missing < n) | self.categorical)
         self.kept = self.gaps | self.categorical  # columns in which the network receives NaN
-        self.own = {}
-        for j, size in zip(np.flatnonzero(self.categorical), n_codes):
-            count = np.zeros(size, dtype=np.int64)
-            for part in row_blocks(X):
-                codes = X[part][:, j]
-                count += np.bincount(codes[codes >= 0].astype(np.int64), minlength=size)
-            fewest = min(np.clip(n // 100, 1, RARE), count.max(initial=1))
-            self.own[int(j)] = count >= fewest
+        columns = np.flatnonzero(self.categorical).tolist()
+        counts = {j: np.zeros(size, dtype=np.int64) for j, size in zip(columns, n_codes)}
+        for part in row_blocks(X) if columns else ():
+            rows = X[part]  # read, and encoded, only once
+            for j, count in counts.items():
+                codes = rows[:, j]
+                count += np.bincount(codes[codes >= 0].astype(np.int64), minlength=len(count))
+        fewest = np.clip(n // 100, 1, RARE)
+        self.own = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
 
     @property
     def numbers(self) -> NDArray[Any]:

@@ -121,7 +121,10 @@ def _rows(X: Any) -> Any:
         return X
     if sparse.issparse(X):
         return X[:1].toarray()
-    return np.asarray(X)
+    rows = np.asarray(X)
+    if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        return np.asarray(X, dtype=object)  # lists may mix strings and numbers
+    return rows
 
 
 @contextmanager

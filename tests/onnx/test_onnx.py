@@ -257,6 +257,21 @@ def test_fractions_of_single_precision_as_categories_of_a_frame():
     assert_agrees(model, X, to_onnx(model, X))
 
 
+def test_lists_that_mix_strings_and_numbers():
+    rows = [["ab"[i % 2], float(i)] for i in range(60)]
+    model = small_mlp(categorical_features=[0]).fit(rows, [0, 1] * 30)
+    file = to_onnx(model, rows)
+    assert [given.name for given in file.graph.input] == ["x0", "x1"]
+    session = onnxruntime.InferenceSession(file.SerializeToString())
+    inputs = {"x0": np.array([["a"], ["b"]], object), "x1": np.array([[0.0], [7.0]])}
+    np.testing.assert_allclose(
+        session.run(None, inputs)[0],
+        model.predict_cost([["a", 0.0], ["b", 7.0]]),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_identifiers_beyond_float64_are_refused(sign):
     X = np.column_stack([sign * (2**53 + np.arange(60) % 3 + 1), np.arange(60)])
