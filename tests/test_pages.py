@@ -34,6 +34,7 @@ def coming_from():
 def production():
     for name in ("skops.io", "onnx", "skl2onnx", "onnxruntime"):
         pytest.importorskip(name)
+    pytest.importorskip("torch", minversion="2.7")  # of to_onnx
     np.save("rows.npy", X)
     return {"model": fitted(), "X_train": X, "X": X, "np": np, "table": mixed()}
 
@@ -50,7 +51,7 @@ def mixed():
 def scale():
     pd, zarr = pytest.importorskip("pandas"), pytest.importorskip("zarr")
     for name in ("pyarrow", "dask.array"):
-        pytest.importorskip(name)
+        pytest.importorskip(name, exc_type=ImportError)  # pyarrow may need a newer numpy
     names = ["amount", "age", "country", "days_since_last"]
     country = np.where(X[:, 2] > 0, "NL", "FR")
     frame = pd.DataFrame(X, columns=names).assign(country=country, is_fraud=Y)
@@ -66,6 +67,7 @@ def scale():
 def test_inputs_of_a_file_from_a_frame(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     runtime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("auxcst_sklearn.onnx")
+    pytest.importorskip("torch", minversion="2.7")
     names = {"np": np, "table": mixed()}
     page = (ROOT / "docs" / "production.rst").read_text(encoding="utf-8")
     (code,) = [block for block in BLOCK.findall(page) if "is_numeric_dtype" in block]

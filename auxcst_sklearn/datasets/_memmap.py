@@ -47,8 +47,9 @@ def to_memmap(
 
     The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Features,
     labels and costs are written by one call each, with their `columns`. Strings and categories
-    become codes from 0 in the order of the sorted strings; missing ones become NaN. A file ``path +
-    ".json"`` holds the names of the columns and these strings.
+    become codes from 0 in the order of the sorted strings; missing ones become NaN. In CSV files
+    NA, null and the like are missing values; elsewhere they are strings. A file ``path + ".json"``
+    holds the names of the columns and these strings.
 
     Parameters
     ----------
