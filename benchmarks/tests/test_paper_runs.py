@@ -175,8 +175,8 @@ def drawn(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(("depths", "n_legends"), [((1, 2), 0), ((2, 3), 2)])
-def test_panels_with_other_curves_have_their_own_legends(depths, n_legends, tmp_path, drawn):
+@pytest.mark.parametrize("depths", [(1, 2), (2, 3), (3,)])
+def test_a_curve_has_the_same_colour_in_all_panels(depths, tmp_path, drawn):
     of_dataset = {"mnist": (1, 2), "cifar10": depths}
     rows = [
         {"dataset": name, "depth": depth, "alpha": alpha, "test_cost": alpha + depth}
@@ -186,8 +186,15 @@ def test_panels_with_other_curves_have_their_own_legends(depths, n_legends, tmp_
     ]
     report.plot_costs("name", rows, Namespace(out=tmp_path), x="alpha", hue="depth")
     figure, axes = drawn[0]
-    assert sum(ax.get_legend() is not None for ax in axes.values()) == n_legends
-    assert len(figure.legends) == (n_legends == 0)
+    (legend,) = figure.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels == [str(depth) for depth in sorted({1, 2, *depths})]
+    colours = dict(zip(labels, [line.get_color() for line in legend.get_lines()]))
+    assert len(set(colours.values())) == len(labels)
+    for name, ax in axes.items():
+        assert ax.get_legend() is None
+        assert {line.get_label() for line in ax.lines} == {str(d) for d in of_dataset[name]}
+        assert all(line.get_color() == colours[line.get_label()] for line in ax.lines)
 
 
 def test_costs_of_very_different_size_have_a_logarithmic_axis(tmp_path, drawn):

@@ -13,10 +13,10 @@ ROOT = Path(auxcst_sklearn.__file__).parent
 ORDER = [
     "_decorators",
     "costs",
-    "datasets",
     "losses",
     "modules",
     "_features",
+    "datasets",
     "metrics",
     "plotting",
     "_training",
