@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.paper import alpha_depth, compare, deep, layer_losses, rates, smoothing
+from benchmarks.paper import alpha_depth, branches, compare, deep, layer_losses, rates, smoothing
 from benchmarks.tests.tiny_paper import lines
 
 TINY_OPTIONS = ["--datasets", "mnist", "mnist-imb", "--train-size", "100", "--width", "4"]
@@ -110,3 +110,34 @@ def test_rates(data_home, tmp_path, monkeypatch, capsys):
     assert title == "mnist, aux, depth 2, by alpha"
     assert columns.split() == ["rate", "0.0", "1.0"]
     assert len((tmp_path / "rates.txt").read_text().splitlines()) == 2 * 4 + 1
+
+
+def test_branches(data_home, tmp_path, monkeypatch, capsys):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    saved = results(alpha_depth, [*arguments, "--depths", "1", "2"], monkeypatch, "alpha_depth")
+    monkeypatch.setattr(sys, "argv", [branches.__file__, "--out", str(tmp_path)])
+    capsys.readouterr()
+    branches.main()
+    text = capsys.readouterr().out
+    assert (tmp_path / "branches.txt").read_text() == text
+
+    of_seeds = []
+    for seed in (0, 1):
+        cost = {
+            round(10 * run["alpha"]): run["test_cost"]
+            for run in saved["runs"]
+            if (run["dataset"], run["depth"], run["seed"]) == ("mnist-imb", 2, seed)
+        }
+        middle = (cost[2] + cost[3] + cost[4] + cost[5]) / 4
+        of_seeds.append((middle - cost[0], (cost[8] + cost[9] + cost[10]) / 3 - middle))
+    (row,) = (
+        line for line in text.split("mnist-imb, by branch")[1].splitlines() if line[:1] == "2"
+    )
+    left, right = np.mean(of_seeds, axis=0)
+    errors = np.abs(np.subtract(*of_seeds)) / 2
+    expected = f"2 {left:.4f} +- {errors[0]:.4f} {right:.4f} +- {errors[1]:.4f}"
+    assert " ".join(row.split()) == expected
+    significant = [e for e in saved["differences"] if abs(e["mean"]) > 2 * e["standard_error"]]
+    counted = [line.split()[1:5:3] for line in text.splitlines() if "lower and" in line]
+    assert sum(int(n) for counts in counted for n in counts) == len(significant)
+    assert text.count("of 10") == 2
