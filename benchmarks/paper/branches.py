@@ -1,7 +1,8 @@
-"""Both branches of the curve over alpha, as differences between means over several alphas.
+"""Mean test cost by depth, of alpha 0, of the alphas from 0.2 to 0.5 and of those from 0.8 to 1.
 
-Each alpha has a rate of its own, chosen by one run, so that single alphas vary more than these
-means. Differences are paired by seed. Reads ``OUT/alpha_depth.json`` and runs nothing.
+The two branches of the curve over alpha. Each alpha has a rate of its own, chosen by one run, so
+that single alphas vary more than means over several. Reads ``OUT/alpha_depth.json`` and runs
+nothing.
 """
 
 from __future__ import annotations
@@ -15,45 +16,57 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.options import make_parser
-from benchmarks.paper.report import format_table, summarize
+from benchmarks.paper.report import differences, format_table, plot_costs, save, summarize
 
-MIDDLE = [0.2, 0.3, 0.4, 0.5]  # where the paper finds the least costs
-BRANCHES = {
-    "0.2 .. 0.5 minus 0": (MIDDLE, [0.0]),
-    "0.8 .. 1 minus 0.2 .. 0.5": ([0.8, 0.9, 1.0], MIDDLE),
-}
-BY = ["dataset", "depth", "branch"]
+ZERO, MIDDLE, HIGH = "0", "0.2 .. 0.5", "0.8 .. 1"
+GROUPS = {ZERO: [0.0], MIDDLE: [0.2, 0.3, 0.4, 0.5], HIGH: [0.8, 0.9, 1.0]}
+BY = ["dataset", "depth", "alphas"]
 
 
 def main() -> None:
     options = make_parser(__doc__, out=Path("out")).parse_args()
     results = json.loads((options.out / "alpha_depth.json").read_text())
-    means = summarize(compare_branches(results["runs"]), BY, "difference")
+    rows = group_alphas(results["runs"])
+    deep = [row for row in rows if row["depth"] > 1]
+    right = [row for row in deep if row["alphas"] != ZERO]
+    tables = {
+        "costs": summarize(rows, BY),
+        "left": summarize(differences(deep, "alphas", ZERO), BY, "difference"),
+        "right": summarize(differences(right, "alphas", MIDDLE), BY, "difference"),
+    }
+    costs, left, right_branch = (format_table(t, "depth", "alphas") for t in tables.values())
     text = "\n\n".join(
         [
-            "Difference between means over alphas +- standard error over the seeds",
-            format_table(means, row="depth", column="branch"),
-            "Single alphas that differ from alpha 0 by more than two standard errors",
+            "Mean test cost of several alphas +- standard error over the seeds",
+            costs,
+            f"Mean test cost above that of alpha {ZERO}, paired by seed",
+            left,
+            f"Mean test cost above that of alphas {MIDDLE}, paired by seed",
+            right_branch,
+            f"Single alphas that differ from alpha {ZERO} by more than two standard errors",
             count_significant(results["differences"]),
         ]
     )
-    (options.out / "branches.txt").write_text(text + "\n")
-    print(text)
+    save("branches", options, text, **tables)
+    plot_costs("branches", rows, options, x="depth", hue="alphas")
 
 
-def compare_branches(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Differences of each seed, data set and depth that has all the alphas needed."""
-    costs: dict[tuple, dict[float, float]] = defaultdict(dict)
+def group_alphas(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean cost of each group of alphas, where a seed, data set and depth has all of them.
+
+    With one hidden layer alpha has no effect, and all groups have the same cost.
+    """
+    costs: dict[tuple, dict[float | None, float]] = defaultdict(dict)
     for run in runs:
         costs[run["dataset"], run["depth"], run["seed"]][run["alpha"]] = run["test_cost"]
     return [
         {
-            **{"dataset": dataset, "depth": depth, "seed": seed, "branch": branch},
-            "difference": float(np.subtract(*(np.mean([of[a] for a in part]) for part in parts))),
+            **{"dataset": dataset, "depth": depth, "seed": seed, "alphas": name},
+            "test_cost": float(np.mean([of[alpha] for alpha in wanted])),
         }
+        for name, alphas in GROUPS.items()
         for (dataset, depth, seed), of in costs.items()
-        for branch, parts in BRANCHES.items()
-        if of.keys() >= {*parts[0], *parts[1]}
+        if of.keys() >= set(wanted := alphas if depth > 1 else [None])
     ]
 
 

@@ -114,30 +114,43 @@ def test_rates(data_home, tmp_path, monkeypatch, capsys):
 
 def test_branches(data_home, tmp_path, monkeypatch, capsys):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    saved = results(alpha_depth, [*arguments, "--depths", "1", "2"], monkeypatch, "alpha_depth")
-    monkeypatch.setattr(sys, "argv", [branches.__file__, "--out", str(tmp_path)])
-    capsys.readouterr()
-    branches.main()
-    text = capsys.readouterr().out
-    assert (tmp_path / "branches.txt").read_text() == text
+    runs = results(alpha_depth, [*arguments, "--depths", "1", "2"], monkeypatch, "alpha_depth")
+    saved = results(branches, ["--out", tmp_path], monkeypatch, "branches")
 
-    of_seeds = []
-    for seed in (0, 1):
-        cost = {
-            round(10 * run["alpha"]): run["test_cost"]
-            for run in saved["runs"]
-            if (run["dataset"], run["depth"], run["seed"]) == ("mnist-imb", 2, seed)
-        }
-        middle = (cost[2] + cost[3] + cost[4] + cost[5]) / 4
-        of_seeds.append((middle - cost[0], (cost[8] + cost[9] + cost[10]) / 3 - middle))
-    (row,) = (
-        line for line in text.split("mnist-imb, by branch")[1].splitlines() if line[:1] == "2"
+    costs = np.full((2, 11), np.nan)
+    for run in runs["runs"]:
+        if (run["dataset"], run["depth"]) == ("mnist-imb", 2):
+            costs[run["seed"], round(10 * run["alpha"])] = run["test_cost"]
+    middle, high = costs[:, 2:6].mean(axis=1), costs[:, 8:].mean(axis=1)
+    for name, alphas, expected in [
+        ("costs", "0", costs[:, 0]),
+        ("costs", "0.2 .. 0.5", middle),
+        ("left", "0.2 .. 0.5", middle - costs[:, 0]),
+        ("left", "0.8 .. 1", high - costs[:, 0]),
+        ("right", "0.8 .. 1", high - middle),
+    ]:
+        (entry,) = (
+            entry
+            for entry in saved[name]
+            if (entry["dataset"], entry["depth"], entry["alphas"]) == ("mnist-imb", 2, alphas)
+        )
+        assert entry["mean"] == pytest.approx(expected.mean())
+        assert entry["standard_error"] == pytest.approx(abs(np.subtract(*expected)) / 2)
+    one_layer = {e["mean"] for e in saved["costs"] if e["depth"] == 1 and e["dataset"] == "mnist"}
+    assert len(one_layer) == 1
+    assert {entry["depth"] for entry in saved["left"] + saved["right"]} == {2}
+
+    significant = [e for e in runs["differences"] if abs(e["mean"]) > 2 * e["standard_error"]]
+    counts = [line.split() for line in (tmp_path / "branches.txt").read_text().splitlines()[-2:]]
+    assert sum(int(lower) + int(higher) for _, lower, _, _, higher, *_ in counts) == len(
+        significant
     )
-    left, right = np.mean(of_seeds, axis=0)
-    errors = np.abs(np.subtract(*of_seeds)) / 2
-    expected = f"2 {left:.4f} +- {errors[0]:.4f} {right:.4f} +- {errors[1]:.4f}"
-    assert " ".join(row.split()) == expected
-    significant = [e for e in saved["differences"] if abs(e["mean"]) > 2 * e["standard_error"]]
-    counted = [line.split()[1:5:3] for line in text.splitlines() if "lower and" in line]
-    assert sum(int(n) for counts in counted for n in counts) == len(significant)
-    assert text.count("of 10") == 2
+    assert [words[-1] for words in counts] == ["10", "10"]
+
+
+def test_branches_of_some_alphas(data_home, tmp_path, monkeypatch):
+    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
+    arguments += ["--depths", "2", "--alphas", "0", "0.2", "1"]
+    results(alpha_depth, arguments, monkeypatch, "alpha_depth")
+    saved = results(branches, ["--out", tmp_path], monkeypatch, "branches")
+    assert {entry["alphas"] for entry in saved["costs"]} == {"0"}
