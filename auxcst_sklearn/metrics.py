@@ -362,9 +362,11 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
         elif isinstance(deciding, Pipeline):
             inputs = deciding[:-1].transform(inputs) if len(deciding) > 1 else inputs
             deciding = deciding[-1]
-        elif "cost" in signature(deciding.predict).parameters:
+        elif "cost" in signature(deciding.predict).parameters and hasattr(
+            deciding, "predict_proba"
+        ):
             return deciding.predict(inputs, cost=cost)
-        else:
+        else:  # without probabilities, costs of each row decide nothing
             break
     return estimator.predict(X)
 

@@ -102,7 +102,7 @@ def _paid(
         sample_weight=None if data.weight is None else data.weight[train],
         groups=None if data.groups is None else data.groups[train],
     )
-    test_cost = data.target().cost[test]
+    test_cost = data.part(test).target().cost
     for model in models:
         choice = model.predict_cost(data.X[test], known).argmin(axis=1, keepdims=True)
         yield np.take_along_axis(test_cost, choice, axis=1)[:, 0]

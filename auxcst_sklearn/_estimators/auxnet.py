@@ -124,7 +124,8 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         class probabilities have none.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect.
+        loss and optimizer; changes of their parameters then have no effect. With one number of
+        rows, it also holds out the same rows.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
         set that fills more than half of the free GPU memory stays in host memory.
@@ -339,8 +340,14 @@ class CostSensitiveAuxNet(BaseImageEstimator):
                 f"freeze={freeze}; expected a number of epochs, or names of submodules: "
                 "['*'] for all of them, to the end."
             )
-        if np.ndim(freeze) == 1:
-            module.freeze(freeze)
+        if freeze is not None and not isinstance(freeze, Integral):
+            names = list(freeze)
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError(
+                    f"freeze={freeze!r}; expected a number of epochs, or names of submodules in "
+                    "one list."
+                )
+            module.freeze(names)
         return module, weights
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:

@@ -155,6 +155,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             check_same(self, data, validation, resume)
             with open_checkpoints(self, data, validation) as checkpoints:
                 training = self._build(data, resume, validation=validation)
+                self._check_use(validation, training.net)
                 training.run(self._plan(checkpoints))
             self._set_attributes(training)
             self._warn_if_collapsed(data)

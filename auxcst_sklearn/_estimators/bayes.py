@@ -286,7 +286,8 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
             Examples.
         cost : array-like of shape (n_samples, n_classes, n_classes), default=None
             A cost matrix for each sample, row = true class, column = prediction, both in the
-            order of `classes_`. None for the `cost_matrix` of the constructor.
+            order of `classes_`. None for the costs of `fit`: the `cost_matrix`, or the
+            mean costs of each class.
 
         Returns
         -------

@@ -136,7 +136,6 @@ class BuildMixin:
 
         n = net.n_networks
         if validation is not None:
-            self._check_use(net)
             validation = replace(validation, X=self._to_inputs(validation.X))
             held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
             return Training(net, rows.shared(n), held_out.shared(n))
@@ -150,15 +149,17 @@ class BuildMixin:
         """Training rows and held-out rows of each network; with few rows, none are held out."""
         if len(rows) < MIN_HOLD_OUT_ROWS:
             return rows.shared(n_networks), None
-        if n_networks == 1:
-            seen, held_out = self._hold_out(rows, data)
-            return RowSets([seen]), RowSets([held_out])
-        n_folds = max(n_networks, round(1 / self.validation_fraction))
-        if not (self.warm_start and hasattr(self, "_fold_seed")):
+        if not (self.warm_start and hasattr(self, "_fold_seed")):  # rows seen once stay seen
             self._fold_seed = self._draw_seed()
+        seed, groups = self._fold_seed, data.groups
+        n_folds = max(n_networks, round(1 / self.validation_fraction))
+        share = self.validation_fraction if n_networks == 1 else 1 / n_folds
         if rows.in_blocks:
-            return _sample_out(rows, data, n_networks, 1 / n_folds, self._fold_seed)
-        parts = folds(data.label, n_folds, random_state=self._fold_seed, groups=data.groups)
+            return _sample_out(rows, data, n_networks, share, seed)
+        if n_networks == 1:
+            parts = [hold_out(data.label, share, random_state=seed, groups=groups)]
+        else:
+            parts = folds(data.label, n_folds, random_state=seed, groups=groups)
         seen, held_out = zip(*parts[:n_networks])
         return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
 
@@ -167,13 +168,16 @@ class BuildMixin:
         net = self.net_
         self._check_cost_network(data)
         net.use_callbacks(check_callbacks(self.callbacks))
+        net.verbose = self._verbose()
         if stream and self._prepared is not None:
             return data.in_units(net.scale)
+        size = resolve_batch_size(self.batch_size, len(data.label))
         if stream:
-            # A first block may be tiny, but then many small steps for later blocks take long.
-            of_block = resolve_batch_size(self.batch_size, len(data.label))
-            net.batch_size = max(net.batch_size, of_block)
+            if self.batch_size == "auto":
+                # A first block may be tiny, but then many small steps for later blocks take long.
+                size = max(net.batch_size, size)
             self._follow_inputs(net, data.X)
+        net.batch_size = size
         return net.continue_on(data, stream=stream)
 
     def _check_cost_network(self, data: TrainingSet) -> None:
@@ -186,9 +190,9 @@ class BuildMixin:
                     "cost network, which costs of classes do not need. Refit "
                     "(warm_start=False), or pass cost= as before."
                 )
-        elif not data.per_class:
-            loss, _ = self._losses(data.in_units(data.scale()))
-            if loss.n_cost_outputs(n_classes):
+        elif self._may_learn_sample_costs(data):
+            target = data.in_units(data.scale()).target()
+            if self.net_.criterion_.loss.for_sample_costs(target).n_cost_outputs(n_classes):
                 raise ValueError(
                     "Training continues with a network that has learnt costs of classes, and it "
                     "has no cost network for costs that differ within a class, as those in cost "
@@ -224,7 +228,7 @@ class BuildMixin:
             "user_callbacks": check_callbacks(self.callbacks),
             "device": device,
             "train_split": None,
-            "verbose": int(self.verbose) if processes().rank == 0 else 0,
+            "verbose": self._verbose(),
             "compile_step": self.compile,
             **self._net_arguments(module),
             **check_net_params(self.net_params),
@@ -244,9 +248,17 @@ class BuildMixin:
         """Losses of the output and of the auxiliary heads."""
         loss = get_loss(self.loss)
         aux_loss = loss if self.aux_loss is None else get_loss(self.aux_loss)
-        if self._may_add_cost_network and not data.per_class and data.matrices is None:
+        if self._may_learn_sample_costs(data):
             loss = loss.for_sample_costs(data.target(), stream)
         return loss, aux_loss
+
+    def _may_learn_sample_costs(self, data: TrainingSet) -> bool:
+        """Whether costs differ within classes, and may have to be learnt from the features."""
+        return self._may_add_cost_network and not data.per_class and data.matrices is None
+
+    def _verbose(self) -> int:
+        """How much the net prints, in one process only."""
+        return int(self.verbose) if processes().rank == 0 else 0
 
     def _make_network(self, data: TrainingSet, loss: Loss) -> tuple[AuxNetwork, list[float]]:
         """The network, together with a cost network if the loss needs one, and its alphas."""
@@ -260,25 +272,9 @@ class BuildMixin:
             module = ClassAndCostNetwork(module, costs)
         return module, alpha
 
-    def _hold_out(self, rows: Rows, data: TrainingSet) -> tuple[Rows, Rows]:
-        """Training rows of a network, and the fraction of rows that it holds out."""
-        share = self.validation_fraction
-        if rows.in_blocks:
-            (one,), (other,) = (
-                found.sets for found in _sample_out(rows, data, 1, share, self._draw_seed())
-            )
-            return one, other
-        seen, unseen = hold_out(
-            data.label,
-            share,
-            random_state=self._draw_seed(),
-            groups=data.groups,
-        )
-        return rows.part(seen), rows.part(unseen)
-
-    def _check_use(self, net: CostNet) -> None:
+    def _check_use(self, validation: TrainingSet | None, net: CostNet) -> None:
         """Raise an error for a validation set used neither for stopping nor for a temperature."""
-        if not self.early_stopping and not self._calibrates(net):
+        if not (validation is None or self.early_stopping or self._calibrates(net)):
             raise ValueError(
                 "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
                 "early_stopping=True, or leave X_val and y_val out."

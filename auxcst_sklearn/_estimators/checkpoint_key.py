@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import fspath
 from pickle import PicklingError
@@ -140,7 +140,8 @@ def _digest(name: str, value: Any) -> str:
     if is_frame(value):
         value = [str(c) for c in value.columns], np.asarray(value).tolist(), _index(value)
     elif isinstance(value, list | tuple | np.ndarray | np.generic):  # equal values, equal digests
-        value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
+        with suppress(ValueError):  # of unequal lengths: they stay as they are
+            value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value).item()
     elif isinstance(value, LazyRows):
         value = [joblib.hash(value[rows]) for rows in row_blocks(value)]
     try:  # not of the value itself, because pickles of equal tensors differ

@@ -112,7 +112,8 @@ class CostSensitiveAuxMLP(FeatureNet):
         Without held-out rows it is 1; losses without class probabilities have none.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect.
+        loss and optimizer; changes of their parameters then have no effect. With one number of
+        rows, it also holds out the same rows.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
         set that fills more than half of the free GPU memory stays in host memory.

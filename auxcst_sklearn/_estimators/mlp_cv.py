@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator
 
 from .._training.distributed import joined, processes
@@ -379,7 +380,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         # With checkpoints, None may become the seed of an earlier fit.
         keeps = self.random_state is None and self.checkpoint_dir is not None
         seed = None if keeps else as_seed(self.random_state)
-        models = [self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist()]
+        networks = (self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist())
+        models = [clone(network) for network in networks]  # no two share a callback
         trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
         self.mean_cost_path_ = np.full((len(models), self.n_networks), np.nan)
         found = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]

@@ -64,7 +64,9 @@ AUX_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 RESERVED_NET_PARAMS = {
+    "batch_size",
     "callbacks",
+    "compile_step",
     "criterion",
     "dataset",
     "device",
@@ -73,7 +75,10 @@ RESERVED_NET_PARAMS = {
     "max_epochs",
     "module",
     "optimizer",
+    "scale",
+    "statistics",
     "train_split",
+    "user_callbacks",
     "verbose",
     "warm_start",
 }

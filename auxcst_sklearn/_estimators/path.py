@@ -24,6 +24,7 @@ from .parameters import OPTIMIZERS
 
 if TYPE_CHECKING:
     from .._training.checkpoints import Checkpoints
+    from .._training.loop import Plan
 
 
 def alpha_path(
@@ -193,7 +194,7 @@ def fit_together(
                 trainings.append(model._build(data, resume=False, validation=validation))
             trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
         if is_stackable(models[0]) and not trainings[0].rows.sets[0].in_blocks:
-            train_together(trainings, names, n_seeds, plan)
+            _train_stacks(trainings, names, n_seeds, plan)
         else:
             for name, training in zip(names, trainings):
                 with naming(name):
@@ -201,6 +202,14 @@ def fit_together(
     for model, training in zip(models, trainings):
         model._set_attributes(training)
     return trainings
+
+
+def _train_stacks(trainings: list[Training], names: list[str], n_seeds: int, plan: Plan) -> None:
+    """Train one stack; one per seed if seeds with groups hold out different numbers of rows."""
+    sizes = {(len(t.rows), t.held_out and len(t.held_out)) for t in trainings[:n_seeds]}
+    n_stacks = 1 if len(sizes) == 1 else n_seeds
+    for i in range(n_stacks):
+        train_together(trainings[i::n_stacks], names[i::n_stacks], n_seeds // n_stacks, plan)
 
 
 def _share_seeds(

@@ -58,6 +58,10 @@ class DecisionMixin(ClassifierMixin):
     def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
         """Estimated costs under the learnt costs, (n_samples, n_classes)."""
 
+    def _has_probabilities(self) -> bool:
+        """Whether decisions can use the costs of each row, by class probabilities."""
+        return True
+
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest estimated cost.
 
@@ -128,7 +132,8 @@ class DecisionMixin(ClassifierMixin):
             Minus the mean cost, so that greater is better; or the accuracy, with a warning if
             the estimator was fitted with per-sample costs that are missing here.
         """
-        y_pred = self.predict(X, cost if is_per_sample_matrix(cost) else None)
+        known = is_per_sample_matrix(cost) and self._has_probabilities()
+        y_pred = self.predict(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
                 warnings.warn(
@@ -212,7 +217,7 @@ class CostPredictionMixin(DecisionMixin):
         """
         if cost is None:
             estimate = self._learnt_cost(X)
-            if self._known_costs:
+            if self._known_costs and self._has_probabilities():
                 warn_of_missing_costs()
             return estimate
         check_is_fitted(self)

@@ -149,7 +149,9 @@ class StreamMixin:
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
+            Weights of the samples relative to each other: a step of the optimizer has the same
+            size whatever the mean weight of a call is. To forget older blocks, do not weight
+            blocks, but change `learning_rate`.
 
         Returns
         -------

@@ -11,7 +11,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 # After few steps the horizon is short, so that the average forgets the initial weights.
 FIRST_STEPS = 10
 
-# Number of steps between two updates; an update takes as long as an optimizer step.
+# Largest number of steps between two updates; an update takes as long as an optimizer step.
 INTERVAL = 4
 
 
@@ -19,13 +19,16 @@ class WeightAverage:
     """Exponential average of parameters, with a horizon in steps; see torch's `swa_utils`.
 
     The average after any epoch is as good as the end of a learning rate schedule, so that training
-    can stop after any epoch. It replaces the parameters between epochs.
+    can stop after any epoch. It replaces the parameters between epochs. With an `interval` of at
+    most the steps of an epoch, it is updated in each.
     """
 
-    def __init__(self, parameters: Sequence[nn.Parameter], horizon: float) -> None:
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], horizon: float, interval: int = INTERVAL
+    ) -> None:
         self.parameters = parameters
         self.average = [p.detach().clone() for p in parameters]
-        self.horizon = horizon
+        self.horizon, self.interval = horizon, interval
         self.step = 0
         self.in_place = False
 
@@ -33,10 +36,10 @@ class WeightAverage:
     def update(self) -> None:
         """Update the average after a step."""
         self.step += 1
-        if self.step % INTERVAL == 0:
+        if self.step % self.interval == 0:
             decay = min(
-                1 - INTERVAL / max(self.horizon, INTERVAL),
-                self.step / (self.step + FIRST_STEPS * INTERVAL),
+                1 - self.interval / max(self.horizon, self.interval),
+                self.step / (self.step + FIRST_STEPS * self.interval),
             )
             get_ema_multi_avg_fn(decay)(self.average, [p.data for p in self.parameters], None)
 

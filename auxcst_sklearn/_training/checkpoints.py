@@ -149,7 +149,8 @@ class TrainingFiles:
                     RuntimeWarning,
                     stacklevel=2,
                 )
-                path.unlink(missing_ok=True)
+                if not isinstance(e, OSError):  # which may be gone at the next attempt
+                    path.unlink(missing_ok=True)
         return None
 
     @staticmethod

@@ -13,10 +13,11 @@ from torch import Tensor
 
 
 class EarlyStopping(Callback):
-    """Keep the weights of each network at its least held-out value; end when all have stopped.
+    """Keep the weights of each network at its least held-out value.
 
     A model of `sizes[i]` networks stops when the value of none of them has decreased for
-    `patience` epochs. skorch's callback of the same name does this for one network.
+    `patience` epochs. skorch's callback of the same name does this for one network. This is the
+    first callback, so that it includes an epoch after which one of the user's ends the training.
     """
 
     best_: list[list[Tensor]] = []  # of each network; empty until the training begins
@@ -45,16 +46,26 @@ class EarlyStopping(Callback):
         for i, weights in enumerate(net.weights()):
             if better[i]:
                 _copy(weights, self.best_[i])
-        if not self.running.any():
-            if net.verbose:
-                print(f"Stopped: no better weights were found for {self.patience} epochs.")
-            raise KeyboardInterrupt  # skorch's way to end a training
 
     @torch.no_grad()
     def restore(self, net: NeuralNet) -> None:
-        """Restore the weights of every network at its best epoch."""
-        for best, weights in zip(self.best_, net.weights()):
-            _copy(best, weights)
+        """Restore the weights of every network at its best epoch, if one was evaluated."""
+        for i, (best, weights) in enumerate(zip(self.best_, net.weights())):
+            if np.isfinite(self.value_[i]):
+                _copy(best, weights)
+
+
+class EndWhenStopped(Callback):
+    """End the training when all models have stopped, after the user's callbacks."""
+
+    def __init__(self, stop: EarlyStopping) -> None:
+        self.stop = stop
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        if not self.stop.running.any():
+            if net.verbose:
+                print(f"Stopped: no better weights were found for {self.stop.patience} epochs.")
+            raise KeyboardInterrupt  # skorch's way to end a training
 
 
 def _copy(source: Sequence[Tensor], to: Sequence[Tensor]) -> None:

@@ -155,10 +155,10 @@ def _folds_of_groups(
 ) -> NDArray[np.uint8]:
     """A fold for each group, of `share` of the groups; `n_folds` for those in none."""
     known, of_row = np.unique(groups, return_inverse=True)
-    n_in_all = max(n_folds, round(1 / share))
+    n_in_all = max(n_folds, round(1 / share), 2)
     if len(known) < n_in_all:
         raise _too_few(len(known), "different values of groups", n_in_all)
-    fold = rng.permutation(len(known)) % n_in_all
+    fold = rng.permutation(len(known)) // max(1, int(share * len(known)))
     return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
 
 

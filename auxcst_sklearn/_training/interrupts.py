@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InterruptWatch:
-    """Context that records whether SIGINT arrived, and then calls the previous handler."""
+    """Context that calls the previous handler of SIGINT, and records whether it interrupts."""
 
     seen = False
 
@@ -26,5 +26,8 @@ class InterruptWatch:
             signal.signal(signal.SIGINT, self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.seen = True
-        self._before(number, frame)
+        try:
+            self._before(number, frame)
+        except KeyboardInterrupt:  # the user's own handler need not raise it
+            self.seen = True
+            raise

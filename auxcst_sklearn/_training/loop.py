@@ -24,14 +24,14 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
-from .averaging import WeightAverage
+from .averaging import INTERVAL, WeightAverage
 from .batches import Batches
 from .blocks import AnyBatches, shuffled
 from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
 from .distributed import processes
-from .early_stopping import EarlyStopping
+from .early_stopping import EarlyStopping, EndWhenStopped
 from .exchange import NO_EXCHANGE, NoExchange, exchange
 from .interrupts import InterruptWatch
 from .rows import AnyRows
@@ -69,6 +69,7 @@ class TrainingLoop(NeuralNet):
     _default_callbacks: list[tuple[str, Callback]] = []
     callbacks_: list[tuple[str, Callback]]
     optimizer_: Any
+    batch_size: int
 
     callbacks: list[Any]
     generators: list[torch.Generator]
@@ -181,12 +182,17 @@ class TrainingLoop(NeuralNet):
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
         self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         if plan.averaging:
-            self._average = WeightAverage(list(self.module_.parameters()), plan.averaging * n_steps)
-        users, own = self.callbacks_, [EpochTimer(), *self._progress(epochs), stop, saved]
-        self.callbacks_ = users + [(type(c).__name__, c.initialize()) for c in own if c is not None]
+            self._average = WeightAverage(
+                list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
+            )
+        users = self.callbacks_
+        last = [EpochTimer(), *self._progress(epochs), stop and EndWhenStopped(stop), saved]
+        self.callbacks_ = [*_named([stop]), *users, *_named(last)]
         try:
             with InterruptWatch() as self._interrupts:
                 self._run_loop(rows, epochs)
+            if self._average is not None:  # a callback may have ended an epoch
+                self._average.put_in_place()
         finally:
             self.callbacks_, self.train_split = users, None
             if self._rates is not None:
@@ -318,10 +324,11 @@ class TrainingLoop(NeuralNet):
         self.history.record(f"{name}_best", is_best)
 
     def records(self, start: int) -> list[dict[str, Any]]:
-        """The records of the epochs from `start` on, for the user."""
+        """The records of the finished epochs from `start` on, for the user."""
         return [
             {key: value for key, value in record.items() if key not in SKORCH_ENTRIES}
             for record in self.history[start:]
+            if "train_loss" in record
         ]
 
     def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
@@ -375,3 +382,8 @@ def check_finite(values: float | list[float] | np.ndarray) -> None:
             "learning_rate (by a factor of 10, say), or scale the features of X, for example by "
             "a StandardScaler in front."
         )
+
+
+def _named(callbacks: Sequence[Callback | None]) -> list[tuple[str, Callback]]:
+    """Initialized callbacks as skorch lists them."""
+    return [(type(c).__name__, c.initialize()) for c in callbacks if c is not None]

@@ -60,7 +60,8 @@ class CostNet(TrainingLoop):
             self.statistics = self.statistics.updated(found, replace=data.per_class)
         else:
             self.statistics = self.statistics.replaced(found)
-        self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
+        if not data.per_class:
+            self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
         return data
 
     @torch.no_grad()
@@ -199,6 +200,8 @@ class CostNet(TrainingLoop):
         optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
         scale, statistics, loss = self.scale, self.statistics, self.criterion_.loss
         callbacks = self.callbacks, self.user_callbacks, self.callbacks_
+        temperature, batch_size = self.temperature, self.batch_size
+        trained = [parameter.requires_grad for parameter in self.module_.parameters()]
         try:
             yield
         except BaseException:
@@ -206,6 +209,9 @@ class CostNet(TrainingLoop):
             self.module_.load_state_dict(weights)
             self.scale, self.statistics, self.criterion_.loss = scale, statistics, loss
             self.callbacks, self.user_callbacks, self.callbacks_ = callbacks
+            self.temperature, self.batch_size = temperature, batch_size
+            for parameter, is_trained in zip(self.module_.parameters(), trained):
+                parameter.requires_grad_(is_trained)
             if optimizer is None:
                 self.optimizer_ = None
             else:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a user's module may fit another estimator when it is made
 
 
 @contextmanager

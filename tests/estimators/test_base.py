@@ -349,3 +349,65 @@ def test_what_was_fitted_does_not_change_with_the_arrays_of_the_caller(data):
 
     np.testing.assert_array_equal(model.predict(rounded), before[0])
     np.testing.assert_array_equal(model.predict_cost(rounded), before[1])
+
+
+class Fail(Callback):
+    def __init__(self, n_epochs=1):
+        self.n_epochs = n_epochs
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(net.history) >= self.n_epochs:
+            raise RuntimeError("a callback that fails")
+
+
+def test_a_failed_block_leaves_the_batch_size(data):
+    X, y = data
+    model = small_mlp().partial_fit(X[:20], y[:20], classes=np.unique(y))
+    model.set_params(callbacks=[Fail()])
+    with pytest.raises(RuntimeError, match="a callback that fails"):
+        model.partial_fit(np.tile(X, (40, 1)), np.tile(y, 40))
+
+    assert model.net_.batch_size == 16
+
+
+def test_an_error_after_training_leaves_the_temperature(data, monkeypatch):
+    model = small_mlp(loss="cross_entropy", temperature=2.0, warm_start=True).fit(*data)
+    before = model.predict_proba(data[0])
+
+    def interrupt(self, data):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "_warn_if_collapsed", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(temperature=5.0).fit(*data)
+
+    assert model.temperature_ == model.net_.temperature == 2
+    np.testing.assert_array_equal(model.predict_proba(data[0]), before)
+
+
+def test_batch_size_and_verbose_of_now(data, capsys):
+    X, y = data
+    model = small_mlp(warm_start=True).fit(X, y)
+    model.set_params(batch_size=7, verbose=1).fit(X, y)
+    assert model.net_.batch_size == 7
+    assert "time left" in capsys.readouterr().out
+
+    stream = small_mlp(batch_size=64).partial_fit(X, y, classes=np.unique(y))
+    assert stream.set_params(batch_size=8).partial_fit(X, y).net_.batch_size == 8
+    larger = small_mlp(warm_start=True).fit(X[:50], y[:50]).fit(np.tile(X, (40, 1)), np.tile(y, 40))
+    assert larger.net_.batch_size > 16
+
+
+def test_costs_of_rows_are_refused_by_the_loss_of_the_network_not_by_the_parameter(data):
+    X, y = data
+    rng = np.random.default_rng(0)
+    n_classes = len(np.unique(y))
+    matrix, cost = 1 - np.eye(n_classes), rng.uniform(0.1, 1, size=(len(y), n_classes))
+    for loss, other in [("bayes_risk", "squared"), ("squared", "bayes_risk")]:
+        model = small_mlp(loss=loss, warm_start=True, cost_matrix=matrix).fit(X, y)
+        model.set_params(loss=other, cost_matrix=None)
+        if loss == "bayes_risk":
+            with pytest.raises(ValueError, match="no cost network"):
+                model.fit(X, y, cost)
+        else:
+            assert len(model.fit(X, y, cost).history_) == 6

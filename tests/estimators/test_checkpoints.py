@@ -22,6 +22,7 @@ from auxcst_sklearn import (
 )
 from auxcst_sklearn._training.checkpoints import FORMAT
 from auxcst_sklearn.losses import Squared
+from tests.factories import small_mlp
 
 X, Y = make_classification(120, 8, n_informative=5, n_classes=3, random_state=0)
 X = X.astype(np.float32)
@@ -354,3 +355,17 @@ def test_an_empty_name_is_no_folder(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="checkpoint_dir is empty"):
         mlp(checkpoint_dir="").fit(X, Y)
     assert not list(tmp_path.iterdir())
+
+
+def test_generators_and_alphas_of_unequal_lengths_have_keys(problem, tmp_path):
+    X, y, _ = problem
+    for folder in ("first", "second"):
+        model = small_mlp(random_state=np.random.RandomState(0), checkpoint_dir=tmp_path / "fit")
+        model.fit(X, y)
+        path = alpha_path(small_mlp(depth=3, checkpoint_dir=tmp_path / "path"), [[0, 1], 0.3], X, y)
+        assert [network.hidden_layers_ for network in path] == [["hidden2"], ["hidden1", "hidden2"]]
+        if folder == "first":
+            expected = model.predict_cost(X)
+    np.testing.assert_array_equal(model.predict_cost(X), expected)
+    with pytest.raises(ValueError, match="checkpoint_dir"):
+        model.set_params(random_state=np.random.RandomState(1)).fit(X, y)

@@ -69,3 +69,26 @@ def test_callbacks_of_the_caller_are_called_too(digits):
 
     n_parameters = len(list(Residual().parameters())) - 2  # without the output layer
     assert [record["frozen"] for record in estimator.history_] == [n_parameters, 0]
+
+
+def test_a_failed_fit_leaves_what_is_frozen_frozen(digits):
+    class Fail(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            if len(net.history) > 3:
+                raise RuntimeError("too late")
+
+    model = net(freeze=2, max_epochs=1, warm_start=True, schedule="constant").fit(*digits)
+    before = body(model)
+    with pytest.raises(RuntimeError, match="too late"):
+        model.set_params(max_epochs=9, callbacks=[Fail()]).fit(*digits)
+    model.set_params(max_epochs=1, callbacks=None).fit(*digits)
+
+    assert len(model.history_) == 2
+    for name, value in body(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+@pytest.mark.parametrize("freeze", [[["0", "2"]], [0], [["0"], "2"]])
+def test_names_of_submodules_are_one_list_of_strings(problem, freeze):
+    with pytest.raises(ValueError, match=r"freeze=\[.*names of submodules in one list"):
+        net(mlp(), freeze=freeze).fit(problem.X, problem.y)

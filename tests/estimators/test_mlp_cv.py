@@ -8,8 +8,10 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
+from skorch.callbacks import Callback
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
+from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
+from auxcst_sklearn._estimators import mlp_cv as mlp_cv_module
 from auxcst_sklearn.metrics import cost_scorer, mean_cost
 from tests.factories import QUICK
 
@@ -226,3 +228,51 @@ def test_parameters_are_those_of_the_network():
         assert (
             CostSensitiveAuxMLPCV().get_params()[name] == CostSensitiveAuxMLP().get_params()[name]
         )
+
+
+class Budget(Callback):
+    """Ends a training after two epochs in all."""
+
+    def initialize(self):
+        self.n_ = 0
+        return self
+
+    def on_epoch_end(self, net, **kwargs):
+        self.n_ += 1
+        if self.n_ >= 2:
+            raise KeyboardInterrupt
+
+
+def test_alphas_share_no_callback(problem, monkeypatch):
+    lengths, fit = [], mlp_cv_module.fit_together
+
+    def note(models, *args):
+        trainings = fit(models, *args)
+        lengths.extend(len(model.history_) for model in models)
+        return trainings
+
+    monkeypatch.setattr(mlp_cv_module, "fit_together", note)
+    model = CostSensitiveAuxMLPCV(
+        [0, 0.5, 1], depth=2, width=4, n_networks=1, max_epochs=4, callbacks=[Budget()]
+    )
+    model.set_params(random_state=0, device="cpu").fit(problem.X, problem.y)
+
+    assert lengths == [2, 2, 2]
+
+
+def test_a_validation_set_chooses_alpha_without_early_stopping(problem):
+    paper = {name: value for name, value in PAPER.items() if name != "alpha"}
+    model = CostSensitiveAuxMLPCV(
+        [0, 0.2], depth=2, width=8, max_epochs=2, random_state=0, device="cpu", **paper
+    )
+    X, y, _ = problem
+    model.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+
+    expected = []
+    for alpha in (0, 0.2):
+        network = CostSensitiveAuxMLP(2, 8, random_state=0, device="cpu", **PAPER)
+        network.set_params(alpha=alpha, max_epochs=2).fit(X[:40], y[:40])
+        expected.append(mean_cost(y[40:], network.predict(X[40:]), cost_matrix=1 - np.eye(3)))
+    np.testing.assert_allclose(model.mean_cost_path_.mean(axis=1), expected)
+    with pytest.raises(ValueError, match="X_val has no use here"):
+        network.fit(X, y, X_val=X, y_val=y)

@@ -273,3 +273,19 @@ def test_float64_may_be_the_default(network, problem, float64_default):
         assert model.predict_cost(X).shape == (60, 3)
         assert np.isfinite(model.predict_cost(X)).all()
         assert {p.dtype for p in model.net_.module_.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("n_networks", [1, 2])
+@pytest.mark.parametrize("alphas", [[0.2], [0.2, 0.5]])
+def test_several_seeds_that_hold_out_groups_of_different_sizes(network, n_networks, alphas):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 4)), np.arange(150) % 3
+    groups = rng.choice(12, 150, p=np.r_[[0.3, 0.15], np.full(10, 0.055)])
+    estimator = network(n_networks=n_networks)
+
+    paths = alpha_path(estimator, alphas, X, y, groups=groups, random_states=[0, 1, 2])
+
+    for seed, path in enumerate(paths):
+        for alpha, found in zip(alphas, path, strict=True):
+            expected = clone(estimator).set_params(alpha=alpha, random_state=seed)
+            assert_same_model(found, expected.fit(X, y, groups=groups), X)

@@ -6,6 +6,7 @@ import torch
 from sklearn.datasets import make_classification
 from sklearn.metrics import accuracy_score
 
+from auxcst_sklearn.metrics import cost_scorer
 from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -145,3 +146,21 @@ def test_estimates_of_a_row_alone_are_those_among_others(width, loss, n_classes)
     for i in range(0, 60, 7):
         alone = np.stack(list(model.staged_predict_cost(X[i : i + 1])))
         np.testing.assert_array_equal(alone[:, 0], among[:, i])
+
+
+@pytest.mark.parametrize("loss", ["one_sided", "bayes_risk"])
+def test_matrices_of_rows_with_and_without_probabilities(problem, loss, recwarn):
+    X, y, _ = problem
+    matrices = np.random.default_rng(0).uniform(1, 2, size=(len(y), 3, 3)) * (1 - np.eye(3))
+    model = small_mlp(loss=loss).fit(X, y, matrices)
+    predicted = model.predict(X)
+    missing = [w for w in recwarn if "none reached it" in str(w.message)]
+    assert len(missing) == (loss == "bayes_risk")
+
+    decided = predicted if loss == "one_sided" else model.predict(X, matrices)
+    paid = matrices[np.arange(len(y)), y, decided].mean()
+    assert model.score(X, y, cost=matrices) == pytest.approx(-paid)
+    assert cost_scorer(model, X, y, cost=matrices) == pytest.approx(-paid)
+    if loss == "one_sided":
+        with pytest.raises(ValueError, match="loss='one_sided' has none"):
+            model.predict(X, matrices)

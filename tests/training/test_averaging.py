@@ -74,3 +74,30 @@ def test_partial_fit_takes_the_weights_of_its_last_step(problem):
 
     one, other = (model.predict_cost(problem.X) for model in models)
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("batch_size", [64, 30, 20])  # one to three steps an epoch
+def test_an_epoch_of_few_steps_is_part_of_the_average(batch_size, problem):
+    keep = Keep()
+    small_mlp(averaging=5, callbacks=[keep], batch_size=batch_size).fit(problem.X, problem.y)
+
+    for before, after in zip([keep.start, *keep.epochs], keep.epochs):
+        assert np.abs(after - before).max() > 0
+
+
+def test_a_training_that_a_callback_ends_within_an_epoch_leaves_the_average(problem):
+    class EndWithinAnEpoch(Callback):
+        def on_batch_end(self, net, training, **kwargs):
+            if training and net._average.step == 8:
+                self.trained = net.module_.output.weight.detach().clone()
+                self.average = [weight.clone() for weight in net._average.average]
+                raise KeyboardInterrupt
+
+    end = EndWithinAnEpoch()
+    model = small_mlp(averaging=2, batch_size=10, callbacks=[end]).fit(problem.X, problem.y)
+
+    for found, expected in zip(model.net_.module_.parameters(), end.average, strict=True):
+        assert torch.equal(found, expected)
+    assert not torch.equal(model.net_.module_.output.weight, end.trained)
+    assert len(model.history_) == 1
+    assert "train_loss" in model.history_[0]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.early_stopping import EarlyStopping
+from auxcst_sklearn._training.early_stopping import EarlyStopping, EndWhenStopped
 from tests.factories import small_mlp
 
 
@@ -30,12 +30,14 @@ class Net:
 
 def run(costs, patience, sizes=(1, 1)):
     net, stop = Net(costs, sum(sizes)), EarlyStopping(patience, sizes)
+    end = EndWhenStopped(stop)
     stop.on_train_begin(net)
     try:
         while net.epoch < len(costs):
             net.epoch += 1
             net.weight.fill_(net.epoch)
             stop.on_epoch_end(net)
+            end.on_epoch_end(net)
     except KeyboardInterrupt:
         pass
     last = net.epoch
@@ -98,3 +100,44 @@ def test_a_callback_that_interrupts_at_the_end_does_not_keep_the_best_weights_aw
     np.testing.assert_array_equal(
         interrupted.predict_cost(problem.X), plain.predict_cost(problem.X)
     )
+
+
+class StopAfter(Callback):
+    def __init__(self, n_epochs):
+        self.n_epochs = n_epochs
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(net.history) == self.n_epochs:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("n_networks", [1, 2])
+@pytest.mark.parametrize("n_epochs", [1, 2])
+def test_the_epoch_after_which_a_callback_ends_the_training_counts(problem, n_networks, n_epochs):
+    parameters = {"n_networks": n_networks, "early_stopping": True, "schedule": "constant"}
+    plain = small_mlp(**parameters, max_epochs=n_epochs).fit(problem.X, problem.y)
+    ended = small_mlp(**parameters, max_epochs=9, callbacks=[StopAfter(n_epochs)])
+    ended.fit(problem.X, problem.y)
+
+    assert len(ended.history_) == n_epochs
+    np.testing.assert_array_equal(ended.predict_cost(problem.X), plain.predict_cost(problem.X))
+
+
+class StopBeforeAStep(Callback):
+    def on_batch_begin(self, net, **kwargs):
+        raise KeyboardInterrupt
+
+
+class StopAfterAStep(Callback):
+    def on_batch_end(self, net, **kwargs):
+        raise KeyboardInterrupt
+
+
+def test_a_training_that_ends_before_an_evaluation_keeps_its_steps(problem):
+    start, step = (
+        small_mlp(early_stopping=True, callbacks=[callback]).fit(problem.X, problem.y)
+        for callback in (StopBeforeAStep(), StopAfterAStep())
+    )
+
+    assert start.history_ == step.history_ == []
+    assert not torch.equal(start.net_.module_.output.weight, step.net_.module_.output.weight)

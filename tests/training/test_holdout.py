@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn._training.holdout import hold_out
+from auxcst_sklearn._training.holdout import hold_out, sampled_folds
 
 
 def split_of(label, fraction=0.1):
@@ -28,3 +28,21 @@ def test_split_of_rare_classes(label):
 def test_some_rows_must_be_left_to_train_on():
     with pytest.raises(ValueError, match="validation_fraction=0.9 holds out 2 of 2 rows"):
         split_of(np.array([0, 1]), 0.9)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.9])
+def test_a_share_of_the_groups_of_many_rows(share):
+    label, groups = np.tile([0, 1], 500), np.repeat(np.arange(100), 10)
+    found = sampled_folds(label, 1, share, 4, random_state=0, groups=groups)
+    assert np.mean(found.of_row == 0) == pytest.approx(share, abs=0.011)
+    assert set(groups[found.of_row == 0]).isdisjoint(groups[found.of_row == 1])
+    with pytest.raises(ValueError, match="1 different values of groups"):
+        sampled_folds(label, 1, share, 4, random_state=0, groups=np.zeros(1000))
+
+
+def test_folds_of_groups_of_many_rows_are_disjoint_and_equal():
+    label, groups = np.tile([0, 1], 500), np.repeat(np.arange(98), 11)[:1000]
+    found = sampled_folds(label, 3, 0.2, 4, random_state=0, groups=groups)
+    sizes = [len(np.unique(groups[found.of_row == i])) for i in range(3)]
+    assert len(set(sizes)) == 1
+    assert 17 <= sizes[0] <= 19

@@ -77,3 +77,18 @@ def test_an_ignored_signal_stays_ignored():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_handler_of_the_user_need_not_interrupt(problem):
+    asked = []
+    signal.signal(signal.SIGINT, lambda *_: asked.append(1))
+
+    class EndIfAsked(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            os.kill(os.getpid(), signal.SIGINT)
+            while not asked:
+                time.sleep(0.001)
+            raise KeyboardInterrupt
+
+    model = small_mlp(callbacks=[EndIfAsked()]).fit(problem.X, problem.y)
+    assert len(model.history_) == 1

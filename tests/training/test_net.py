@@ -3,6 +3,7 @@ import pytest
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
+from auxcst_sklearn._training.training_set import TrainingSet
 from tests.factories import small_mlp
 
 
@@ -49,3 +50,10 @@ def test_net_params_reach_skorch(data):
     assert group["lr"] == 0.125
     with pytest.raises(ValueError, match="optimiser__betas"):
         small_mlp(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)
+
+
+def test_costs_of_classes_are_not_expanded_when_training_continues(data, monkeypatch):
+    model = small_mlp(warm_start=True, loss="squared").fit(*data)
+    monkeypatch.delattr(TrainingSet, "target")
+
+    assert len(model.fit(*data).history_) == 6

@@ -13,3 +13,13 @@ def test_seeded_leaves_the_global_generator_alone():
 
     assert torch.equal(first, second)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_seeded_context_within_another():
+    with seeded(0):
+        first = torch.rand(2)
+        with seeded(1):
+            torch.rand(3)
+        second = torch.rand(2)
+    with seeded(0):
+        assert torch.equal(torch.rand(4), torch.cat([first, second]))

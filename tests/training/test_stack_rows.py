@@ -10,6 +10,7 @@ from auxcst_sklearn._training.loop import Plan
 from auxcst_sklearn._training.net import STOP_TEMPERATURES
 from auxcst_sklearn._training.rows import RowSets
 from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS
+from auxcst_sklearn._training.training import Training
 from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.modules._stacked import unstack
 from tests.factories import small_mlp, small_stack
@@ -192,3 +193,18 @@ def test_a_class_of_one_row_and_classes_of_few_rows():
         assert sorted([*seen, *held_out]) == list(range(23))
     every = folds(np.arange(12), 5, random_state=0)  # all classes have one row
     assert sorted(np.concatenate([held_out for _, held_out in every])) == list(range(12))
+
+
+def test_a_warm_start_of_one_network_holds_out_the_same_rows(data, monkeypatch):
+    held_out, run = [], Training.run
+
+    def note(training, plan):
+        held_out.append(training.held_out.sets[0].index.tolist())
+        run(training, plan)
+
+    monkeypatch.setattr(Training, "run", note)
+    model = small_stack(n_networks=1, warm_start=True).fit(*data).fit(*data)
+    assert len(held_out[0]) == N // 5
+    assert held_out[0] == held_out[1]
+    model.set_params(warm_start=False, random_state=1).fit(*data)
+    assert held_out[2] != held_out[0]

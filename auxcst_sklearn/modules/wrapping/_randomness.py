@@ -50,9 +50,11 @@ class SeededDraws(TorchFunctionMode):
         """Compute a function, with the generator if it draws random numbers."""
         kwargs = kwargs or {}
         if function in _DROPOUTS:
-            return self._dropout(*args, **kwargs, whole_maps=_DROPOUTS[function])
-        if function in _DRAWS and args[0].device == self.generator.device:
-            kwargs = {"generator": self.generator, **kwargs}
+            named = {"training" if name == "train" else name: v for name, v in kwargs.items()}
+            return self._dropout(*args, **named, whole_maps=_DROPOUTS[function])
+        own = kwargs.get("generator")
+        if function in _DRAWS and own is None and args[0].device == self.generator.device:
+            kwargs = {**kwargs, "generator": self.generator}
         return function(*args, **kwargs)
 
     def _dropout(

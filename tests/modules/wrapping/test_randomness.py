@@ -81,3 +81,10 @@ def test_other_functions_are_as_ever():
     x = torch.randn(3, 4)
 
     assert torch.equal(draw(lambda: F.linear(x, x) + torch.relu(x).sum()), x @ x.T + x.relu().sum())
+
+
+def test_arguments_by_name():
+    named = draw(lambda: torch.dropout(input=torch.ones(30), p=0.4, train=True))
+    assert torch.equal(named, draw(lambda: torch.dropout(torch.ones(30), 0.4, True)))
+    without = draw(lambda: torch.empty(5).normal_(generator=None))
+    assert torch.equal(without, draw(lambda: torch.empty(5).normal_()))
