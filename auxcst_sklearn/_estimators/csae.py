@@ -92,8 +92,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
         ``torch.optim.Optimizer``.
     early_stopping : bool, default=False
-        Whether to hold out a part of the training set, stop when its mean cost has not decreased
-        for `patience` epochs, and keep the weights of the best epoch.
+        Whether to hold out a part of the training set, stop when its mean cost, or with losses
+        that have probabilities its loss at the best temperature, has not decreased for `patience`
+        epochs, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
         Fraction of the training set that early stopping holds out.
     patience : int, default=10
@@ -110,7 +111,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, not in pretraining, as in skorch: schedules, checkpoints,
-        gradient clipping ...
+        gradient clipping ... They receive rows in the form of the net, so that scores by name, as
+        of `EpochScoring`, do not work.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
@@ -133,7 +135,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         One record per epoch after pretraining: "epoch", "train_loss", "train_loss_output" (the
         same), "dur" (seconds), and with early stopping the same losses on the held-out rows as
         "valid_loss..." and their mean cost, "valid_cost". Losses are in units of the mean cost
-        above the smallest, "valid_cost" in currency.
+        above the smallest, "valid_cost" in currency. With probabilities also "valid_refinement",
+        the held-out loss at the best temperature.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``.
     n_features_in_ : int

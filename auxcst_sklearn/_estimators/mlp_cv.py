@@ -139,7 +139,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     verbose : int or bool, default=0
         Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
+        receive rows in the form of the net, so that scores by name, as of `EpochScoring`, do not work.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
@@ -331,7 +332,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, in the loss and in the cost of held-out rows; non-negative.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, for `cv` and for rows that the training holds out.
+            Groups of samples, for a `cv` that uses them, as GroupKFold does and an int does not,
+            and for rows that the training holds out.
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
             A validation set, as in `CostSensitiveAuxMLP.fit`, which is also used to choose alpha;
             if `cv` is set, alpha is chosen by the folds only.
