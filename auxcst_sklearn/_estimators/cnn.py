@@ -137,7 +137,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         Whether to print a line per epoch, with the time left without early stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name, as of `EpochScoring`, do not work.
+        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
