@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._features.columns import refuse_objects
+from .._features.columns import is_of_strings, refuse_objects
 from .._features.float32 import as_float32, check_resolution
 from .._features.frames import check_frame, check_in_memory
 from .._features.lazy import LazyRows, row_order, stays_lazy
@@ -51,10 +51,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.checkpoints import Checkpoints
     from .._training.loop import Plan
     from .._training.training import Training
-
-
-# What numpy and pandas report for strings where numbers are expected.
-OF_STRINGS = ("could not convert string", "Cannot cast str")
 
 
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
@@ -220,6 +216,11 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         check_classification_targets(y)
         if not resume:
             self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
+        elif classes is not None and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
+                f"continues with, {self.classes_.tolist()}; expected the same, or None."
+            )
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
         if groups is not None:
@@ -283,7 +284,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 if rows.dtype.kind == "O":  # such as a DataFrame with categories
                     rows = rows.astype(np.float64)
             except ValueError as error:
-                if not any(said in str(error) for said in OF_STRINGS):
+                if not is_of_strings(error):
                     raise
                 raise ValueError(
                     f"X holds strings ({error}); expected numbers. Encode them first, such as by "

@@ -23,6 +23,7 @@ from .._features.columns import (
     CategoryCodes,
     as_table,
     find_categories,
+    is_of_strings,
     refuse_objects,
     refuse_strings,
 )
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
 
 _DENSE = {"dtype": "numeric", "ensure_all_finite": "allow-nan"}
-# scikit-learn's messages for strings among numbers.
-_OF_STRINGS = ("could not convert string", "not compatible with arrays of bytes/strings")
 
 
 class FeatureNet(BaseCostSensitiveNet):
@@ -75,7 +74,7 @@ class FeatureNet(BaseCostSensitiveNet):
             try:
                 validated = self._validate_columns(X, y, reset)
             except ValueError as error:
-                if any(told in str(error) for told in _OF_STRINGS):
+                if is_of_strings(error):
                     refuse_strings(X, self.is_categorical_, self.categorical_features)
                 raise
             except TypeError as error:

@@ -107,6 +107,11 @@ def _fit_path(
 ) -> list[Any]:
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
+    if random_states is not None and (not np.iterable(random_states) or len(random_states) == 0):
+        raise ValueError(
+            f"random_states={random_states!r}; expected a sequence of at least one random state, "
+            "or None."
+        )
     cost, sample_weight, groups = more
     states = [estimator.random_state] if random_states is None else random_states
     together = len(alphas) * len(states) > 1 and is_stackable(estimator)

@@ -191,14 +191,9 @@ class StreamMixin:
 
     def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
         """All labels that are passed to `partial_fit`."""
-        if hasattr(self, "net_"):
-            if classes is not None and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={classes!r} differs from the classes_ of the first call, "
-                    f"{self.classes_!r}; expected the same, or None."
-                )
-            return self.classes
         named = self.classes if classes is None else classes
+        if hasattr(self, "net_"):
+            return named
         if named is None and all(frame_labels(c) is None for c in (cost, self.cost_matrix)):
             raise ValueError(
                 "classes must be passed at the first call to partial_fit: all labels that "

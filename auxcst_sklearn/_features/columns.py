@@ -203,6 +203,16 @@ def refuse_objects(X: Any, categorical: NDArray[np.bool_] | None, error: TypeErr
             ) from error
 
 
+def is_of_strings(error: ValueError) -> bool:
+    """Whether numpy, pandas or scikit-learn found strings where numbers are expected."""
+    messages = (
+        "could not convert string",
+        "Cannot cast str",
+        "not compatible with arrays of bytes/strings",
+    )
+    return any(message in str(error) for message in messages)
+
+
 def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
     """Raise an error that names a numeric column with strings, if there is one."""
     for name, column in _numeric_columns(as_table(X), categorical):

@@ -102,7 +102,9 @@ class FeatureStatistics:
         for part in row_blocks(X):  # without a copy of all rows
             rows = X[part]
             if sparse.issparse(rows) and self.sparse:
-                mean, var = mean_variance_axis(rows.astype(np.float64), axis=0)
+                rows = rows.astype(np.float64)
+                rows.sum_duplicates()  # entries of one place count as one value
+                mean, var = mean_variance_axis(rows, axis=0)
                 self._join(np.full(d, float(rows.shape[0])), mean, var)
             else:
                 self._take(self._numbers(rows))

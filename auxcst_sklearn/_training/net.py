@@ -200,7 +200,7 @@ class CostNet(TrainingLoop):
         optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
         scale, statistics, loss = self.scale, self.statistics, self.criterion_.loss
         callbacks = self.callbacks, self.user_callbacks, self.callbacks_
-        temperature, batch_size = self.temperature, self.batch_size
+        settings = self.temperature, self.batch_size, self.verbose
         trained = [parameter.requires_grad for parameter in self.module_.parameters()]
         try:
             yield
@@ -209,7 +209,7 @@ class CostNet(TrainingLoop):
             self.module_.load_state_dict(weights)
             self.scale, self.statistics, self.criterion_.loss = scale, statistics, loss
             self.callbacks, self.user_callbacks, self.callbacks_ = callbacks
-            self.temperature, self.batch_size = temperature, batch_size
+            self.temperature, self.batch_size, self.verbose = settings
             for parameter, is_trained in zip(self.module_.parameters(), trained):
                 parameter.requires_grad_(is_trained)
             if optimizer is None:

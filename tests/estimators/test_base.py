@@ -202,6 +202,19 @@ def test_a_warm_start_forgets_the_class_means_of_before(data):
     np.testing.assert_allclose(means, MATRIX.T + 1 - np.eye(3))
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_training_does_not_go_on_with_other_classes(data, method):
+    model = small_mlp(warm_start=True, classes=[0, 1, 2]).fit(*data)
+    getattr(model, method)(*data)
+    before = model.predict_cost(data[0])
+
+    model.set_params(classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match=r"classes=\[0, 1, 2, 3\] differs from the classes_"):
+        getattr(model, method)(*data)
+
+    np.testing.assert_array_equal(model.predict_cost(data[0]), before)
+
+
 class Count(Callback):
     def __init__(self):
         self.epochs = 0
@@ -363,11 +376,11 @@ class Fail(Callback):
 def test_a_failed_block_leaves_the_batch_size(data):
     X, y = data
     model = small_mlp().partial_fit(X[:20], y[:20], classes=np.unique(y))
-    model.set_params(callbacks=[Fail()])
+    model.set_params(callbacks=[Fail()], verbose=1)
     with pytest.raises(RuntimeError, match="a callback that fails"):
         model.partial_fit(np.tile(X, (40, 1)), np.tile(y, 40))
 
-    assert model.net_.batch_size == 16
+    assert (model.net_.batch_size, model.net_.verbose) == (16, 0)
 
 
 def test_an_error_after_training_leaves_the_temperature(data, monkeypatch):

@@ -289,3 +289,10 @@ def test_several_seeds_that_hold_out_groups_of_different_sizes(network, n_networ
         for alpha, found in zip(alphas, path, strict=True):
             expected = clone(estimator).set_params(alpha=alpha, random_state=seed)
             assert_same_model(found, expected.fit(X, y, groups=groups), X)
+
+
+@pytest.mark.parametrize("states", [3, []])
+def test_random_states_are_a_sequence(network, states):
+    X, y = np.eye(6), np.arange(6) % 2
+    with pytest.raises(ValueError, match=r"random_states=.* expected a sequence of at least one"):
+        alpha_path(network(), [0.5], X, y, random_states=states)

@@ -54,6 +54,17 @@ def test_sparse_rows_after_dense_ones_count_as_they_would_if_dense(standardize):
     assert center_and_scale(first, "auto") is None
 
 
+def test_sparse_entries_of_one_place_count_as_their_sum():
+    once = sparse.random(1000, 4, density=0.5, format="csr", random_state=0)
+    twice = sparse.csr_array(
+        (np.repeat(once.data / 2, 2), np.repeat(once.indices, 2), 2 * once.indptr), once.shape
+    )
+
+    for found, expected in zip(feature_scale(twice, True), feature_scale(once, True), strict=True):
+        np.testing.assert_allclose(found, expected)
+    assert twice.nnz == 2 * once.nnz
+
+
 def pixels(unit):
     """Five pixels that take all values, one at the rim that is dark, one that is always black."""
     spread = np.array([1, 1, 1, 1, 1, 0.05, 0], np.float32)
