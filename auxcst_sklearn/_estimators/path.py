@@ -103,7 +103,7 @@ def _fit_path(
     X: Any,
     y: Any,
     more: tuple[Any, ...],
-    random_states: Any,
+    random_states: Sequence[Any] | None,
 ) -> list[Any]:
     if not np.iterable(alphas) or len(alphas) == 0:
         raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")

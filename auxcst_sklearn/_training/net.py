@@ -43,6 +43,7 @@ class CostNet(TrainingLoop):
     """
 
     temperature: float = 1.0
+    verbose: int
 
     def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
         """Add the samples that training continues with; return them in its units.
