@@ -105,13 +105,9 @@ def _fit_path(
     more: tuple[Any, ...],
     random_states: Sequence[Any] | None,
 ) -> list[Any]:
-    if not np.iterable(alphas) or len(alphas) == 0:
-        raise ValueError(f"alphas={alphas!r}; expected a sequence of at least one value of alpha.")
-    if random_states is not None and (not np.iterable(random_states) or len(random_states) == 0):
-        raise ValueError(
-            f"random_states={random_states!r}; expected a sequence of at least one random state, "
-            "or None."
-        )
+    _check_sequence("alphas", alphas, "value of alpha")
+    if random_states is not None:
+        _check_sequence("random_states", random_states, "random state, or None")
     cost, sample_weight, groups = more
     states = [estimator.random_state] if random_states is None else random_states
     together = len(alphas) * len(states) > 1 and is_stackable(estimator)
@@ -135,6 +131,11 @@ def _fit_path(
                 model.fit(X, y, **given)
     paths = [models[i :: len(seeds)] for i in range(len(seeds))]
     return paths[0] if random_states is None else paths
+
+
+def _check_sequence(name: str, values: Sequence[Any], of: str) -> None:
+    if not np.iterable(values) or len(values) == 0:
+        raise ValueError(f"{name}={values!r}; expected a sequence of at least one {of}.")
 
 
 def _refuse_new_seeds(states: Sequence[Any]) -> None:

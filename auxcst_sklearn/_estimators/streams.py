@@ -192,9 +192,8 @@ class StreamMixin:
     def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
         """All labels that are passed to `partial_fit`."""
         named = self.classes if classes is None else classes
-        if hasattr(self, "net_"):
-            return named
-        if named is None and all(frame_labels(c) is None for c in (cost, self.cost_matrix)):
+        unlabelled = all(frame_labels(c) is None for c in (cost, self.cost_matrix))
+        if named is None and unlabelled and not hasattr(self, "net_"):
             raise ValueError(
                 "classes must be passed at the first call to partial_fit: all labels that "
                 "can ever occur, in classes= here or in the constructor."
