@@ -360,7 +360,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 held_out = (X_val, y_val, cost_val, sample_weight_val)
                 if self.cv is None:
                     data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
-                    return self._choose(X, y, cost, sample_weight, groups, held_out)
+                    self._choose(X, y, cost, sample_weight, groups, held_out)
+                    self._warn_if_collapsed(data)
+                    return self
                 self._check_checkpoint_dir()
                 cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
                 self._folds = alpha_folds.split(cv, X, y, data.groups)
@@ -372,7 +374,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
 
     def _choose(
         self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple[Any, ...]
-    ) -> Self:
+    ) -> None:
         """Keep the networks of the alpha with the least cost on their held-out rows."""
         if not self.early_stopping and held_out[0] is None:
             raise ValueError(
@@ -405,7 +407,6 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         for name, value in vars(models[best]).items():
             if name not in parameters:
                 setattr(self, name, value)
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
