@@ -108,6 +108,8 @@ class FeatureStatistics:
                 self._join(np.full(d, float(rows.shape[0])), mean, var)
             else:
                 self._take(self._numbers(rows))
+        constant = self.low == self.high  # whose moments have errors of rounding
+        self.mean[constant], self.var[constant] = self.low[constant], 0.0
         if not self.sparse:
             some = self._numbers(X[:: -(-X.shape[0] // QUANTILE_ROWS)])
             self._take_quantiles(some, self.count - before)
@@ -170,7 +172,8 @@ class FeatureStatistics:
             move = np.ones(d, dtype=bool)
             if standardize == "auto":
                 move = ~self._stay(mean, deviation, alike, heavy)
-            unit = np.where(deviation > 0, deviation, 1.0)
+            # A value other than that of a constant does not become a large input.
+            unit = np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0))
             if (alike & (deviation > 0)).any():
                 unit[alike] = np.sqrt(np.mean(deviation[alike & (deviation > 0)] ** 2))
             center[move], scale[move] = mean[move], unit[move]
@@ -223,11 +226,18 @@ class FeatureStatistics:
         stay[alike] = SMALLEST <= largest <= LARGEST
         own = ~alike & ~heavy
         stay[own] = (wide & near)[own & varying].all()
+        stay[own & ~varying] &= np.abs(mean[own & ~varying]) <= LARGEST
         return stay
 
     def have_common_unit(self) -> NDArray[np.bool_]:
-        """Mask of features with common bounds that all reach the lower bound."""
-        varying = self._deviation() > 0
+        """Mask of features with common bounds that all reach the lower bound.
+
+        A pixel at the rim varies less than the others, and differs from the lower bound in few
+        rows. A feature that varies as little in many rows, as a flag beside percentages, has
+        another unit.
+        """
+        deviation = self._deviation()
+        varying = deviation > 0
         none = np.zeros_like(varying)
         if not varying.any():
             return none
@@ -237,6 +247,8 @@ class FeatureStatistics:
         if counts.max() < max(4, varying.sum() / 8):
             return none
         within: NDArray[np.bool_] = (self.low == bottom) & (self.high <= top)
+        unit = np.sqrt(np.mean(deviation[within & (self.high == top)] ** 2))
+        within &= (deviation >= SMALLEST * unit) | (self.quantiles[-2] <= self.low)
         return within
 
 

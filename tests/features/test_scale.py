@@ -10,7 +10,7 @@ from auxcst_sklearn._features.scale import FeatureStatistics
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 
 
-@pytest.mark.parametrize("found", [X, 0.5 * X, 5 * X, abs(X) > 1, X + 3, 0 * X, 0 * X + 100])
+@pytest.mark.parametrize("found", [X, 0.5 * X, 5 * X, abs(X) > 1, X + 3, 0 * X, 0 * X + 8])
 def test_auto_leaves_inputs_of_order_one_and_constant_ones(found):
     assert feature_scale(found.astype(np.float32), "auto") is None
 
@@ -67,9 +67,10 @@ def test_sparse_entries_of_one_place_count_as_their_sum():
 
 def pixels(unit):
     """Five pixels that take all values, one at the rim that is dark, one that is always black."""
-    spread = np.array([1, 1, 1, 1, 1, 0.05, 0], np.float32)
     light = np.random.RandomState(0).uniform(-0.5, 1.5, size=(10_000, 7)).clip(0, 1)
-    return (unit * spread * light).astype(np.float32)
+    light[:, 5] *= 0.3 * (np.arange(10_000) % 100 == 0)
+    light[:, 6] = 0
+    return (unit * light).astype(np.float32)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 100.0])
@@ -91,6 +92,31 @@ def test_features_beside_pixels_have_a_scale_of_their_own():
 
     np.testing.assert_allclose(center, [*[0] * 7, 1000], rtol=1e-2)
     np.testing.assert_allclose(scale, [*[1] * 7, 50], rtol=0.02)
+
+
+def test_a_flag_or_rate_beside_percentages_has_a_scale_of_its_own():
+    random = np.random.RandomState(0)
+    percents = random.uniform(-10, 110, size=(10_000, 20)).clip(0, 100)
+    others = np.column_stack([random.randint(2, size=(10_000, 2)), random.uniform(size=10_000)])
+    table = np.hstack([percents, others])
+    table[0, 20:] = 0
+
+    _, scale = feature_scale(table, "auto")
+
+    np.testing.assert_allclose(scale, [*[percents.std()] * 20, 1, 1, 1], rtol=0.01)
+
+
+@pytest.mark.parametrize("value", [2024.0, -8.1e18, 1e30])
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_constant_features_of_any_size_are_ignored(value, standardize):
+    table = np.hstack([X, np.full((10_000, 1), value)])
+
+    scaling = FeatureStatistics().update(table).scaling(standardize)
+
+    constant = scaling.apply(table, np.zeros(5, bool))[:, 4]
+    np.testing.assert_allclose(constant, 0, atol=1e-6)
+    other = scaling.apply(2 * table, np.zeros(5, bool))[:, 4]
+    np.testing.assert_allclose(other, np.sign(value))
 
 
 @pytest.mark.parametrize("deviation", [1e-3, 0.03, 30.0, 1e4])
@@ -121,6 +147,17 @@ def test_features_that_vary_little_about_a_large_mean_are_learnt():
     assert accuracy(narrow, y) > plain - 0.05
 
 
+def test_constants_and_flags_beside_percentages_do_not_spoil_a_network():
+    random = np.random.RandomState(0)
+    signal = random.normal(size=(1000, 3))
+    y = signal[:, 0] + signal[:, 1] * signal[:, 2] > 0
+    assert accuracy(np.hstack([signal, np.full((1000, 1), 2024)]), y) > 0.9
+
+    percents = random.uniform(-10, 1010, size=(1000, 4)).clip(0, 1000)
+    flag = random.randint(2, size=1000)
+    assert accuracy(np.column_stack([percents, flag]), (flag > 0) != (percents[:, 0] > 500)) > 0.9
+
+
 @pytest.mark.parametrize(
     ("kind", "standardize"), [(np.asarray, "auto"), (np.asarray, True), (sparse.csr_array, True)]
 )
@@ -131,7 +168,8 @@ def test_features_of_different_units_have_scales_of_their_own(kind, standardize,
     center, scale = feature_scale(kind(raw), standardize)
 
     np.testing.assert_allclose(center, raw.mean(0), rtol=1e-3)
-    np.testing.assert_allclose(scale, [unit, unit * 1000, unit * 0.1, 1], rtol=0.02)
+    expected = [unit, unit * 1000, unit * 0.1, max(1, unit)]
+    np.testing.assert_allclose(scale, expected, rtol=0.02)
     assert feature_scale(kind(raw), False) is None
 
 
