@@ -19,7 +19,6 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .costs._checks import (
     as_labels,
     check_cost_matrix,
-    check_labels,
     check_row_order,
     check_some_weight,
     check_weight,
@@ -227,10 +226,11 @@ def cost_difference(
     """
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
+    given = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    ys = [as_labels(y, name) for name, y in given.items()]
     if classes is None:
-        classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=as_labels(y_true))
+        classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=ys[0])
     if classes is None:
-        ys = [as_labels(y) for y in (y_true, y_pred_a, y_pred_b)]
         classes = sorted_labels(*ys, name="y_true or y_pred")
     expected, a = _sample_costs(y_true, y_pred_a, cost, cost_matrix, classes)
     _, b = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes)
@@ -264,10 +264,8 @@ def _sample_costs(
             f"Got {given}; expected exactly one: cost= with one row per sample, or cost_matrix= "
             "with one row per class."
         )
-    check_labels(y_true, "y_true")
-    check_labels(y_pred, "y_pred")
+    true, predicted = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     check_row_order(cost, y_true=y_true)
-    true, predicted = as_labels(y_true), as_labels(y_pred)
     check_consistent_length(true, predicted)
     if not len(true):
         raise ValueError("y_true holds no samples; expected at least one to take the mean of.")

@@ -253,7 +253,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         try:
             check_row_order(cost_val, X=X_val, y=y_val)
             X, y = self._validate(X_val, y_val, reset=False)
-            label = label_index(as_labels(y), self.classes_, name="y").astype(np.int64)
+            label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
             costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
             weight = check_weight(sample_weight_val, X)
         except (TypeError, ValueError) as error:

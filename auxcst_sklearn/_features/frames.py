@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..costs._checks import check_no_mask
+
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars DataFrame."""
@@ -45,8 +47,9 @@ def check_in_memory(X: Any, name: str = "X") -> None:
 
 
 def check_frame(X: Any) -> None:
-    """Raise an error for data for which numpy and scikit-learn give unhelpful messages."""
+    """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully."""
     check_in_memory(X)
+    check_no_mask(X, "X")
     _refuse_one_row(X)
     if is_frame(X) and not X.shape[1]:
         raise ValueError(

@@ -36,6 +36,8 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[n
 def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """A matrix for each sample, finite, (n_samples, n_classes, n_classes), as in `classes`."""
     shape = (n_samples, len(classes), len(classes))
+    if isinstance(cost, list | tuple) and any(frame_labels(matrix) is not None for matrix in cost):
+        cost = np.stack([check_cost_matrix(matrix, classes=classes) for matrix in cost])
     values = _finite(cost, "cost", "(n_samples, n_classes, n_classes)", ndim=3)
     if values.shape != shape:
         raise ValueError(
@@ -148,6 +150,7 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     """Non-negative weights, one for each row of `like`; None for equal ones."""
     if sample_weight is None:
         return None
+    check_no_mask(sample_weight, "sample_weight")
     weight: NDArray[np.float64] = _check_sample_weight(
         sample_weight, like, dtype=np.float64, ensure_non_negative=True
     )
@@ -170,8 +173,19 @@ def check_some_weight(weight: NDArray[Any]) -> None:
         )
 
 
+def check_no_mask(values: Any, name: str) -> None:
+    """Raise an error for masked values, which numpy and scikit-learn read as if not masked."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} holds {np.ma.count_masked(values)} masked values, which would be read as if "
+            f"they were not; expected an array without a mask. Pass {name}.filled(...), with NaN "
+            "for missing features, or leave these rows out."
+        )
+
+
 def check_labels(y: Any, name: str) -> None:
     """Raise an error for labels that are missing (None, NaN or NA) or of two types."""
+    check_no_mask(y, name)
     try:
         labels = np.asarray(y)
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
@@ -230,8 +244,9 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
     return index
 
 
-def as_labels(y: Any) -> NDArray[Any]:
-    """Labels in one dimension; objects that are all numbers become numbers."""
+def as_labels(y: Any, name: str) -> NDArray[Any]:
+    """Labels in one dimension, checked; objects that are all numbers become numbers."""
+    check_labels(y, name)
     labels: NDArray[Any] = column_or_1d(y)
     if labels.dtype == object:
         plain = np.asarray(labels.tolist())
@@ -307,7 +322,11 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
 
 def _of_texts(cost: Any) -> str:
     """What to do with a DataFrame whose first column holds texts."""
-    if hasattr(cost, "iloc") and np.asarray(cost.iloc[:, 0]).dtype.kind in "OUST":
+    if (
+        hasattr(cost, "iloc")
+        and cost.ndim == 2
+        and np.asarray(cost.iloc[:, 0]).dtype.kind in "OUST"
+    ):
         return (
             " Its first column holds texts: if they label the rows, make them the index, by "
             "set_index or by read_csv(..., index_col=0)."

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from ._checks import (
     as_labels,
     check_cost_matrix,
-    check_labels,
     frame_labels,
     is_per_sample_matrix,
     label_index,
@@ -42,8 +41,8 @@ def cost_vectors(
         one for each. The rows and columns of a DataFrame are matched by label; those of an array
         follow `classes`.
     classes : array-like of shape (n_classes,), default=None
-        The labels of the rows and columns. By default the labels of a DataFrame, otherwise the
-        sorted labels of `y`.
+        The labels of the rows and columns. By default the sorted labels of a DataFrame, or
+        otherwise of `y`, as in `classes_` of estimators.
 
     Returns
     -------
@@ -64,10 +63,9 @@ def cost_vectors(
            [5., 0.],
            [5., 0.]])
     """
-    check_labels(y, "y")
-    labels = as_labels(y)
-    if classes is None:
-        classes = frame_labels(cost_matrix, like=labels)
+    labels = as_labels(y, "y")
+    if classes is None and (of_frame := frame_labels(cost_matrix, like=labels)) is not None:
+        classes = np.sort(of_frame)
     columns = sorted_labels(labels, name="y") if classes is None else np.asarray(classes)
     label = label_index(labels, columns, name="y")
     if is_per_sample_matrix(cost_matrix):
@@ -107,8 +105,7 @@ def randomized_proportional_cost_matrix(
     array([[ 0.  ,  2.38],
            [18.08,  0.  ]])
     """
-    check_labels(y, "y")
-    labels = as_labels(y)
+    labels = as_labels(y, "y")
     classes = sorted_labels(labels, name="y")
     count = np.bincount(np.searchsorted(classes, labels), minlength=len(classes)).astype(float)
     random = check_random_state(random_state)
@@ -183,6 +180,7 @@ def tree_distance_cost_matrix(paths: Sequence[Path] | Mapping[Any, Path]) -> Any
 
 def _ways(paths: Any) -> list[Any]:
     """The paths, each a string or a sequence of strings."""
+    paths = list(paths)
     for path in paths:
         names = path if np.iterable(path) else [path]
         if not all(isinstance(name, str) for name in names):
@@ -190,7 +188,7 @@ def _ways(paths: Any) -> list[Any]:
                 f"paths holds {path!r}; expected strings such as 'animal/cat', or sequences of "
                 "strings such as ('animal', 'cat')."
             )
-    return list(paths)
+    return paths
 
 
 @overload

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..costs._checks import check_no_mask
+
 # Number of rows converted at a time.
 BATCH_ROWS = 65_536
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "feather"}
@@ -110,6 +112,7 @@ def _check_dimensions(source: Any) -> None:
 
 def _of_array(source: Any, columns: Sequence[Name] | None) -> Table:
     _check_dimensions(source)
+    check_no_mask(source, "source")
     width = source.shape[1] if len(source.shape) == 2 else 1
     names = _chosen(list(range(width)), columns)
 

@@ -208,10 +208,10 @@ class CostConfusionDisplay:
         ValueError
             If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
         """
-        label = as_labels(y_true)
+        label = as_labels(y_true, "y_true")
         if classes is None:
             classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
-        classes = unique_labels(label, as_labels(y_pred)) if classes is None else classes
+        classes = unique_labels(label, as_labels(y_pred, "y_pred")) if classes is None else classes
         classes = np.asarray(classes)
         expected, pred = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
         true = label_index(label, classes, name="y_true")

@@ -38,7 +38,7 @@ class BinaryCosts(NamedTuple):
         cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
     ) -> BinaryCosts:
         """Costs from what the caller gives, checked."""
-        label = as_labels(y)
+        label = as_labels(y, "y_true")
         if classes is None:
             classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
         classes = np.unique(label) if classes is None else np.asarray(classes)

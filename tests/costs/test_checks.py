@@ -113,6 +113,43 @@ def test_missing_labels_are_named(y):
         check_labels(y, "y")
 
 
+MASKED = np.ma.array([0.0, 1, 1], mask=[0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("X", lambda: small_mlp().fit(MASKED[:, None], [0, 1, 1])),
+        ("X", lambda: small_mlp().fit([[0], [1]], [0, 1]).predict(MASKED[:, None])),
+        ("y", lambda: small_mlp().fit([[0], [1], [2]], MASKED)),
+        ("y", lambda: cost_vectors(MASKED, [[0, 1], [1, 0]])),
+        ("sample_weight", lambda: small_mlp().fit([[0], [1], [2]], [0, 1, 1], None, MASKED)),
+        ("y_pred", lambda: mean_cost([0, 1, 1], MASKED, cost_matrix=[[0, 1], [1, 0]])),
+    ],
+)
+def test_masked_values_are_refused(name, use):
+    with pytest.raises(ValueError, match=rf"^{name} holds 1 masked values"):
+        use()
+
+
+def test_an_array_without_masked_values_is_accepted():
+    assert mean_cost(np.ma.array([0, 1]), [1, 1], cost_matrix=[[0, 1], [1, 0]]) == 0.5
+
+
+def test_matrices_of_each_sample_match_by_label():
+    frame = pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc"))
+    shuffled = frame.loc[list("cab"), list("bca")]
+
+    found = mean_cost(["a", "b"], ["c", "a"], cost=[shuffled, 10 * frame], classes=CLASSES)
+
+    assert found == (2 + 30) / 2
+
+
+def test_a_series_of_texts_is_explained():
+    with pytest.raises(TypeError, match="cost of type Series cannot be read as numbers"):
+        mean_cost([0, 1], [1, 0], cost=pd.Series(["1,000", "20"]))
+
+
 def test_labels_of_two_types_are_named():
     with pytest.raises(ValueError, match="y_val holds labels of types int, str"):
         check_labels(np.array([0, "a"], dtype=object), "y_val")

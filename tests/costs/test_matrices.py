@@ -34,6 +34,19 @@ def test_cost_vectors_of_a_labelled_matrix_with_an_absent_class():
     np.testing.assert_array_equal(cost_vectors(["a", "c"], frame), MATRIX[[0, 2]])
 
 
+def test_cost_vectors_of_a_labelled_matrix_are_in_the_order_of_an_estimator():
+    order = ["low", "medium", "high"]
+    y, y_pred = ["low", "high", "medium", "high"], ["high", "low", "low", "high"]
+    frame = ordinal_cost_matrix(order, power=2)
+
+    cost = cost_vectors(y, frame)
+
+    np.testing.assert_array_equal(cost, frame.loc[y, sorted(order)])
+    assert mean_cost(y, y_pred, cost=cost) == mean_cost(y, y_pred, cost_matrix=frame)
+    in_order = cost_vectors(y, frame, classes=order)
+    np.testing.assert_array_equal(in_order, frame.loc[y, order])
+
+
 def test_randomized_proportional_cost_matrix():
     y = np.repeat([0, 1, 2], [10, 20, 70])
 
@@ -83,6 +96,13 @@ def test_tree_distance_is_a_metric(paths):
 def test_tree_distance_refuses_ill_paths(paths, message):
     with pytest.raises(ValueError, match=message):
         tree_distance_cost_matrix(paths)
+
+
+def test_tree_distance_of_an_iterator():
+    paths = ["a/b", "a/c", "d"]
+    np.testing.assert_array_equal(
+        tree_distance_cost_matrix(map(str, paths)), tree_distance_cost_matrix(paths)
+    )
 
 
 def test_ordinal_cost_matrix():

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
-from auxcst_sklearn.metrics import mean_cost
+from auxcst_sklearn.metrics import cost_difference, mean_cost
 from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
 
 COST_MATRIX = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
@@ -213,3 +213,17 @@ def test_labels_that_mean_cost_takes(y):
     np.testing.assert_array_equal(cost_vectors(y, matrix), [[0, 1], [5, 0], [5, 0]])
     threshold = CostThresholdDisplay.from_predictions(y, [0.1, 0.6, 0.7], cost_matrix=matrix)
     assert threshold.best_cost == 0
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y: CostConfusionDisplay.from_predictions(y, ["a", "b", "b"], cost_matrix=np.eye(2)),
+        lambda y: CostThresholdDisplay.from_predictions(y, [0, 0.5, 1], cost_matrix=np.eye(2)),
+        lambda y: cost_difference(y, ["a"] * 3, ["b"] * 3, cost_matrix=np.eye(2)),
+    ],
+)
+@pytest.mark.parametrize("y", [["a", None, "b"], [0.0, np.nan, 1.0]])
+def test_missing_labels_have_the_message_of_mean_cost(use, y):
+    with pytest.raises(ValueError, match="Input y_true contains NaN or None for 1 of 3 rows"):
+        use(y)
