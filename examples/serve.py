@@ -79,8 +79,12 @@ class Decider:
             raise ValueError(f"{name} {error}") from error
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Class, costs and probabilities of a row."""
+        """Class, costs and probabilities of a row; raises a ValueError if they are not finite."""
         found = dict(zip(self.outputs, self.session.run(None, arrays)))
+        if not all(np.isfinite(values).all() for values in found.values()):
+            raise ValueError(
+                "the costs are not finite: a number is too large, or missing where none may be"
+            )
         labels = [str(label) for label in self.classes]
         answer: dict[str, Any] = {"class": self.classes[int(found.pop("index")[0])]}
         return {**answer, **{name: dict(zip(labels, v[0].tolist())) for name, v in found.items()}}
@@ -90,6 +94,7 @@ def check_value(value: Any, kind: str) -> Any:
     """A value with the type of an input; null if it is missing."""
     if kind == "tensor(string)":
         if value is None or isinstance(value, str):
+            (value or "").encode()  # raises a ValueError for half a character
             return value or ""
         raise ValueError(f"holds {value!r}; expected a string or null")
     if value is None and kind in ("tensor(float)", "tensor(double)"):
@@ -115,9 +120,9 @@ def make_app(decider: Decider) -> Starlette:
                 raise HTTPException(413, f"the body is larger than {LARGEST_BODY} bytes")
         try:
             arrays = decider.arrays(json.loads(body))
+            return JSONResponse(await run_in_threadpool(decider.decide, arrays))
         except (ValueError, RecursionError) as error:
             raise HTTPException(422, f"not a row: {error}") from error
-        return JSONResponse(await run_in_threadpool(decider.decide, arrays))
 
     async def schema(request: Request) -> JSONResponse:
         return JSONResponse(decider.schema())

@@ -176,10 +176,11 @@ def check_some_weight(weight: NDArray[Any]) -> None:
 def check_no_mask(values: Any, name: str) -> None:
     """Raise an error for masked values, which numpy and scikit-learn read as if not masked."""
     if np.ma.is_masked(values):
+        n_masked = np.count_nonzero(np.ma.getmaskarray(values))
         raise ValueError(
-            f"{name} holds {np.ma.count_masked(values)} masked values, which would be read as if "
-            f"they were not; expected an array without a mask. Pass {name}.filled(...), with NaN "
-            "for missing features, or leave these rows out."
+            f"{name} holds {n_masked} masked values, which would be read as if they were not; "
+            f"expected an array without a mask. Pass {name}.filled(...), with NaN for missing "
+            "features, or leave these rows out."
         )
 
 
@@ -322,11 +323,9 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
 
 def _of_texts(cost: Any) -> str:
     """What to do with a DataFrame whose first column holds texts."""
-    if (
-        hasattr(cost, "iloc")
-        and cost.ndim == 2
-        and np.asarray(cost.iloc[:, 0]).dtype.kind in "OUST"
-    ):
+    if not hasattr(cost, "iloc") or cost.ndim != 2:
+        return ""
+    if np.asarray(cost.iloc[:, 0]).dtype.kind in "OUST":
         return (
             " Its first column holds texts: if they label the rows, make them the index, by "
             "set_index or by read_csv(..., index_col=0)."

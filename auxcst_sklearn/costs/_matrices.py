@@ -180,15 +180,15 @@ def tree_distance_cost_matrix(paths: Sequence[Path] | Mapping[Any, Path]) -> Any
 
 def _ways(paths: Any) -> list[Any]:
     """The paths, each a string or a sequence of strings."""
-    paths = list(paths)
-    for path in paths:
+    found: list[Any] = list(paths)
+    for path in found:
         names = path if np.iterable(path) else [path]
         if not all(isinstance(name, str) for name in names):
             raise TypeError(
                 f"paths holds {path!r}; expected strings such as 'animal/cat', or sequences of "
                 "strings such as ('animal', 'cat')."
             )
-    return paths
+    return found
 
 
 @overload

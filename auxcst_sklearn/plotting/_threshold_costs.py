@@ -115,6 +115,8 @@ def threshold_curve(
 
 def bayes_decision(probability: NDArray[Any], costs: BinaryCosts) -> NDArray[np.bool_] | None:
     """Where the positive class has the smaller expected cost; None without matrices."""
+    if (threshold := bayes_threshold(costs)) is not None:
+        return probability >= threshold
     both = np.empty((len(probability), 2))
     both[:, costs.positive], both[:, 1 - costs.positive] = probability, 1 - probability
     if costs.matrices is not None:

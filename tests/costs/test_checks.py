@@ -146,7 +146,7 @@ def test_matrices_of_each_sample_match_by_label():
 
 
 def test_a_series_of_texts_is_explained():
-    with pytest.raises(TypeError, match="cost of type Series cannot be read as numbers"):
+    with pytest.raises(ValueError, match="cost of type Series cannot be read as numbers"):
         mean_cost([0, 1], [1, 0], cost=pd.Series(["1,000", "20"]))
 
 

@@ -1,5 +1,6 @@
 """The service of examples/serve.py, started as a user starts it."""
 
+import importlib
 import json
 import socket
 import subprocess
@@ -109,12 +110,32 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
         (b'{"amount": NaN, "country": "NL", "hour": 1}', "amount holds NaN"),
         (b'{"amount": 1e999, "country": "NL", "hour": 1}', "amount holds a number that is too"),
         (b"[" * 100_000, "not a row"),
+        ({"amount": 1.0, "country": "\ud800", "hour": 1}, "surrogates not allowed"),
+        ({"\ud800": 1}, "are missing or unknown"),
     ],
 )
 def test_bad_rows_get_a_reason(service, body, reason):
     status, answer = post(service, body)
     assert status == 422
     assert reason in answer["error"]
+
+
+def test_rows_without_finite_costs_get_a_reason(tmp_path):
+    rng = np.random.default_rng(0)
+    X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 2))
+    y = (X[:, 0] > 0).astype(int)
+    to_onnx(small_stack().fit(X, y, cost=cost), X, tmp_path / "model.onnx")
+    sys.path.insert(0, str(SCRIPT.parent))
+    try:
+        decider = importlib.import_module("serve").Decider(tmp_path / "model.onnx")
+    finally:
+        sys.path.pop(0)
+    matrix = [[0, 1], [2, 0]]
+    row = {"X": [1, 2], "cost_matrices": matrix}
+    assert decider.decide(decider.arrays(row))["class"] in (0, 1)
+    for wrong in ({"X": [1, 1e39]}, {"cost_matrices": [[0, None], [2, 0]]}):
+        with pytest.raises(ValueError, match="too large, or missing where none may be"):
+            decider.decide(decider.arrays({**row, **wrong}))
 
 
 def test_other_requests(service):

@@ -237,3 +237,12 @@ def test_costs_in_another_order_of_rows_are_refused():
     cost = pd.DataFrame([[0, 1], [5, 0], [7, 0]], columns=[0, 1], index=[0, 1, 2])
     with pytest.raises(ValueError, match="index"):
         CostThresholdDisplay.from_predictions(y, [0.1, 0.2, 0.3], cost=cost)
+
+
+def test_probabilities_at_the_bayes_threshold_are_positive():
+    display = CostThresholdDisplay.from_predictions(
+        [0, 0, 1, 1], [0.2, 0.2, 0.2, 0.9], cost_matrix=[[0, 1], [4, 0]]
+    )
+    assert display.bayes_threshold == display.thresholds[0] == 0.2
+    assert display.bayes_cost == display.mean_cost[0] == 0.5
+    assert display.bayes_alert_rate == 1
