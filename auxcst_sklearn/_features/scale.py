@@ -194,15 +194,17 @@ class FeatureStatistics:
         return np.where(deviation > 100 * np.finfo(np.float64).eps * abs(self.mean), deviation, 0.0)
 
     def _are_heavy(self, deviation: NDArray[Any]) -> NDArray[Any]:
-        """Mask of features whose deviation is dominated by a few outliers."""
+        """Mask of features whose deviation is dominated by outliers: a few, or many far away."""
         if self.sparse:
             return np.zeros(len(deviation), dtype=bool)
         iqr = self.quartiles[2] - self.quartiles[0]
         farthest = np.maximum(self.high - self.mean, self.mean - self.low)
         # No value of n is farther from the mean than sqrt(n - 1) deviations.
         limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(self.count)), OUTLYING)
-        dominated = deviation > 1.5 * iqr / NORMAL_IQR
-        heavy: NDArray[np.bool_] = (deviation > 0) & (farthest > limit * deviation) & dominated
+        few = (farthest > limit * deviation) & (deviation > 1.5 * iqr / NORMAL_IQR)
+        # Such as -999 for a missing value in every twentieth row.
+        far = (iqr > 0) & (iqr / NORMAL_IQR < SMALLEST * deviation)
+        heavy: NDArray[np.bool_] = (deviation > 0) & (few | far)
         return heavy
 
     def _robust(

@@ -147,6 +147,25 @@ def test_features_that_vary_little_about_a_large_mean_are_learnt():
     assert accuracy(narrow, y) > plain - 0.05
 
 
+@pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.2])
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_a_code_for_missing_values_does_not_determine_the_scale(share, standardize):
+    coded = np.where(np.random.RandomState(1).uniform(size=X.shape) < share, -999, X)
+
+    scaling = FeatureStatistics().update(coded).scaling(standardize)
+
+    assert scaling.heavy.all()
+    np.testing.assert_allclose(scaling.scale, 1, atol=0.6)
+    np.testing.assert_allclose(scaling.scaled(np.full((1, 4), -999.0)), -10, rtol=1e-3)
+
+
+def test_values_beside_a_code_for_missing_ones_are_learnt():
+    random = np.random.RandomState(0)
+    signal = random.normal(size=(1000, 3))
+    y = signal[:, 0] + signal[:, 1] * signal[:, 2] > 0
+    assert accuracy(np.where(random.uniform(size=signal.shape) < 0.02, -999, signal), y) > 0.87
+
+
 def test_constants_and_flags_beside_percentages_do_not_spoil_a_network():
     random = np.random.RandomState(0)
     signal = random.normal(size=(1000, 3))
