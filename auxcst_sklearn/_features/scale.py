@@ -108,9 +108,9 @@ class FeatureStatistics:
                 self._join(np.full(d, float(rows.shape[0])), mean, var)
             else:
                 self._take(self._numbers(rows))
-        constant = self.low == self.high  # whose moments have errors of rounding
-        self.mean[constant], self.var[constant] = self.low[constant], 0.0
         if not self.sparse:
+            constant = self.low == self.high  # whose moments have errors of rounding
+            self.mean[constant], self.var[constant] = self.low[constant], 0.0
             some = self._numbers(X[:: -(-X.shape[0] // QUANTILE_ROWS)])
             self._take_quantiles(some, self.count - before)
         return self

@@ -52,6 +52,9 @@ def test_sparse_rows_after_dense_ones_count_as_they_would_if_dense(standardize):
         np.testing.assert_allclose(mixed, expected, rtol=1e-6)
     first = FeatureStatistics().update(sparse.csr_array(dense[50:])).update(dense[:50])
     assert center_and_scale(first, "auto") is None
+    constant = np.full((50, 4), 7.0)
+    mixed = FeatureStatistics().update(sparse.csr_array(dense)).update(constant)
+    np.testing.assert_allclose(mixed.mean, np.vstack([dense, constant]).mean(axis=0), rtol=1e-5)
 
 
 def test_sparse_entries_of_one_place_count_as_their_sum():
