@@ -175,7 +175,8 @@ def check_some_weight(weight: NDArray[Any]) -> None:
 
 def check_no_mask(values: Any, name: str) -> None:
     """Raise an error for masked values, which numpy and scikit-learn read as if not masked."""
-    if np.ma.is_masked(values):
+    # pandas arrays have a `_mask` too, as may a DataFrame, which numpy would take for its own.
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         n_masked = np.count_nonzero(np.ma.getmaskarray(values))
         raise ValueError(
             f"{name} holds {n_masked} masked values, which would be read as if they were not; "

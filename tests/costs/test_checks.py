@@ -6,6 +6,7 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn._features.frames import check_frame
 from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.costs._checks import (
     check_cost,
@@ -104,6 +105,7 @@ def test_check_cost_matrix_says_what_is_wrong(cost_matrix, message):
         np.array(["a", np.nan, "b"], dtype=object),
         pd.Series(["a", None, "b"], dtype="category"),
         pd.Series(["a", None, "b"], dtype="string"),
+        pd.array([0, None, 1], dtype="Int64"),
         pl.Series(["a", None, "b"]),
         np.array([0, None, 1], dtype=object),
     ],
@@ -133,6 +135,7 @@ def test_masked_values_are_refused(name, use):
 
 
 def test_an_array_without_masked_values_is_accepted():
+    check_frame(pd.DataFrame({"_mask": [0, 1]}))
     assert mean_cost(np.ma.array([0, 1]), [1, 1], cost_matrix=[[0, 1], [1, 0]]) == 0.5
 
 

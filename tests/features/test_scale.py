@@ -162,17 +162,20 @@ def test_a_code_for_missing_values_does_not_determine_the_scale(share, standardi
     np.testing.assert_allclose(scaling.scaled(np.full((1, 4), -999.0)), -10, rtol=1e-3)
 
 
+def interaction(random):
+    signal = random.normal(size=(1000, 3))
+    return signal, signal[:, 0] + signal[:, 1] * signal[:, 2] > 0
+
+
 def test_values_beside_a_code_for_missing_ones_are_learnt():
     random = np.random.RandomState(0)
-    signal = random.normal(size=(1000, 3))
-    y = signal[:, 0] + signal[:, 1] * signal[:, 2] > 0
+    signal, y = interaction(random)
     assert accuracy(np.where(random.uniform(size=signal.shape) < 0.02, -999, signal), y) > 0.87
 
 
 def test_constants_and_flags_beside_percentages_do_not_spoil_a_network():
     random = np.random.RandomState(0)
-    signal = random.normal(size=(1000, 3))
-    y = signal[:, 0] + signal[:, 1] * signal[:, 2] > 0
+    signal, y = interaction(random)
     assert accuracy(np.hstack([signal, np.full((1000, 1), 2024)]), y) > 0.9
 
     percents = random.uniform(-10, 1010, size=(1000, 4)).clip(0, 1000)
