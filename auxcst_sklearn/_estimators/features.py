@@ -28,7 +28,7 @@ from .._features.columns import (
     refuse_strings,
 )
 from .._features.float32 import as_float32, check_resolution, row_blocks
-from .._features.frames import check_frame
+from .._features.frames import as_numbers, check_frame
 from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._features.levels import Levels
 from .._features.scale import FeatureStatistics, Scaling
@@ -95,8 +95,7 @@ class FeatureNet(BaseCostSensitiveNet):
                 self, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
             )
             rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-            if rows.dtype.kind == "O":  # such as a DataFrame with categories
-                rows = rows.astype(np.float64)
+            rows = as_numbers(rows)  # objects of a DataFrame with categories
             return (rows, *labels) if labels else rows
         X = as_table(X)
         if sparse.issparse(X):

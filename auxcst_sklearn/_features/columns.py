@@ -16,6 +16,7 @@ from .float32 import row_blocks
 from .frames import (
     MISSING,
     as_float64,
+    as_numbers,
     holds_categories,
     holds_string,
     is_frame,
@@ -105,10 +106,10 @@ class CategoryCodes:
         if self.mask.all():
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
-        numbers: NDArray[Any] = check_array(
-            part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X"
+        # An array of objects, where scikit-learn before 1.7 finds nullable columns beside objects.
+        return as_numbers(
+            check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
         )
-        return numbers
 
     def _categories(self, X: Any, exact: bool = False) -> NDArray[Any]:
         if is_frame(X):

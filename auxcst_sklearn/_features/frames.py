@@ -116,14 +116,16 @@ def select(X: Any, columns: int | Sequence[int]) -> Any:
 
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, with NaN for missing ones."""
-    if str(column.dtype).lower().startswith(("float32", "float[", "float16", "halffloat")):
-        return as_float64(np.asarray(column, dtype=np.float32)).astype(object)
+    single = str(column.dtype).lower().startswith(("float32", "float[", "float16", "halffloat"))
     if hasattr(column, "iloc"):
-        values: NDArray[Any] = column.to_numpy(dtype=object, na_value=np.nan)
-        return values
-    values = np.empty(len(column), dtype=object)
-    values[:] = [np.nan if value is None else value for value in column.to_list()]
-    return values
+        dtype = np.float32 if single else object
+        values: NDArray[Any] = column.to_numpy(dtype=dtype, na_value=np.nan)
+    elif single:
+        values = np.asarray(column, dtype=np.float32)
+    else:
+        values = np.empty(len(column), dtype=object)
+        values[:] = [np.nan if value is None else value for value in column.to_list()]
+    return as_float64(values).astype(object) if single else values
 
 
 def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -148,6 +150,11 @@ def without_gaps(values: NDArray[Any]) -> NDArray[Any]:
 
     found: NDArray[Any] = np.frompyfunc(plain, 1, 1)(values)
     return found
+
+
+def as_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects as floats, with NaN for missing ones; other arrays as they are."""
+    return without_gaps(values).astype(np.float64) if values.dtype.kind == "O" else values
 
 
 def holds_categories(column: Any) -> bool:

@@ -107,7 +107,7 @@ def test_arrays_of_numpy_zarr_and_dask(tmp_path):
     zarr = pytest.importorskip("zarr")
     da = pytest.importorskip("dask.array")
     rows = np.random.RandomState(0).randn(300, 7)
-    stored = zarr.create_array(str(tmp_path / "rows.zarr"), data=rows, chunks=(50, 7))
+    stored = zarr.array(rows, chunks=(50, 7), store=str(tmp_path / "rows.zarr"))
     chunked = da.from_array(rows, chunks=(90, 3))
     for i, source in enumerate([rows, stored, chunked, chunked[chunked[:, 0] > -10]]):
         X = to_memmap(source, tmp_path / f"{i}.npy", columns=[6, 0, 3])
