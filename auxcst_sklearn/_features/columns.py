@@ -106,7 +106,7 @@ class CategoryCodes:
         if self.mask.all():
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
-        # An array of objects, where scikit-learn before 1.7 finds nullable columns beside objects.
+        # Old scikit-learn returns objects for nullable columns beside those of objects.
         return as_numbers(
             check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
         )
