@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 import sklearn
 
@@ -13,6 +14,7 @@ PAGES = [page for page in PAGES if ".. code-block:: python" in page.read_text(en
 BLOCK = re.compile(
     r"^\.\. (code-block:: python|literalinclude:: (\S+\.py))\n(.*?)(?=^\S|\Z)", re.M | re.S
 )
+FIGURE = re.compile(r"\b\d+\.\d+\b")
 
 
 def blocks(page):
@@ -36,4 +38,8 @@ def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     if page.stem == "README":
         text = page.read_text(encoding="utf-8")
         expected = re.search(r"code-block:: text\n\n(.*?)\n\n", text, re.S)[1]
-        assert capsys.readouterr().out.split() == expected.split()
+        printed = capsys.readouterr().out
+        assert FIGURE.sub("", printed).split() == FIGURE.sub("", expected).split()
+        # Other releases of scikit-learn train other trees.
+        costs = [[float(cost) for cost in FIGURE.findall(text)] for text in (printed, expected)]
+        np.testing.assert_allclose(*costs, atol=0.1)
