@@ -69,6 +69,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "abort_on_example_error": True,
+    # Old matplotlib (3.7, 3.8) omits a notebook's first figure without it.
+    "first_notebook_cell": "%matplotlib inline",
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
