@@ -257,7 +257,7 @@ def _kind(value: Any) -> str | None:
 
 def _refuse_mixed(values: NDArray[Any]) -> None:
     """Raise an error that names a column whose categories cannot be sorted."""
-    for j, column in enumerate(values.T):
+    for j, column in enumerate(np.asarray(values).T):  # of a np.matrix, rows are matrices
         types = {type(value).__name__ for value in column if value == value}
         if len(types) > 1:
             raise ValueError(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import (
     _safe_indexing,
-    check_consistent_length,
     check_random_state,
     column_or_1d,
+    indexable,
 )
 from sklearn.utils._param_validation import Interval
 
@@ -75,7 +75,7 @@ def make_imbalanced(
     >>> np.unique(y_thin, return_counts=True)[1]
     array([ 3, 10,  3, 10, 10])
     """
-    check_consistent_length(X, y)
+    X, y = indexable(X, y)  # sparse matrices of any format become csr
     rng = check_random_state(random_state)
     classes, codes = np.unique(column_or_1d(y), return_inverse=True)
     n_thinned = round(classes_fraction * len(classes))

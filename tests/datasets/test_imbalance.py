@@ -44,9 +44,10 @@ def test_imbalanced_keeps_the_type():
     indices = make_imbalanced(X, Y, random_state=0, return_indices=True)[2]
     frame, series = make_imbalanced(pd.DataFrame(X), pd.Series(Y), random_state=0)
     assert frame.index.tolist() == series.index.tolist() == indices.tolist()
-    matrix, labels = make_imbalanced(sparse.csr_matrix(X), Y.tolist(), random_state=0)
-    np.testing.assert_array_equal(matrix.toarray(), X[indices])
-    assert labels == Y[indices].tolist()
+    for kind in (sparse.csr_matrix, sparse.coo_matrix):
+        matrix, labels = make_imbalanced(kind(X), Y.tolist(), random_state=0)
+        np.testing.assert_array_equal(matrix.toarray(), X[indices])
+        assert labels == Y[indices].tolist()
     images, _ = make_imbalanced(X.reshape(-1, 1, 2, 1), Y, random_state=0)
     np.testing.assert_array_equal(images[:, 0, :, 0], X[indices])
 

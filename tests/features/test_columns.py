@@ -213,6 +213,13 @@ def test_mistakes_are_named(X, given, message):
         small_mlp(categorical_features=given).fit(X, Y)
 
 
+def test_a_matrix_is_refused_with_and_without_categories():
+    X = sparse.csr_matrix([[0, 1]] * 12).todense()  # where users have them from
+    for categorical_features in (None, [0]):
+        with pytest.raises(TypeError, match=r"np.matrix is not supported.* np.asarray"):
+            small_mlp(categorical_features=categorical_features).fit(X, Y)
+
+
 def test_mistakes_at_prediction_are_named():
     model = small_mlp(max_epochs=1).fit(FRAME, Y)
 
