@@ -13,7 +13,15 @@ from sklearn.pipeline import Pipeline
 from .._estimators.features import FeatureNet
 from .._estimators.images import BaseImageEstimator
 from ..modules import WrappedNetwork
-from ._columns import MATRICES, OUTPUTS, ROWS, array_type, columns_model, skl2onnx_types
+from ._columns import (
+    MATRICES,
+    OUTPUTS,
+    RESERVED,
+    ROWS,
+    array_type,
+    columns_model,
+    skl2onnx_types,
+)
 from ._decision import Decision
 
 # Versions of the operators in the file, and of the file format.
@@ -145,7 +153,7 @@ def _joined(head: onnx.ModelProto, tail: onnx.ModelProto, prefix: str) -> onnx.M
     head = compose.add_prefix(head, prefix, rename_inputs=False)
     (output,) = head.graph.output
     for value in head.graph.input:
-        if value.name in (*OUTPUTS, MATRICES):
+        if value.name in RESERVED:
             _rename_input(head, value, f"{value.name}_")
     tail = compose.add_prefix(tail, "net/", rename_outputs=False, rename_inputs=False)
     _rename_input(tail, tail.graph.input[0], "net/rows")

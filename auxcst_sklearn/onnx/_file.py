@@ -43,7 +43,8 @@ def to_onnx(
         inputs. An array is one input ``"X"``: float32 and uint8 keep their type, all others are
         float64; sparse rows are passed to the file as dense ones. A DataFrame has an input of shape
         (n, 1) for each column, with its name: of strings for string columns, in a pipeline int64
-        for integers, otherwise float64. A missing number is NaN, a missing string ``""``.
+        for integers, otherwise float64. The name of an output or of ``"cost_matrices"`` becomes
+        ``"cost_"`` and the like. A missing number is NaN, a missing string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
@@ -65,8 +66,8 @@ def to_onnx(
     TypeError
         If the model is not a network of this package.
     ValueError
-        If the network or a step of the pipeline cannot be exported, or `cost_input` is set and the
-        loss has no class probabilities.
+        If the network, a step of the pipeline or the name of a column cannot be exported, or
+        `cost_input` is set and the loss has no class probabilities.
 
     Notes
     -----

@@ -296,3 +296,14 @@ def test_a_category_that_stands_for_missing_values_is_refused():
     model = CostSensitiveAuxMLP(**SMALL).fit(X, [0, 1] * 12)
     with pytest.raises(ValueError, match="Column 's' of X has both missing values and"):
         to_onnx(model, X)
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [(["cost", "cost_"], "cost_"), (["", "a"], ""), (["a", "/rows"], "/rows")],
+)
+def test_names_of_columns_that_no_input_can_have(names, wrong):
+    X = pd.DataFrame(np.eye(12, 2), columns=names)
+    model = small_stack(max_epochs=1).fit(X, np.arange(12) % 2)
+    with pytest.raises(ValueError, match=f"X has a column '{wrong}', a name that no input"):
+        to_onnx(model, X)
