@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -229,6 +230,9 @@ def main(rank, size, folder, backend):
     results |= {"alone": alone(rank)} | {fit.__name__: fit() for fit in ALIKE}
     path.write_bytes(pickle.dumps(results))
     results["death"] = message(death, rank)  # ends rank 1
+    group = weakref.ref(dist.group.WORLD)
+    dist.destroy_process_group()  # its threads can abort the exit
+    results["group_ended"] = group() is None
     path.write_bytes(pickle.dumps(results))
 
 

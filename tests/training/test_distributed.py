@@ -131,6 +131,7 @@ def test_the_death_of_a_process_ends_the_others(together):
     results, _, codes = together
     assert codes == [0, 3]
     assert "lost the other processes" in results[0]["death"]
+    assert results[0]["group_ended"]
 
 
 def test_rank_0_alone_prints_the_progress(together):
