@@ -74,8 +74,8 @@ def test_script_runs_as_a_notebook(name, tmp_path, monkeypatch):
     script = Path(shutil.copy(ROOT / "examples" / "gallery" / f"{name}.py", tmp_path))
     converter.python_to_jupyter_cli([str(script)])
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
-    # As in docs/conf.py, first_notebook_cell.
-    notebook.cells.insert(0, nbformat.v4.new_code_cell("%matplotlib inline"))
+    first = re.search(r'"first_notebook_cell": "(.*)"', (ROOT / "docs" / "conf.py").read_text())[1]
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(first))
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the notebook's own, figures below the cells
     folder = {"metadata": {"path": str(tmp_path)}}

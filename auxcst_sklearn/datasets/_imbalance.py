@@ -60,7 +60,7 @@ def make_imbalanced(
     Returns
     -------
     X : of the type of `X`
-        The remaining examples, in their original order.
+        The remaining examples, in their original order; sparse ones in CSR format.
     y : of the type of `y`
         Their labels.
     indices : ndarray of shape (n_left,)
@@ -75,7 +75,7 @@ def make_imbalanced(
     >>> np.unique(y_thin, return_counts=True)[1]
     array([ 3, 10,  3, 10, 10])
     """
-    X, y = indexable(X, y)  # sparse matrices of any format become csr
+    X, y = indexable(X, y)
     rng = check_random_state(random_state)
     classes, codes = np.unique(column_or_1d(y), return_inverse=True)
     n_thinned = round(classes_fraction * len(classes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,7 @@ from sklearn.pipeline import Pipeline
 from .._estimators.features import FeatureNet
 from .._estimators.images import BaseImageEstimator
 from ..modules import WrappedNetwork
-from ._columns import (
-    MATRICES,
-    OUTPUTS,
-    RESERVED,
-    ROWS,
-    array_type,
-    columns_model,
-    skl2onnx_types,
-)
+from ._columns import MATRICES, OUTPUTS, ROWS, array_type, columns_model, skl2onnx_types
 from ._decision import Decision
 
 # Versions of the operators in the file, and of the file format.
@@ -41,11 +34,11 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
         return _of_estimator(model, X, takes_costs)
     if len(model) == 1:
         return _of_estimator(model[-1], X, takes_costs)
-    head = _of_steps(model[:-1], X)
+    head = _named(_of_steps(model[:-1], X), "steps/")
     (output,) = head.graph.output
     dtype = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
     rows = np.zeros((1, model[-1].n_features_in_), dtype)
-    file = _joined(head, _of_estimator(model[-1], rows, takes_costs), "steps/")
+    file = _joined(head, _of_estimator(model[-1], rows, takes_costs))
     try:
         onnx.checker.check_model(file, full_check=True)
     except Exception as error:
@@ -56,9 +49,10 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
 def _of_estimator(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
     head = columns_model(model, X, OPSET) if isinstance(model, FeatureNet) else None
     if head is not None:
+        head = _named(head, "columns/")
         X = np.zeros(X.shape, np.float64)
     tail = _of_network(model, np.asarray(X), takes_costs)
-    return tail if head is None else _joined(head, tail, "columns/")
+    return tail if head is None else _joined(head, tail)
 
 
 def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto:
@@ -148,13 +142,26 @@ def _filled(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     ]
 
 
-def _joined(head: onnx.ModelProto, tail: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
-    """Join two models; the outputs of the first are the inputs of the second."""
-    head = compose.add_prefix(head, prefix, rename_inputs=False)
-    (output,) = head.graph.output
+def _named(head: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
+    """Give all values before the network names of their own."""
     for value in head.graph.input:
-        if value.name in RESERVED:
+        if value.name in (*OUTPUTS, MATRICES):
             _rename_input(head, value, f"{value.name}_")
+    used = Counter(name for node in head.graph.node for name in node.output)
+    used.update(value.name for value in head.graph.input)
+    for value in head.graph.input:
+        if not value.name or used[value.name] > 1:
+            raise ValueError(
+                f"X has a column {value.name!r}, a name that no input of the file can have: it is "
+                "empty, or used by the file itself; expected another one. Rename the column "
+                "before the training."
+            )
+    return compose.add_prefix(head, prefix, rename_inputs=False)
+
+
+def _joined(head: onnx.ModelProto, tail: onnx.ModelProto) -> onnx.ModelProto:
+    """Join two models; the outputs of the first are the inputs of the second."""
+    (output,) = head.graph.output
     tail = compose.add_prefix(tail, "net/", rename_outputs=False, rename_inputs=False)
     _rename_input(tail, tail.graph.input[0], "net/rows")
     opsets = {opset.domain: opset.version for opset in (*head.opset_import, *tail.opset_import)}

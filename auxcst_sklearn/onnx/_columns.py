@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from numbers import Real
 from typing import Any
 
@@ -16,8 +15,6 @@ from .._features.frames import holds_categories, is_frame, select
 
 OUTPUTS = ("cost", "index", "probability")
 ROWS, MATRICES = "X", "cost_matrices"
-RESERVED = (*OUTPUTS, MATRICES)  # a column of this name has an underscore appended
-_INTERNAL = re.compile(r"|/rows|/codes\d+")
 
 
 def array_type(dtype: np.dtype) -> np.dtype:
@@ -27,18 +24,9 @@ def array_type(dtype: np.dtype) -> np.dtype:
 
 def input_names(X: Any) -> list[str]:
     """Names of the inputs for the columns of X."""
-    if not is_frame(X):
-        return [f"x{j}" for j in range(X.shape[1])]
-    names = [str(name) for name in X.columns]
-    renamed = {f"{name}_" for name in RESERVED if name in names}
-    for name in names:
-        if name in renamed or _INTERNAL.fullmatch(name):
-            raise ValueError(
-                f"X has a column {name!r}, a name that no input of the file can have: it is "
-                "empty, or used by the file itself; expected another one. Rename the column "
-                "before the training."
-            )
-    return names
+    return (
+        [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
+    )
 
 
 def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:

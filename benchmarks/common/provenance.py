@@ -23,10 +23,15 @@ def provenance(*optional: str) -> dict[str, Any]:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return {
-        "command": " ".join([program(), *map(shlex.quote, sys.argv[1:])]),
+        "command": " ".join([program(), *map(argument, sys.argv[1:])]),
         "versions": versions,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
     }
+
+
+def argument(text: str) -> str:
+    """An argument as in a shell; only the name of a path that is one of this machine."""
+    return shlex.quote(Path(text).name if Path(text).is_absolute() else text)
 
 
 def program() -> str:

@@ -14,7 +14,7 @@ from benchmarks.common import engine
 from benchmarks.common.engine import Run, key
 from benchmarks.common.folders import ROOT
 from benchmarks.common.json_files import to_json
-from benchmarks.common.provenance import program
+from benchmarks.common.provenance import program, provenance
 from benchmarks.cost.fit_methods import Classifier
 from benchmarks.cost.methods import METHODS
 from benchmarks.cost.runs import Job
@@ -142,3 +142,10 @@ def test_the_command_of_a_result_starts_its_module(monkeypatch):
     assert program() == "python -m benchmarks.cost.bench_cost"
     monkeypatch.setattr(sys, "argv", ["elsewhere/script.py"])
     assert program() == "python script.py"
+
+
+def test_the_command_of_a_result_has_no_path_of_a_machine(monkeypatch):
+    arguments = ["--data-home", "/home/me/data", "--out", "some/folder", "--seeds", "0", "a b"]
+    monkeypatch.setattr(sys, "argv", ["script.py", *arguments])
+    command = provenance()["command"]
+    assert command == "python script.py --data-home data --out some/folder --seeds 0 'a b'"

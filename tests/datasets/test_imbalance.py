@@ -44,8 +44,9 @@ def test_imbalanced_keeps_the_type():
     indices = make_imbalanced(X, Y, random_state=0, return_indices=True)[2]
     frame, series = make_imbalanced(pd.DataFrame(X), pd.Series(Y), random_state=0)
     assert frame.index.tolist() == series.index.tolist() == indices.tolist()
-    for kind in (sparse.csr_matrix, sparse.coo_matrix):
+    for kind in (sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix):
         matrix, labels = make_imbalanced(kind(X), Y.tolist(), random_state=0)
+        assert matrix.format == "csr"
         np.testing.assert_array_equal(matrix.toarray(), X[indices])
         assert labels == Y[indices].tolist()
     images, _ = make_imbalanced(X.reshape(-1, 1, 2, 1), Y, random_state=0)
