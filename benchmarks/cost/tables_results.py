@@ -155,21 +155,18 @@ def _compared(of_sets: dict[str, list[float]]) -> Row:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def render(content: dict[str, Any]) -> str:
+def render(runs: Sequence[Row]) -> str:
     """All tables, as reStructuredText that reads as plain text."""
     parts = [INTRODUCTION]
-    for size in dict.fromkeys(row["size"] for row in content["by_method"]):
-        of_size = {
-            name: [row for row in content[name] if row["size"] == size]
-            for name in ("by_method", "by_set", "default_against")
-        }
-        parts += [_title(f"{size} rows: over all sets"), _summary(of_size["by_method"])]
-        parts += [_title(f"{size} rows: ratio by set"), _ratios(of_size["by_set"])]
-        if of_size["default_against"]:
-            parts += [_title(f"{size} rows: {DEFAULT} against each")]
-            parts += [_against(of_size["default_against"])]
-    for name, size in _cells(content["by_set"]):
-        rows = [row for row in content["by_set"] if (row["set"], row["size"]) == (name, size)]
+    of_cells = by_cell(runs)
+    for size in dict.fromkeys(run["size"] for run in runs):
+        cells = [row for row in of_cells if row["size"] == size]
+        parts += [_title(f"{size} rows: over all sets"), _summary(by_method(cells))]
+        parts += [_title(f"{size} rows: ratio by set"), _ratios(cells)]
+        if compared := against([run for run in runs if run["size"] == size]):
+            parts += [_title(f"{size} rows: {DEFAULT} against each"), _against(compared)]
+    for name, size in _cells(of_cells):
+        rows = [row for row in of_cells if (row["set"], row["size"]) == (name, size)]
         n_train, n_test = rows[0]["n_train"], rows[0]["n_test"]
         parts += [_title(f"{name}, {n_train} rows, tested on {n_test}"), _cell(rows)]
     return "\n\n".join(parts) + "\n"
