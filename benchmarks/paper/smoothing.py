@@ -23,7 +23,7 @@ def main() -> dict[str, list[Row]]:
         "--taus",
         nargs="+",
         type=float,
-        default=[0, 0.02, 0.05, 0.1, 0.2, 0.5, 1],
+        default=[0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0],
         help="0 for none",
     )
     add("--alpha", type=float, default=PAPER["alpha"], help="weight of the auxiliary heads")
