@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
@@ -19,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from .._checks.warn import warn
 from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
 from .images import BaseImageEstimator
@@ -360,11 +360,9 @@ class CostSensitiveAuxNet(BaseImageEstimator):
             return names
         found = find_hidden_layers(body, shape)
         if not found and np.any(self.alpha):
-            warnings.warn(
+            warn(
                 f"No hidden layer was found in {type(body).__name__}, which is trained without "
                 "auxiliary heads. If it has some, name them in hidden_layers; if not, set alpha=0.",
-                UserWarning,
-                stacklevel=2,
             )
         return found[:-1]
 

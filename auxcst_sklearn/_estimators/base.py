@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -17,25 +16,22 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._checks.array_api import numpy_arrays
+from .._checks.frames import check_frame, check_in_memory
+from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
+from .._checks.unchanged import unchanged_on_error
+from .._checks.warn import warn
+from .._checks.weights import check_weight
 from .._features.columns import is_of_strings, refuse_objects
 from .._features.float32 import as_float32, check_resolution
-from .._features.frames import check_frame, check_in_memory
 from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import (
-    as_labels,
-    check_labels,
-    check_row_order,
-    check_weight,
-    label_index,
-    sorted_labels,
-)
-from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
+from ..costs._validation import check_row_order
 from ..losses import LOSSES, ProbabilisticLoss
 from .agreement import check_same
 from .building import BuildMixin
@@ -43,7 +39,7 @@ from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
-from .streams import StreamMixin, unchanged_on_error
+from .streams import StreamMixin
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -146,7 +142,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             data = self._validate_training_set(
                 X, y, cost, sample_weight, self.classes, resume, groups
             )
-            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            data.warn_if_truth_is_not_cheapest(self.classes_)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
             check_same(self, data, validation, resume)
             with open_checkpoints(self, data, validation) as checkpoints:
@@ -211,7 +207,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         check_in_memory(cost, "cost")
         check_labels(y, "y")
         check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix, stacklevel=3)
+        warn_if_order_is_lost(y, cost, self.cost_matrix)
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -336,12 +332,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.classes_.tolist(), int(paid.argmin())
-            warnings.warn(
+            warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
                 f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
                 f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
-                UserWarning,
-                stacklevel=3,
             )
 
     # --------------------------------------------------------------- predict

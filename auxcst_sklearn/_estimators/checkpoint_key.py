@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -17,8 +16,9 @@ import torch
 from joblib.hashing import NumpyHasher
 from sklearn.utils import check_random_state
 
+from .._checks.frames import is_frame
+from .._checks.warn import warn
 from .._features.float32 import row_blocks
-from .._features.frames import is_frame
 from .._features.lazy import LazyRows
 from .._training.code import code_of
 from .._training.distributed import processes
@@ -87,12 +87,10 @@ def _key(
 
 def _warn_of_equal_fits() -> None:
     """Warn that a fit without a random state is a copy of an earlier one."""
-    warnings.warn(
+    warn(
         "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
         "random_state=None this fit used its random numbers: the two fits are equal. If they "
         "should differ, as in an ensemble, pass a different integer as random_state to each.",
-        UserWarning,
-        stacklevel=5,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from math import isqrt, prod
 from numbers import Integral, Real
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from .._checks.warn import warn
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxCNN
 from .images import BaseImageEstimator
@@ -319,12 +319,10 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         if self.image_shape is None and remedy is not None:
             shape = as_image(self._input_shape, self.channels_last)
             height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
-            warnings.warn(
+            warn(
                 f"X holds examples of shape {self._input_shape}, taken for images of {channels} "
                 f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
                 f"pass {remedy}; if not, image_shape={shape} silences this warning.",
-                UserWarning,
-                stacklevel=4,
             )
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxCNN, list[float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +17,9 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import validate_data
 
+from .._checks.array_api import numpy_arrays
+from .._checks.frames import as_numbers, check_frame
+from .._checks.warn import warn
 from .._features.bins import Bins
 from .._features.columns import (
     CategoryCodes,
@@ -28,16 +30,13 @@ from .._features.columns import (
     refuse_strings,
 )
 from .._features.float32 import as_float32, check_resolution, row_blocks
-from .._features.frames import as_numbers, check_frame
 from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._features.levels import Levels
 from .._features.scale import FeatureStatistics, Scaling
-from ..costs._dispatch import numpy_arrays
 from ..modules import AuxNetwork, Standardize
 from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput
 from .base import BaseCostSensitiveNet
-from .prediction import caller_level
 
 if TYPE_CHECKING:
     from .._training.net import CostNet
@@ -118,14 +117,12 @@ class FeatureNet(BaseCostSensitiveNet):
         names = np.asarray(X.columns, dtype=object)[self.is_categorical_]
         for name, size in zip(names, self._codes.sizes):  # type: ignore[union-attr]
             if len(X) >= FEWEST_ROWS_TO_WARN and size > MOST_DISTINCT * len(X):
-                warnings.warn(
+                warn(
                     f"Column {name!r} of X is used as categories (categorical_features="
                     f"'from_dtype'), but has {size} distinct values in {len(X)} rows. Categories "
                     "in one or two rows carry almost no information: rare ones share one level, "
                     "together with those that are not in the training set. Convert dates to "
                     "numbers, such as the days since a date, and drop identifiers.",
-                    UserWarning,
-                    stacklevel=caller_level(),
                 )
 
     def _validate_lazily(self, X: NDArray[Any], y: Any) -> Any:

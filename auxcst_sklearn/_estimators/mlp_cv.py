@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,15 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator
 
+from .._checks.array_api import numpy_arrays
+from .._checks.unchanged import unchanged_on_error
+from .._checks.warn import warn
 from .._training.distributed import joined, processes
 from .._training.training_set import TrainingSet
-from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
 from . import alpha_folds
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
 from .path import as_seed, fit_together
-from .streams import unchanged_on_error
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -359,7 +359,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 )
                 held_out = (X_val, y_val, cost_val, sample_weight_val)
                 if self.cv is None:
-                    data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+                    data.warn_if_truth_is_not_cheapest(self.classes_)
                     self._choose(X, y, cost, sample_weight, groups, held_out)
                     self._warn_if_collapsed(data)
                     return self
@@ -396,11 +396,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             self._path_weight = found[0][1]
             best = int((self.mean_cost_path_ @ self._path_weight).argmin())
         else:
-            warnings.warn(
+            warn(
                 "Fewer than ten rows: none are held out to choose alpha, so the smallest of "
                 "alphas is used. Pass X_val and y_val, or more rows.",
-                UserWarning,
-                stacklevel=3,
             )
         self.alpha_ = float(self.alphas_[best])
         parameters = models[best].get_params(deep=False)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from .._features.frames import is_frame
-from ..costs._checks import frame_labels
+from .._checks.frames import is_frame
+from .._checks.labels import frame_labels
 from .agreement import check_same
 
 if TYPE_CHECKING:
@@ -21,18 +19,6 @@ if TYPE_CHECKING:
 
 # Number of rows that `prepare` draws from all blocks.
 SAMPLED_ROWS = 2**16
-
-
-@contextmanager
-def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Restore the attributes of a fitted estimator when a new fit fails."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 class StreamMixin:
@@ -171,7 +157,7 @@ class StreamMixin:
             of_first = (self._sample_costs, self._known_costs) if resume else None
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
             self._check_kind_of_costs(of_first)
-            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            data.warn_if_truth_is_not_cheapest(self.classes_)
             check_same(self, data, None, resume)
             training = self._build(data, resume, one_epoch=True)
             training.run(Plan(1, "constant"))

@@ -10,8 +10,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from .._checks.frames import holds_categories, is_frame, select
 from .._features.columns import MOST_EXACT, UNKNOWN
-from .._features.frames import holds_categories, is_frame, select
 
 OUTPUTS = ("cost", "index", "probability")
 ROWS, MATRICES = "X", "cost_matrices"

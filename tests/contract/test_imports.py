@@ -11,7 +11,7 @@ ROOT = Path(auxcst_sklearn.__file__).parent
 
 # A file imports from the folder of its own concept and from those to the left of it.
 ORDER = [
-    "_decorators",
+    "_checks",
     "costs",
     "losses",
     "modules",
