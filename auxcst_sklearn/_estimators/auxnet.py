@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from .._checks.warn import warn
+from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
-from .images import BaseImageEstimator
-from .parameters import layers_with_head
+from .base import BaseCostSensitiveNet
+from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
 
-class CostSensitiveAuxNet(BaseImageEstimator):
+class CostSensitiveAuxNet(BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
@@ -240,7 +241,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BaseImageEstimator._parameter_constraints,
+        **IMAGE_CONSTRAINTS,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
@@ -323,8 +324,13 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         self.net_params = net_params
         self.distributed = distributed
 
+    _inputs: ImageInputs
+
+    def _make_inputs(self) -> ImageInputs:
+        return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
+
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[WrappedNetwork, list[float]]:
-        images = self._make_input(self._input_shape)
+        images = self._inputs.make_module()
         body = make_body(self.module, images.out_shape)
         names = self._layer_names(body, images.out_shape)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")

@@ -14,17 +14,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
-from .._checks.frames import check_frame, check_in_memory
+from .._checks.frames import check_in_memory
 from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
 from .._checks.weights import check_weight
-from .._features.columns import is_of_strings, refuse_objects
-from .._features.float32 import as_float32, check_resolution
-from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
@@ -138,7 +135,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
-            self._prepared = None
             data = self._validate_training_set(
                 X, y, cost, sample_weight, self.classes, resume, groups
             )
@@ -164,8 +160,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             joined(self.distributed),
         ):
             self._validate_params()
-            if resume and not hasattr(self, "net_"):
-                self.net_, self._prepared = self._prepared, True
             # A new net is discarded with its failed fit; only an earlier one has a state worth
             # copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
@@ -264,40 +258,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         return TrainingSet.of(X, label, costs, weight)
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """Inputs, and labels if given, as arrays."""
-        parameters = {**self._array_params(), "order": row_order(X)}
-        kept = np.atleast_1d(parameters["dtype"])
-        numeric = len(kept) == 1 or stays_lazy(X)
-        if numeric:
-            parameters["dtype"] = "numeric"
-        check_frame(X)
-        with numpy_arrays():
-            try:
-                validated = validate_data(self, X, y, reset=reset, **parameters)
-                if not numeric:
-                    return validated
-                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-                if rows.dtype.kind == "O":  # such as a DataFrame with categories
-                    rows = rows.astype(np.float64)
-            except ValueError as error:
-                if not is_of_strings(error):
-                    raise
-                raise ValueError(
-                    f"X holds strings ({error}); expected numbers. Encode them first, such as by "
-                    "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
-                ) from error
-            except TypeError as error:
-                refuse_objects(X, None, error)
-                raise
+        """Rows, and labels if given, as arrays."""
         if reset:
-            check_resolution(rows)
-        if rows.dtype not in kept:
-            lazy = stays_lazy(rows)
-            rows = LazyRows(rows, as_float32, dtype=np.float32) if lazy else as_float32(rows)
-        return (rows, *labels) if labels else rows
-
-    def _array_params(self) -> dict[str, Any]:
-        return {"accept_sparse": "csr", "dtype": np.float32}
+            self._inputs = self._make_inputs()
+        return self._inputs.validate(self, X, y, reset=reset)
 
     # -------------------------------------------------------- set attributes
 
@@ -313,6 +277,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)
         self.net_ = net
+        self.__dict__.update(self._inputs.attributes())
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied again at every call to partial_fit.
@@ -326,7 +291,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         X, n = data.X, len(data.label)
         if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
-        (cost,) = self.net_.predict_heads(self._to_inputs(X))
+        (cost,) = self.net_.predict_heads(self._inputs.transform(X))
         chosen = np.unique(cost.argmin(axis=1))
         paid = data.paid
         lost = paid - paid.min()
@@ -344,7 +309,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
             return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
-        X = self._to_inputs(self._validate(X, reset=False))
+        X = self._inputs.transform(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -352,16 +317,13 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
             return probability
         check_is_fitted(self)
-        return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
+        return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):
             return isinstance(self.net_.criterion_.loss, ProbabilisticLoss)
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return isinstance(loss, ProbabilisticLoss)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "net_")  # `prepare` sets other attributes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

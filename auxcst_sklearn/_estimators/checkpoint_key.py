@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 
 from .._checks.frames import is_frame
 from .._checks.warn import warn
-from .._features.float32 import row_blocks
-from .._features.lazy import LazyRows
+from .._inputs.float32 import row_blocks
+from .._inputs.lazy import LazyRows
 from .._training.code import code_of
 from .._training.distributed import processes
 from .._training.state import to_state

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._inputs import TableInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP
 from ..modules._feature_input import FeatureInput
-from .features import FeatureNet
+from .base import BaseCostSensitiveNet
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
 
-class CostSensitiveAuxMLP(FeatureNet):
+class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network has one output per class, and as many auxiliary neurons on every hidden layer but
@@ -291,13 +292,24 @@ class CostSensitiveAuxMLP(FeatureNet):
         self.net_params = net_params
         self.distributed = distributed
 
+    _inputs: TableInputs
+
+    def _make_inputs(self) -> TableInputs:
+        n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none
+        return TableInputs(self.categorical_features, self.standardize, n_bins)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=_WIDTH)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        inputs = self._make_inputs()
+        inputs = self._inputs.make_module()
         module = AuxMLP(
             inputs.n_outputs if isinstance(inputs, FeatureInput) else n_features,
             n_outputs,

@@ -299,11 +299,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def partial_fit(self) -> Any:
         """Not available, because alpha is chosen on all rows at once."""
         raise AttributeError(
-            "CostSensitiveAuxMLPCV has no partial_fit and prepare, because it chooses alpha by "
-            "cross-validation; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
+            "CostSensitiveAuxMLPCV has no partial_fit, because it chooses alpha on all rows at "
+            "once; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
         )
-
-    prepare = partial_fit
 
     def fit(
         self,
@@ -454,7 +452,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         """Choose alpha by the folds."""
         # Matrices of the constructor are part of `data`, for the classes in their order.
         network = self._network(
-            classes=self.classes_, cost_matrix=None, categorical_features=self.is_categorical_
+            classes=self.classes_,
+            cost_matrix=None,
+            categorical_features=self._inputs.is_categorical,
         )
         found = alpha_folds.mean_costs(network, self.alphas_, data, self._folds, self.classes_)
         found = processes().from_first("the choice of alpha", found)

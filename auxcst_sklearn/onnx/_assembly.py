@@ -58,7 +58,7 @@ def _of_estimator(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
 def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto:
     """Export the decision with torch, with a symbolic number of rows."""
     images = isinstance(model, BaseImageEstimator)
-    dtype = np.dtype(model._fitted_dtype) if images else array_type(X.dtype)
+    dtype = np.dtype(model._inputs.dtype) if images else array_type(X.dtype)
     n_rows, n_classes = 3, len(model.classes_)  # not 0 or 1, which torch treats as constants
     examples = [torch.zeros(n_rows, *X.shape[1:], dtype=torch.from_numpy(np.empty(0, dtype)).dtype)]
     names = [ROWS]
