@@ -33,6 +33,8 @@ class Inputs:
         with numpy_arrays():
             try:
                 validated = self._as_arrays(estimator, X, y, reset)
+                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+                rows = as_numbers(rows)  # objects of a DataFrame with categories
             except ValueError as error:
                 if is_of_strings(error):
                     self._refuse_strings(X, error)
@@ -40,8 +42,7 @@ class Inputs:
             except TypeError as error:
                 refuse_objects(X, self._categorical(), error)
                 raise
-        rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-        rows = self._checked(as_numbers(rows), reset)
+        rows = self._checked(rows, reset)
         return (rows, *labels) if labels else rows
 
     def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
