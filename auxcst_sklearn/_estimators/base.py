@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +82,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        check_format(state.pop("_format", 0))
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if name != "self":  # an earlier version may not have it
-                state.setdefault(name, parameter.default)
+        check_format(state.pop("_format", None))
         super().__setstate__(from_state(state))
 
     # -------------------------------------------------------------- training
