@@ -65,7 +65,6 @@ class BuildMixin:
     temperature: float | str = 1.0
     warm_start = False
     precision = "float32"
-    compile = False
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every = 1
 
@@ -229,7 +228,6 @@ class BuildMixin:
             "device": device,
             "train_split": None,
             "verbose": self._verbose(),
-            "compile_step": self.compile,
             **self._net_arguments(module),
             **check_net_params(self.net_params),
         }

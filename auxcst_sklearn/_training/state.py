@@ -128,8 +128,8 @@ def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name in ("module", "criterion", "callbacks"):
         saved.pop(name, None)
-    always = {name: attributes[name] for name in ("device", "compile_step")}
-    return {**saved, **always, "optimizer": class_name(attributes["optimizer"])}
+    device, optimizer = attributes["device"], class_name(attributes["optimizer"])
+    return {**saved, "device": device, "optimizer": optimizer}
 
 
 def _is_taken_apart(value: Any) -> bool:
