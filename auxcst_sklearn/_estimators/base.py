@@ -36,10 +36,9 @@ from ..costs._checks import (
 from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 from ..losses import LOSSES, ProbabilisticLoss
-from .agreement import check_same
 from .building import BuildMixin
-from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
+from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin, unchanged_on_error

@@ -17,8 +17,7 @@ from .._training.stack_net import naming
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
-from .agreement import check_same
-from .checkpoint_key import open_checkpoints
+from .identity import check_same, open_checkpoints
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
 

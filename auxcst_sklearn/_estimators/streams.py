@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 
 from .._features.frames import is_frame
 from ..costs._checks import frame_labels
-from .agreement import check_same
+from .identity import check_same
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -26,11 +26,10 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
-    "agreement",
+    "identity",
     "base",
     "building",
     "features",
-    "checkpoint_key",
     "few_rows",
     "images",
     "parameters",
