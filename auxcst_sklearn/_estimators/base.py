@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +29,9 @@ from .._training.training_set import TrainingSet
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 from ..costs._validation import check_row_order
 from ..losses import LOSSES, ProbabilisticLoss
-from .agreement import check_same
 from .building import BuildMixin
-from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
+from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin
@@ -76,10 +74,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        check_format(state.pop("_format", 0))
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if name != "self":  # an earlier version may not have it
-                state.setdefault(name, parameter.default)
+        check_format(state.pop("_format", None))
         super().__setstate__(from_state(state))
 
     # -------------------------------------------------------------- training

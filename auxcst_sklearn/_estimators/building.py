@@ -67,7 +67,6 @@ class BuildMixin:
     temperature: float | str = 1.0
     warm_start = False
     precision = "float32"
-    compile = False
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every = 1
 
@@ -218,7 +217,6 @@ class BuildMixin:
             "device": device,
             "train_split": None,
             "verbose": self._verbose(),
-            "compile_step": self.compile,
             **self._inputs.net_arguments(),
             **self._net_arguments(module),
             **check_net_params(self.net_params),

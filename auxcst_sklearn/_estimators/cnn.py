@@ -120,9 +120,6 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
-    compile : bool, default=False
-        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
-        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
         Folder for checkpoints of the training, from which another call to `fit` with the same data
         and parameters resumes after a crash; the result is the same. "{fit}" in its name is
@@ -265,7 +262,6 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
-        compile: bool = False,
         checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
@@ -304,7 +300,6 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
-        self.compile = compile
         self.checkpoint_dir = checkpoint_dir
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state

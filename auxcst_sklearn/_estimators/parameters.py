@@ -59,7 +59,6 @@ AUX_CONSTRAINTS: dict[str, list[Any]] = {
     "n_networks": [Interval(Integral, 1, None, closed="left")],
     "temperature": [Interval(Real, 1e-6, None, closed="left"), StrOptions({"auto"})],
     "precision": [StrOptions({"float32", "bf16"})],
-    "compile": ["boolean"],
     "checkpoint_dir": [str, os.PathLike, None],
     "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
 }
@@ -75,7 +74,7 @@ IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
 RESERVED_NET_PARAMS = {
     "batch_size",
     "callbacks",
-    "compile_step",
+    "compile",
     "criterion",
     "dataset",
     "device",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks.labels import frame_labels
-from .agreement import check_same
+from .identity import check_same
 
 if TYPE_CHECKING:
     from typing_extensions import Self

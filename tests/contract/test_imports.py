@@ -26,10 +26,9 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
-    "agreement",
+    "identity",
     "base",
     "building",
-    "checkpoint_key",
     "few_rows",
     "parameters",
     "prediction",
