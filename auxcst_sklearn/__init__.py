@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -57,22 +56,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
-
-
-class _OldLayout:
-    """Raise an error with advice if a pickle refers to a module of the former flat layout."""
-
-    modules = {f"{__name__}.{name}" for name in ("_net", *(f"_{home}" for home in _HOME.values()))}
-
-    @classmethod
-    def find_spec(cls, name: str, *_: Any) -> None:
-        if name in cls.modules:
-            raise ModuleNotFoundError(
-                f"This file was pickled by an early state of auxcst_sklearn 0.1.0, in which {name} "
-                "existed; its networks have another structure now. Fit the model anew, or load it "
-                "with the installation that saved it.",
-                name=name,
-            )
-
-
-sys.meta_path.append(_OldLayout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from inspect import signature
 from numbers import Real
 from typing import Any, NamedTuple
@@ -16,20 +15,16 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .costs._checks import (
-    as_labels,
+from ._checks.array_api import numpy_arrays
+from ._checks.labels import as_labels, frame_labels, label_index, same_label_kind, sorted_labels
+from ._checks.warn import warn
+from ._checks.weights import check_some_weight, check_weight
+from .costs._validation import (
     check_cost_matrix,
     check_row_order,
-    check_some_weight,
-    check_weight,
-    frame_labels,
     is_per_sample_matrix,
-    label_index,
-    same_label_kind,
     sample_costs,
-    sorted_labels,
 )
-from .costs._dispatch import numpy_arrays
 
 __all__ = [
     "CostDifference",
@@ -143,11 +138,10 @@ def savings_score(
     weights = _weights(sample_weight, chosen)
     constant = np.average(expected, axis=0, weights=weights).min()
     if constant <= 0:
-        warnings.warn(
+        warn(
             f"The best constant prediction costs {constant:g} on average; savings are a share of "
             "a positive cost, so savings_score is NaN here. Compare mean_cost instead.",
             UndefinedMetricWarning,
-            stacklevel=2,
         )
         return float("nan")
     paid = expected[np.arange(len(chosen)), chosen]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
@@ -19,13 +18,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from .._checks.warn import warn
+from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
-from .images import BaseImageEstimator
-from .parameters import layers_with_head
+from .base import BaseCostSensitiveNet
+from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
 
-class CostSensitiveAuxNet(BaseImageEstimator):
+class CostSensitiveAuxNet(BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
@@ -132,9 +133,6 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
-    compile : bool, default=False
-        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
-        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
         Folder for checkpoints of the training, from which another call to `fit` with the same data
         and parameters resumes after a crash; the result is the same. "{fit}" in its name is
@@ -240,7 +238,7 @@ class CostSensitiveAuxNet(BaseImageEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BaseImageEstimator._parameter_constraints,
+        **IMAGE_CONSTRAINTS,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
@@ -278,7 +276,6 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
-        compile: bool = False,
         checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
@@ -314,7 +311,6 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
-        self.compile = compile
         self.checkpoint_dir = checkpoint_dir
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
@@ -323,8 +319,13 @@ class CostSensitiveAuxNet(BaseImageEstimator):
         self.net_params = net_params
         self.distributed = distributed
 
+    _inputs: ImageInputs
+
+    def _make_inputs(self) -> ImageInputs:
+        return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
+
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[WrappedNetwork, list[float]]:
-        images = self._make_input(self._input_shape)
+        images = self._inputs.make_module()
         body = make_body(self.module, images.out_shape)
         names = self._layer_names(body, images.out_shape)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
@@ -360,11 +361,9 @@ class CostSensitiveAuxNet(BaseImageEstimator):
             return names
         found = find_hidden_layers(body, shape)
         if not found and np.any(self.alpha):
-            warnings.warn(
+            warn(
                 f"No hidden layer was found in {type(body).__name__}, which is trained without "
                 "auxiliary heads. If it has some, name them in hidden_layers; if not, set alpha=0.",
-                UserWarning,
-                stacklevel=2,
             )
         return found[:-1]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,35 +13,28 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._features.columns import is_of_strings, refuse_objects
-from .._features.float32 import as_float32, check_resolution
-from .._features.frames import check_frame, check_in_memory
-from .._features.lazy import LazyRows, row_order, stays_lazy
+from .._checks.array_api import numpy_arrays
+from .._checks.frames import check_in_memory
+from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
+from .._checks.unchanged import unchanged_on_error
+from .._checks.warn import warn
+from .._checks.weights import check_weight
 from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._checks import (
-    as_labels,
-    check_labels,
-    check_row_order,
-    check_weight,
-    label_index,
-    sorted_labels,
-)
-from ..costs._dispatch import numpy_arrays
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
+from ..costs._validation import check_row_order
 from ..losses import LOSSES, ProbabilisticLoss
-from .agreement import check_same
 from .building import BuildMixin
-from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
+from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
-from .streams import StreamMixin, unchanged_on_error
+from .streams import StreamMixin
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -83,10 +74,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        check_format(state.pop("_format", 0))
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if name != "self":  # an earlier version may not have it
-                state.setdefault(name, parameter.default)
+        check_format(state.pop("_format", None))
         super().__setstate__(from_state(state))
 
     # -------------------------------------------------------------- training
@@ -142,11 +130,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
-            self._prepared = None
             data = self._validate_training_set(
                 X, y, cost, sample_weight, self.classes, resume, groups
             )
-            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            data.warn_if_truth_is_not_cheapest(self.classes_)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
             check_same(self, data, validation, resume)
             with open_checkpoints(self, data, validation) as checkpoints:
@@ -168,8 +155,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             joined(self.distributed),
         ):
             self._validate_params()
-            if resume and not hasattr(self, "net_"):
-                self.net_, self._prepared = self._prepared, True
             # A new net is discarded with its failed fit; only an earlier one has a state worth
             # copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
@@ -211,7 +196,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         check_in_memory(cost, "cost")
         check_labels(y, "y")
         check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix, stacklevel=3)
+        warn_if_order_is_lost(y, cost, self.cost_matrix)
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -268,40 +253,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         return TrainingSet.of(X, label, costs, weight)
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """Inputs, and labels if given, as arrays."""
-        parameters = {**self._array_params(), "order": row_order(X)}
-        kept = np.atleast_1d(parameters["dtype"])
-        numeric = len(kept) == 1 or stays_lazy(X)
-        if numeric:
-            parameters["dtype"] = "numeric"
-        check_frame(X)
-        with numpy_arrays():
-            try:
-                validated = validate_data(self, X, y, reset=reset, **parameters)
-                if not numeric:
-                    return validated
-                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-                if rows.dtype.kind == "O":  # such as a DataFrame with categories
-                    rows = rows.astype(np.float64)
-            except ValueError as error:
-                if not is_of_strings(error):
-                    raise
-                raise ValueError(
-                    f"X holds strings ({error}); expected numbers. Encode them first, such as by "
-                    "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
-                ) from error
-            except TypeError as error:
-                refuse_objects(X, None, error)
-                raise
+        """Rows, and labels if given, as arrays."""
         if reset:
-            check_resolution(rows)
-        if rows.dtype not in kept:
-            lazy = stays_lazy(rows)
-            rows = LazyRows(rows, as_float32, dtype=np.float32) if lazy else as_float32(rows)
-        return (rows, *labels) if labels else rows
-
-    def _array_params(self) -> dict[str, Any]:
-        return {"accept_sparse": "csr", "dtype": np.float32}
+            self._inputs = self._make_inputs()
+        return self._inputs.validate(self, X, y, reset=reset)
 
     # -------------------------------------------------------- set attributes
 
@@ -317,6 +272,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)
         self.net_ = net
+        self.__dict__.update(self._inputs.attributes())
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied again at every call to partial_fit.
@@ -330,18 +286,16 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         X, n = data.X, len(data.label)
         if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
-        (cost,) = self.net_.predict_heads(self._to_inputs(X))
+        (cost,) = self.net_.predict_heads(self._inputs.transform(X))
         chosen = np.unique(cost.argmin(axis=1))
         paid = data.paid
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.classes_.tolist(), int(paid.argmin())
-            warnings.warn(
+            warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
                 f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
                 f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
-                UserWarning,
-                stacklevel=3,
             )
 
     # --------------------------------------------------------------- predict
@@ -350,7 +304,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
             return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
-        X = self._to_inputs(self._validate(X, reset=False))
+        X = self._inputs.transform(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -358,16 +312,13 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
             return probability
         check_is_fitted(self)
-        return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
+        return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):
             return isinstance(self.net_.criterion_.loss, ProbabilisticLoss)
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return isinstance(loss, ProbabilisticLoss)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "net_")  # `prepare` sets other attributes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

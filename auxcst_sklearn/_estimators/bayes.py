@@ -22,21 +22,16 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..costs._checks import (
-    check_labels,
-    check_row_order,
-    check_some_weight,
-    check_weight,
-    expected_cost,
-    label_index,
-)
+from .._checks.labels import check_labels, label_index
+from .._checks.weights import check_some_weight, check_weight
 from ..costs._source import (
     find_classes,
     resolve_costs,
     warn_if_order_is_lost,
-    warn_if_truth_is_dear,
+    warn_if_truth_is_not_cheapest,
 )
 from ..costs._statistics import CostStatistics
+from ..costs._validation import check_row_order, expected_cost
 from .prediction import DecisionMixin, warn_of_missing_costs
 
 if TYPE_CHECKING:
@@ -198,13 +193,13 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
         self._check_calibration()
         check_labels(y, "y")
         check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix, stacklevel=2)
+        warn_if_order_is_lost(y, cost, self.cost_matrix)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix)
         label = label_index(labels, classes, name="y")  # a label without costs is an error
         costs = resolve_costs(cost, self.cost_matrix, label, classes)
-        warn_if_truth_is_dear(costs, label, classes, stacklevel=2)
+        warn_if_truth_is_not_cheapest(costs, label, classes)
         weight = check_weight(sample_weight, labels)
         if weight is not None:
             check_some_weight(weight)

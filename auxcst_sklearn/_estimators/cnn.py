@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from math import isqrt, prod
+from math import prod
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal
@@ -14,15 +13,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxCNN
-from .images import BaseImageEstimator
-from .parameters import check_each, layers_with_head, per_layer
+from .base import BaseCostSensitiveNet
+from .parameters import IMAGE_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")
 
 
-class CostSensitiveAuxCNN(BaseImageEstimator):
+class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
     Convolution blocks, each a convolution, batch normalisation, the activation and max pooling, are
@@ -120,9 +120,6 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
-    compile : bool, default=False
-        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
-        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
         Folder for checkpoints of the training, from which another call to `fit` with the same data
         and parameters resumes after a crash; the result is the same. "{fit}" in its name is
@@ -221,7 +218,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BaseImageEstimator._parameter_constraints,
+        **IMAGE_CONSTRAINTS,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
         "kernel_size": [_SIZE, "array-like"],
@@ -265,7 +262,6 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
-        compile: bool = False,
         checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
@@ -304,7 +300,6 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
-        self.compile = compile
         self.checkpoint_dir = checkpoint_dir
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
@@ -313,22 +308,14 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
         self.net_params = net_params
         self.distributed = distributed
 
-    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
-        super()._learn_inputs(X, stream=stream)
-        remedy = likely_remedy(self._input_shape, self.channels_last)
-        if self.image_shape is None and remedy is not None:
-            shape = as_image(self._input_shape, self.channels_last)
-            height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
-            warnings.warn(
-                f"X holds examples of shape {self._input_shape}, taken for images of {channels} "
-                f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
-                f"pass {remedy}; if not, image_shape={shape} silences this warning.",
-                UserWarning,
-                stacklevel=4,
-            )
+    _inputs: ImageInputs
+
+    def _make_inputs(self) -> ImageInputs:
+        parameters = self.image_shape, self.channels_last, self.augmentation
+        return ImageInputs(*parameters, convolved=True)
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxCNN, list[float]]:
-        images = self._make_input(as_image(self._input_shape, self.channels_last))
+        images = self._inputs.make_module()
         self.image_shape_ = images.out_shape
         layers = self._layers()
         self._check_sizes(layers["pool"])
@@ -369,7 +356,7 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
 
     def _check_sizes(self, pool: Sequence[int]) -> None:
         """Check that pooling leaves at least one pixel of an image."""
-        if self.image_shape is None and len(self._input_shape) == 1:
+        if self.image_shape is None and len(self._inputs.shape) == 1:
             return
         _, height, width = self.image_shape_
         if any(1 < size < prod(pool) for size in (height, width)):
@@ -378,29 +365,3 @@ class CostSensitiveAuxCNN(BaseImageEstimator):
                 f"{prod(pool)}, which leaves nothing of images of {height} x {width} pixels. Use "
                 "fewer blocks (channels), or pool=1 in some of them."
             )
-
-
-def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
-    """Shape of an image, also if given without channels (H, W), or as a row (W,)."""
-    if len(shape) > 3:
-        raise ValueError(
-            f"X holds examples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
-            "(H, W), or flattened rows."
-        )
-    if len(shape) == 3:
-        return shape
-    height, width = (1, *shape)[-2:]
-    return (height, width, 1) if channels_last else (1, height, width)
-
-
-def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
-    """The parameter that is probably missing for examples of a shape; None if none is."""
-    if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
-        return "channels_last=True"
-    if len(shape) == 1 and shape[0] >= 64:
-        for channels in (1, 3):
-            side = isqrt(shape[0] // channels)
-            if channels * side**2 == shape[0]:
-                size = (side, side, channels) if channels_last else (channels, side, side)
-                return f"image_shape={size}"
-    return None

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.sparsefuncs import min_max_axis
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
-from .._features.float32 import bounds_of
+from .._inputs import NumberInputs
 from .._training.blocks import shuffled
 from .._training.rows import Rows
 from .._training.seeding import seeded
 from ..losses import Loss
-from ..modules import AuxMLP, CostSensitiveAutoencoder, UnitRange
+from ..modules import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
 from .parameters import check_each, per_layer
 
@@ -251,11 +249,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     _may_add_cost_network = False  # its layers would not be pretrained
 
-    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
-        """Learn the range of the inputs; the network scales them, after rows are made dense."""
-        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
-        inside = (bounds[0] >= 0) & (bounds[1] <= 1)
-        self.input_range_ = np.where(inside, [[0.0], [1.0]], bounds)
+    def _make_inputs(self) -> NumberInputs:
+        return NumberInputs()
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
@@ -265,7 +260,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             head_layers=(),
             activation="sigmoid",
             dropout=self.dropout,
-            inputs=UnitRange(*self.input_range_),
+            inputs=self._inputs.make_module(),
         )
         return module, []
 

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._inputs import TableInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP
 from ..modules._feature_input import FeatureInput
-from .features import FeatureNet
+from .base import BaseCostSensitiveNet
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
 
-class CostSensitiveAuxMLP(FeatureNet):
+class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network has one output per class, and as many auxiliary neurons on every hidden layer but
@@ -120,9 +121,6 @@ class CostSensitiveAuxMLP(FeatureNet):
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
-    compile : bool, default=False
-        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
-        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
         Folder for checkpoints of the training, from which another call to `fit` with the same data
         and parameters resumes after a crash; the result is the same. "{fit}" in its name is
@@ -246,7 +244,6 @@ class CostSensitiveAuxMLP(FeatureNet):
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
-        compile: bool = False,
         checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
@@ -282,7 +279,6 @@ class CostSensitiveAuxMLP(FeatureNet):
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
-        self.compile = compile
         self.checkpoint_dir = checkpoint_dir
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
@@ -291,13 +287,24 @@ class CostSensitiveAuxMLP(FeatureNet):
         self.net_params = net_params
         self.distributed = distributed
 
+    _inputs: TableInputs
+
+    def _make_inputs(self) -> TableInputs:
+        n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none
+        return TableInputs(self.categorical_features, self.standardize, n_bins)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=_WIDTH)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        inputs = self._make_inputs()
+        inputs = self._inputs.make_module()
         module = AuxMLP(
             inputs.n_outputs if isinstance(inputs, FeatureInput) else n_features,
             n_outputs,

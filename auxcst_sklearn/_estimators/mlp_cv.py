@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,15 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator
 
+from .._checks.array_api import numpy_arrays
+from .._checks.unchanged import unchanged_on_error
+from .._checks.warn import warn
 from .._training.distributed import joined, processes
 from .._training.training_set import TrainingSet
-from ..costs._dispatch import numpy_arrays
 from ..losses import Loss
 from . import alpha_folds
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
 from .path import as_seed, fit_together
-from .streams import unchanged_on_error
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -123,9 +123,6 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     precision : {"float32", "bf16"}, default="float32"
         Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
         "bf16" is faster on processors with instructions for it, and slower on others.
-    compile : bool, default=False
-        Whether to compile the training step with ``torch.compile``. It needs a C++ compiler and up
-        to a minute at the start of each fit, which pays off in long trainings.
     checkpoint_dir : str or path-like, default=None
         Folder for checkpoints of the training, from which another call to `fit` with the same data
         and parameters resumes after a crash; the result is the same. "{fit}" in its name is
@@ -245,7 +242,6 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         temperature: float | Literal["auto"] = "auto",
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
-        compile: bool = False,
         checkpoint_dir: str | PathLike[str] | None = None,
         checkpoint_every: int = 1,
         random_state: int | np.random.RandomState | None = None,
@@ -281,7 +277,6 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.temperature = temperature
         self.device = device
         self.precision = precision
-        self.compile = compile
         self.checkpoint_dir = checkpoint_dir
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
@@ -299,11 +294,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     def partial_fit(self) -> Any:
         """Not available, because alpha is chosen on all rows at once."""
         raise AttributeError(
-            "CostSensitiveAuxMLPCV has no partial_fit and prepare, because it chooses alpha by "
-            "cross-validation; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
+            "CostSensitiveAuxMLPCV has no partial_fit, because it chooses alpha on all rows at "
+            "once; continue with CostSensitiveAuxMLP(alpha=alpha_) instead."
         )
-
-    prepare = partial_fit
 
     def fit(
         self,
@@ -359,7 +352,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 )
                 held_out = (X_val, y_val, cost_val, sample_weight_val)
                 if self.cv is None:
-                    data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+                    data.warn_if_truth_is_not_cheapest(self.classes_)
                     self._choose(X, y, cost, sample_weight, groups, held_out)
                     self._warn_if_collapsed(data)
                     return self
@@ -396,11 +389,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             self._path_weight = found[0][1]
             best = int((self.mean_cost_path_ @ self._path_weight).argmin())
         else:
-            warnings.warn(
+            warn(
                 "Fewer than ten rows: none are held out to choose alpha, so the smallest of "
                 "alphas is used. Pass X_val and y_val, or more rows.",
-                UserWarning,
-                stacklevel=3,
             )
         self.alpha_ = float(self.alphas_[best])
         parameters = models[best].get_params(deep=False)
@@ -456,7 +447,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         """Choose alpha by the folds."""
         # Matrices of the constructor are part of `data`, for the classes in their order.
         network = self._network(
-            classes=self.classes_, cost_matrix=None, categorical_features=self.is_categorical_
+            classes=self.classes_,
+            cost_matrix=None,
+            categorical_features=self._inputs.is_categorical,
         )
         found = alpha_folds.mean_costs(network, self.alphas_, data, self._folds, self.classes_)
         found = processes().from_first("the choice of alpha", found)

@@ -17,8 +17,7 @@ from .._training.stack_net import naming
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
-from .agreement import check_same
-from .checkpoint_key import open_checkpoints
+from .identity import check_same, open_checkpoints
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
 
@@ -47,7 +46,7 @@ def alpha_path(
     as one fit of a small network, and up to nine times with 256 units per layer.
 
     Networks are fitted sequentially, with the same result, if they cannot be trained as a batch:
-    other estimators, and `CostSensitiveAuxMLP` with ``callbacks``, ``compile``, ``warm_start``,
+    other estimators, and `CostSensitiveAuxMLP` with ``callbacks``, ``warm_start``,
     ``precision="bf16"``, a user-defined optimizer, or `net_params` other than those of the
     optimizer.
 
@@ -159,7 +158,7 @@ def is_stackable(estimator: BaseEstimator) -> bool:
     """Whether the training of a stack does everything that a fit does."""
     return (
         type(estimator) is CostSensitiveAuxMLP
-        and not (estimator.callbacks or estimator.compile or estimator.warm_start)
+        and not (estimator.callbacks or estimator.warm_start)
         and estimator.precision == "float32"
         and (isinstance(estimator.optimizer, str) or estimator.optimizer in OPTIMIZERS.values())
         and all(name.startswith("optimizer__") for name in estimator.net_params or {})

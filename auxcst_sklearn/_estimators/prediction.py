@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,30 +12,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._decorators import available_if
-from ..costs._checks import expected_cost, is_per_sample_matrix
-from ..costs._dispatch import numpy_arrays
+from .._checks.array_api import numpy_arrays
+from .._checks.decorators import available_if
+from .._checks.warn import warn
+from ..costs._validation import expected_cost, is_per_sample_matrix
 from ..metrics import mean_cost
-
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
-
-
-def caller_level() -> int:
-    """The stacklevel of a warning that points at the caller of the package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def warn_of_missing_costs() -> None:
     """Warn, at the caller of the package, that a model of known costs decides without them."""
-    warnings.warn(
+    warn(
         "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
         "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
         "n_classes); in a Pipeline or a search enable metadata routing.",
-        UserWarning,
-        stacklevel=caller_level(),
     )
 
 
@@ -136,13 +121,11 @@ class DecisionMixin(ClassifierMixin):
         y_pred = self.predict(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
-                warnings.warn(
+                warn(
                     "The estimator was fitted with per-sample costs, but none reached score, which "
                     "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
                     "with sklearn.set_config(enable_metadata_routing=True), a search also needs "
                     "scoring=cost_scorer.",
-                    UserWarning,
-                    stacklevel=2,
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))

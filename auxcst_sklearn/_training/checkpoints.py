@@ -11,12 +11,13 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 from uuid import uuid4
-from warnings import warn
 from zipfile import BadZipFile
 
 import joblib
 import torch
 from filelock import FileLock, Timeout
+
+from .._checks.warn import warn
 
 FORMAT = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
@@ -147,7 +148,6 @@ class TrainingFiles:
                     f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
                     "training begins anew.",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
                 if not isinstance(e, OSError):  # which may be gone at the next attempt
                     path.unlink(missing_ok=True)
@@ -180,5 +180,4 @@ class TrainingFiles:
                 f"The checkpoint {path} was not written ({error}); the training goes on, and "
                 "earlier checkpoints stay.",
                 RuntimeWarning,
-                stacklevel=2,
             )

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._features.lazy import pick
-from ..costs._checks import check_some_weight
+from .._checks.weights import check_some_weight
+from .._inputs.lazy import pick
 from ..costs._scale import CostScale
-from ..costs._source import Costs, warn_if_truth_is_dear
+from ..costs._source import Costs, warn_if_truth_is_not_cheapest
 from ..costs._statistics import CostStatistics
 from ..losses import Target
 
@@ -93,10 +93,10 @@ class TrainingSet:
             return CostStatistics(self.class_weight, self.cost)
         return CostStatistics.of(self.cost, self.label, self.weight)
 
-    def warn_if_truth_is_dear(self, classes: np.ndarray, stacklevel: int) -> None:
+    def warn_if_truth_is_not_cheapest(self, classes: np.ndarray) -> None:
         """Warn if the true class is not the cheapest for most rows."""
         costs = Costs(self.cost, self.per_class)
-        warn_if_truth_is_dear(costs, self.label, classes, stacklevel + 1)
+        warn_if_truth_is_not_cheapest(costs, self.label, classes)
 
     @property
     def paid(self) -> np.ndarray:

@@ -10,15 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from ._checks import (
-    as_labels,
-    check_cost_matrix,
-    frame_labels,
-    is_per_sample_matrix,
-    label_index,
-    sample_costs,
-    sorted_labels,
-)
+from .._checks.labels import as_labels, frame_labels, label_index, sorted_labels
+from ._validation import check_cost_matrix, is_per_sample_matrix, sample_costs
 
 if TYPE_CHECKING:
     from pandas import DataFrame

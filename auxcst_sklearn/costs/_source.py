@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._checks import (
-    check_cost,
-    check_cost_matrices,
-    check_cost_matrix,
-    frame_labels,
-    is_per_sample_matrix,
-    same_label_kind,
-)
+from .._checks.labels import frame_labels, same_label_kind
+from .._checks.warn import warn
+from ._validation import check_cost, check_cost_matrices, check_cost_matrix, is_per_sample_matrix
 
 
 def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
@@ -46,7 +40,7 @@ def _plain(classes: Any) -> Any:
     return np.asarray(classes).tolist()
 
 
-def warn_if_order_is_lost(y: Any, cost: Any, cost_matrix: Any, stacklevel: int = 1) -> None:
+def warn_if_order_is_lost(y: Any, cost: Any, cost_matrix: Any) -> None:
     """Warn of ordered categories in another order than sorted, if costs have no labels."""
     costs = cost_matrix if cost is None else cost
     dtype: Any = getattr(y, "dtype", None)
@@ -54,13 +48,11 @@ def warn_if_order_is_lost(y: Any, cost: Any, cost_matrix: Any, stacklevel: int =
         return
     categories = np.asarray(dtype.categories)
     if not np.array_equal(categories, np.sort(categories)):
-        warnings.warn(
+        warn(
             f"y has ordered categories, {categories.tolist()}, but classes_, and so the columns of "
             "costs without labels, are sorted, as everywhere in scikit-learn: "
             f"{np.sort(categories).tolist()}. Pass costs as a DataFrame with these labels; "
             "ordinal_cost_matrix returns one for a list of labels.",
-            UserWarning,
-            stacklevel=stacklevel + 1,
         )
 
 
@@ -104,9 +96,7 @@ def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.nd
     return Costs(1 - np.eye(len(classes)), True)
 
 
-def warn_if_truth_is_dear(
-    costs: Costs, label: np.ndarray, classes: np.ndarray, stacklevel: int = 1
-) -> None:
+def warn_if_truth_is_not_cheapest(costs: Costs, label: np.ndarray, classes: np.ndarray) -> None:
     """Warn if for most rows of a class another class costs less than the true one."""
     rows, true = (costs.rows, np.arange(len(classes))) if costs.per_class else (costs.rows, label)
     dear = rows[np.arange(len(rows)), true] > rows.min(axis=1)
@@ -119,12 +109,10 @@ def warn_if_truth_is_dear(
             f"{k!r} ({share:.0%})" for k, share in zip(classes.tolist(), of_class) if share > 0.5
         ]
         shown = classes.tolist() if len(classes) <= 10 else [*classes[:9].tolist(), "..."]
-        warnings.warn(
+        warn(
             "The true class is not the cheapest prediction for most rows of class "
             f"{', '.join(found[:10])}. Perhaps the cost matrix is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
             f"the labels are in another order than {shown}. If the costs are correct, switch this "
             "warning off by warnings.filterwarnings('ignore', 'The true class is not the').",
-            UserWarning,
-            stacklevel=stacklevel + 1,
         )

@@ -12,7 +12,7 @@ from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
-from .._decorators import validate_params
+from .._checks.decorators import validate_params
 from ._class_tree import read_taxonomy
 from ._image_folder import read_images
 from ._readers import Raw, archives, download, read_cifar, read_mnist

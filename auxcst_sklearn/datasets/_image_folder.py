@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from .._decorators import validate_params
+from .._checks.decorators import validate_params
 from ._readers import naming_file, opened_archive
 
 _SUFFIXES = frozenset([".jpg", ".jpeg", ".png"])

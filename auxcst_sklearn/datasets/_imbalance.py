@@ -15,7 +15,7 @@ from sklearn.utils import (
 )
 from sklearn.utils._param_validation import Interval
 
-from .._decorators import validate_params
+from .._checks.decorators import validate_params
 
 
 @validate_params(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._decorators import validate_params
-from .._features.float32 import unresolved
+from .._checks.decorators import validate_params
+from .._inputs.float32 import unresolved
 from ._tables import BATCH_ROWS, Categories, Table, as_table, levels_of, to_batches, write_batch
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..costs._checks import check_no_mask
+from .._checks.masks import check_no_mask
 
 # Number of rows converted at a time.
 BATCH_ROWS = 65_536

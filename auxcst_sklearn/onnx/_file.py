@@ -15,8 +15,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks.frames import is_frame
 from .._estimators.base import BaseCostSensitiveNet
-from .._features.frames import is_frame
 
 
 def to_onnx(

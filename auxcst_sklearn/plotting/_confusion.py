@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from .._decorators import validate_params
-from ..costs._checks import as_labels, frame_labels, label_index
+from .._checks.decorators import validate_params
+from .._checks.labels import as_labels, frame_labels, label_index
 from ..metrics import _decisions, _sample_costs, _weights
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator

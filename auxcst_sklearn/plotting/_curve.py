@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from .._decorators import validate_params
+from .._checks.decorators import validate_params
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
 from ._results import columns, find_name, finite_column, hue_column, matches, summarize
 from ._searches import find_path, path_curve, search_curves

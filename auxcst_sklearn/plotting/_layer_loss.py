@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._decorators import validate_params
+from .._checks.decorators import validate_params
 from ._drawing import axes, colors, draw_legend, tidy
 from ._results import final_estimator
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._decorators import validate_params
+from .._checks.decorators import validate_params
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._results import final_estimator
 from ._threshold_costs import BinaryCosts, bayes_decision, bayes_threshold, threshold_curve

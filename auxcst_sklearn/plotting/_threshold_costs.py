@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..costs._checks import (
-    as_labels,
-    check_cost_matrix,
-    expected_cost,
-    frame_labels,
-    is_per_sample_matrix,
-)
+from .._checks.labels import as_labels, frame_labels
+from ..costs._validation import check_cost_matrix, expected_cost, is_per_sample_matrix
 from ..metrics import _sample_costs, _weights
 
 

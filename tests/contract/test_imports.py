@@ -11,11 +11,11 @@ ROOT = Path(auxcst_sklearn.__file__).parent
 
 # A file imports from the folder of its own concept and from those to the left of it.
 ORDER = [
-    "_decorators",
+    "_checks",
     "costs",
     "losses",
     "modules",
-    "_features",
+    "_inputs",
     "datasets",
     "metrics",
     "plotting",
@@ -26,13 +26,10 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
-    "agreement",
+    "identity",
     "base",
     "building",
-    "features",
-    "checkpoint_key",
     "few_rows",
-    "images",
     "parameters",
     "prediction",
     "streams",

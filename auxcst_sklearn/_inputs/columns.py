@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
 
-from .float32 import row_blocks
-from .frames import (
+from .._checks.frames import (
     MISSING,
     as_float64,
     as_numbers,
@@ -24,6 +23,7 @@ from .frames import (
     select,
     without_gaps,
 )
+from .float32 import row_blocks
 from .lazy import stays_lazy
 
 UNKNOWN = -1

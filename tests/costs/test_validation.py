@@ -6,14 +6,10 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
-from auxcst_sklearn._features.frames import check_frame
+from auxcst_sklearn._checks.frames import check_frame
+from auxcst_sklearn._checks.labels import check_labels, label_index
 from auxcst_sklearn.costs import cost_vectors
-from auxcst_sklearn.costs._checks import (
-    check_cost,
-    check_cost_matrix,
-    check_labels,
-    label_index,
-)
+from auxcst_sklearn.costs._validation import check_cost, check_cost_matrix
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp
 

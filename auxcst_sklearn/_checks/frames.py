@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..costs._checks import check_no_mask
+from .masks import check_no_mask
 
 
 def is_frame(X: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Validation of costs and of their labels, used by all parts of the package."""
+"""Validation of costs: finite, of the right shape, their columns in the order of the classes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_sample_weight
+
+from .._checks.labels import column_positions, frame_labels, shorten
 
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
@@ -28,7 +28,7 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[n
         )
     labels = frame_labels(cost)
     if labels is not None:
-        return values[:, _positions(labels, classes, "the columns of cost")]
+        return values[:, column_positions(labels, classes, "the columns of cost")]
     _check_count(n_columns, classes, f"cost has {n_columns} columns")
     return values
 
@@ -42,7 +42,7 @@ def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> 
     if values.shape != shape:
         raise ValueError(
             f"cost has shape {values.shape}; expected {shape}: for each sample a matrix with a row "
-            f"per true class and a column per prediction, in the order {_shorten(classes)}. Costs "
+            f"per true class and a column per prediction, in the order {shorten(classes)}. Costs "
             "that are the same for all samples belong in cost_matrix=; select the same rows of "
             "cost as of X."
         )
@@ -117,11 +117,13 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
         )
     labels = frame_labels(cost_matrix)
     if labels is not None:
-        columns = _positions(labels, classes, "the columns of cost_matrix")
+        columns = column_positions(labels, classes, "the columns of cost_matrix")
         index = getattr(cost_matrix, "index", None)  # polars has none: rows like columns
         rows = columns
         if index is not None:
-            rows = _positions(np.asarray(list(index)), classes, "the index labels of cost_matrix")
+            rows = column_positions(
+                np.asarray(list(index)), classes, "the index labels of cost_matrix"
+            )
         return values[np.ix_(rows, columns)]
     _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
     return values
@@ -139,155 +141,6 @@ def _how_to_make_square(cost_matrix: Any) -> str:
     }
     lacking = [f"{part} for {labels}" for part, labels in missing.items() if labels]
     return f"It has no {' and no '.join(lacking)}." if lacking else "A label occurs twice."
-
-
-def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether the labels of costs and those of examples are both strings, or both not."""
-    return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
-
-
-def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
-    """Non-negative weights, one for each row of `like`; None for equal ones."""
-    if sample_weight is None:
-        return None
-    check_no_mask(sample_weight, "sample_weight")
-    weight: NDArray[np.float64] = _check_sample_weight(
-        sample_weight, like, dtype=np.float64, ensure_non_negative=True
-    )
-    return weight
-
-
-def check_some_weight(weight: NDArray[Any]) -> None:
-    """Raise an error for weights that are all zero, or whose sum is not finite."""
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if not np.isfinite(total):
-        raise ValueError(
-            f"sample_weight sums to {total}; expected finite weights with a finite sum. "
-            "Divide all of them by the largest, say; only their ratios matter."
-        )
-    if not (weight > 0).any():
-        raise ValueError(
-            "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
-            "all samples alike."
-        )
-
-
-def check_no_mask(values: Any, name: str) -> None:
-    """Raise an error for masked values, which numpy and scikit-learn read as if not masked."""
-    # pandas arrays have a `_mask` too, as may a DataFrame, which numpy would take for its own.
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        n_masked = np.count_nonzero(np.ma.getmaskarray(values))
-        raise ValueError(
-            f"{name} holds {n_masked} masked values, which would be read as if they were not; "
-            f"expected an array without a mask. Pass {name}.filled(...), with NaN for missing "
-            "features, or leave these rows out."
-        )
-
-
-def check_labels(y: Any, name: str) -> None:
-    """Raise an error for labels that are missing (None, NaN or NA) or of two types."""
-    check_no_mask(y, name)
-    try:
-        labels = np.asarray(y)
-    except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
-        return
-    if labels.dtype.kind not in "Of" or labels.ndim == 0:
-        return
-    gaps = ("None", "nan", "<NA>")
-    missing = (
-        np.isnan(labels).ravel().tolist()
-        if labels.dtype.kind == "f"
-        else [not isinstance(label, str) and str(label) in gaps for label in labels.flat]
-    )
-    if any(missing):
-        raise ValueError(
-            f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
-            f"in row {missing.index(True)}; expected a label for each row. Drop these rows, also "
-            "from X and the costs."
-        )
-    if labels.dtype.kind == "O":
-        sorted_labels(labels.ravel(), name=name)
-
-
-def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
-    """All labels of one or several arrays, sorted."""
-    labels = np.concatenate(ys)
-    is_object = labels.dtype.kind == "O"
-    types = sorted({type(label).__name__ for label in labels.flat}) if is_object else []
-    try:
-        if "NoneType" not in types:
-            return np.unique(labels)
-    except TypeError:
-        pass
-    raise ValueError(
-        f"{name} holds labels of types {', '.join(types)}, which have no common order; expected "
-        "one type, and none missing. Convert them, such as with astype(str)."
-    )
-
-
-def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:
-    """Column of each label; `classes` may be in any order."""
-    if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
-        raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
-    sorter = np.argsort(classes)
-    is_text = [array.dtype.kind in "OUST" for array in (y, classes)]
-    if is_text[0] == is_text[1]:
-        place = np.searchsorted(classes, y, sorter=sorter)
-        index = sorter[np.minimum(place, len(classes) - 1)]
-        unknown = np.unique(y[classes[index] != y])
-    else:
-        unknown = np.unique(y)
-    if len(unknown):
-        raise ValueError(
-            f"{name} holds labels that are not among the classes: {_shorten(unknown)}; expected "
-            f"labels among {_shorten(classes)}. Name every class that can occur in classes=."
-        )
-    return index
-
-
-def as_labels(y: Any, name: str) -> NDArray[Any]:
-    """Labels in one dimension, checked; objects that are all numbers become numbers."""
-    check_labels(y, name)
-    labels: NDArray[Any] = column_or_1d(y)
-    if labels.dtype == object:
-        plain = np.asarray(labels.tolist())
-        return plain if plain.dtype.kind in "biuf" else labels
-    return labels
-
-
-def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | None:
-    """Column labels of a DataFrame, None for anything else.
-
-    Strings are converted to the numbers in the labels `like` that they represent.
-    """
-    columns = getattr(cost, "columns", None)
-    if columns is None:
-        return None
-    labels = np.asarray(list(columns))
-    if labels.ndim != 1:
-        raise ValueError(
-            f"The columns of the costs have several levels, {labels[:2].tolist()} ...; expected "
-            "one label for each class. Use columns.get_level_values(...)."
-        )
-    if like is None or labels.dtype.kind not in "USO":
-        return labels
-    if like.dtype.kind == "b" and set(labels.tolist()) <= {"False", "True"}:
-        return np.asarray(labels == "True")
-    if like.dtype.kind in "iuf":
-        try:
-            numbers = labels.astype(like.dtype)
-        except (TypeError, ValueError):
-            return labels
-        if all(_spelling(n, labels) == str(s) for n, s in zip(numbers.tolist(), labels)):
-            return numbers
-    return labels
-
-
-def _spelling(number: Any, labels: NDArray[Any]) -> str:
-    """A number as a string, "1" for 1.0 if this is one of the labels."""
-    short = f"{number:.0f}" if isinstance(number, float) else str(number)
-    return short if short in labels else str(number)
 
 
 def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float64]:
@@ -347,41 +200,7 @@ def _of_amounts(values: NDArray[Any]) -> str:
 def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:
     if n_columns != len(classes):
         raise ValueError(
-            f"{found}, but there are {len(classes)} classes: {_shorten(classes)}. If some "
+            f"{found}, but there are {len(classes)} classes: {shorten(classes)}. If some "
             "classes have no example here, name all of them in classes=, in sorted order, or use "
             "a DataFrame with the labels as columns."
         )
-
-
-def _positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[int]:
-    """Position of each class among the labels; string labels match classes by their string."""
-    wanted = classes.tolist()
-    if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
-        # If a meta-estimator has encoded labels, "10" may be at position 2, and still match 10.
-        if len(wanted) > 10 and wanted == list(range(len(wanted))):
-            raise ValueError(
-                f"{name} are texts, {_shorten(labels)}, but the classes are the numbers "
-                f"{_shorten(classes)}, perhaps encoded by a meta-estimator; texts sort in another "
-                "order. Use numbers as column labels, or an array in the order of the classes."
-            )
-        wanted = [_spelling(label, labels) for label in wanted]
-    place = {label: i for i, label in enumerate(labels.tolist())}
-    if set(place) != set(wanted) or len(place) != len(labels):
-        missing = [label for label in wanted if label not in place]
-        remedy = "Rename the labels, or name all classes in classes=."
-        if labels.dtype.kind in "US" and classes.tolist() == list(range(len(labels))):
-            remedy = (
-                "Rename the labels; or, if a meta-estimator, such as a VotingClassifier, has "
-                "encoded those of y, pass an array in the order of the sorted labels, such as "
-                "cost_matrix.loc[labels, labels].to_numpy()."
-            )
-        raise ValueError(
-            f"{name} are {_shorten(labels)}; expected each class once: {_shorten(classes)}. "
-            f"{f'Missing: {missing[:10]}. ' if missing else ''}{remedy}"
-        )
-    return [place[label] for label in wanted]
-
-
-def _shorten(labels: NDArray[Any], most: int = 10) -> str:
-    shown = ", ".join(repr(label) for label in labels[:most].tolist())
-    return f"[{shown}{', ...' if len(labels) > most else ''}]"

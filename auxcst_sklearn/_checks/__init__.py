@@ -1,0 +1,1 @@
+"""Checks that all parts of the package share."""

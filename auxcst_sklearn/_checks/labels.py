@@ -1,0 +1,155 @@
+"""Labels: of rows, and of the columns of a DataFrame of costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from .masks import check_no_mask
+
+
+def check_labels(y: Any, name: str) -> None:
+    """Raise an error for labels that are missing (None, NaN or NA) or of two types."""
+    check_no_mask(y, name)
+    try:
+        labels = np.asarray(y)
+    except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
+        return
+    if labels.dtype.kind not in "Of" or labels.ndim == 0:
+        return
+    gaps = ("None", "nan", "<NA>")
+    missing = (
+        np.isnan(labels).ravel().tolist()
+        if labels.dtype.kind == "f"
+        else [not isinstance(label, str) and str(label) in gaps for label in labels.flat]
+    )
+    if any(missing):
+        raise ValueError(
+            f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
+            f"in row {missing.index(True)}; expected a label for each row. Drop these rows, also "
+            "from X and the costs."
+        )
+    if labels.dtype.kind == "O":
+        sorted_labels(labels.ravel(), name=name)
+
+
+def as_labels(y: Any, name: str) -> NDArray[Any]:
+    """Labels in one dimension, checked; objects that are all numbers become numbers."""
+    check_labels(y, name)
+    labels: NDArray[Any] = column_or_1d(y)
+    if labels.dtype == object:
+        plain = np.asarray(labels.tolist())
+        return plain if plain.dtype.kind in "biuf" else labels
+    return labels
+
+
+def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
+    """All labels of one or several arrays, sorted."""
+    labels = np.concatenate(ys)
+    is_object = labels.dtype.kind == "O"
+    types = sorted({type(label).__name__ for label in labels.flat}) if is_object else []
+    try:
+        if "NoneType" not in types:
+            return np.unique(labels)
+    except TypeError:
+        pass
+    raise ValueError(
+        f"{name} holds labels of types {', '.join(types)}, which have no common order; expected "
+        "one type, and none missing. Convert them, such as with astype(str)."
+    )
+
+
+def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:
+    """Column of each label; `classes` may be in any order."""
+    if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
+        raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
+    sorter = np.argsort(classes)
+    is_text = [array.dtype.kind in "OUST" for array in (y, classes)]
+    if is_text[0] == is_text[1]:
+        place = np.searchsorted(classes, y, sorter=sorter)
+        index = sorter[np.minimum(place, len(classes) - 1)]
+        unknown = np.unique(y[classes[index] != y])
+    else:
+        unknown = np.unique(y)
+    if len(unknown):
+        raise ValueError(
+            f"{name} holds labels that are not among the classes: {shorten(unknown)}; expected "
+            f"labels among {shorten(classes)}. Name every class that can occur in classes=."
+        )
+    return index
+
+
+def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | None:
+    """Column labels of a DataFrame, None for anything else.
+
+    Strings are converted to the numbers in the labels `like` that they represent.
+    """
+    columns = getattr(cost, "columns", None)
+    if columns is None:
+        return None
+    labels = np.asarray(list(columns))
+    if labels.ndim != 1:
+        raise ValueError(
+            f"The columns of the costs have several levels, {labels[:2].tolist()} ...; expected "
+            "one label for each class. Use columns.get_level_values(...)."
+        )
+    if like is None or labels.dtype.kind not in "USO":
+        return labels
+    if like.dtype.kind == "b" and set(labels.tolist()) <= {"False", "True"}:
+        return np.asarray(labels == "True")
+    if like.dtype.kind in "iuf":
+        try:
+            numbers = labels.astype(like.dtype)
+        except (TypeError, ValueError):
+            return labels
+        if all(_spelling(n, labels) == str(s) for n, s in zip(numbers.tolist(), labels)):
+            return numbers
+    return labels
+
+
+def _spelling(number: Any, labels: NDArray[Any]) -> str:
+    """A number as a string, "1" for 1.0 if this is one of the labels."""
+    short = f"{number:.0f}" if isinstance(number, float) else str(number)
+    return short if short in labels else str(number)
+
+
+def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether the labels of costs and those of examples are both strings, or both not."""
+    return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
+
+
+def column_positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[int]:
+    """Position of each class among the labels; string labels match classes by their string."""
+    wanted = classes.tolist()
+    if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
+        # If a meta-estimator has encoded labels, "10" may be at position 2, and still match 10.
+        if len(wanted) > 10 and wanted == list(range(len(wanted))):
+            raise ValueError(
+                f"{name} are texts, {shorten(labels)}, but the classes are the numbers "
+                f"{shorten(classes)}, perhaps encoded by a meta-estimator; texts sort in another "
+                "order. Use numbers as column labels, or an array in the order of the classes."
+            )
+        wanted = [_spelling(label, labels) for label in wanted]
+    place = {label: i for i, label in enumerate(labels.tolist())}
+    if set(place) != set(wanted) or len(place) != len(labels):
+        missing = [label for label in wanted if label not in place]
+        remedy = "Rename the labels, or name all classes in classes=."
+        if labels.dtype.kind in "US" and classes.tolist() == list(range(len(labels))):
+            remedy = (
+                "Rename the labels; or, if a meta-estimator, such as a VotingClassifier, has "
+                "encoded those of y, pass an array in the order of the sorted labels, such as "
+                "cost_matrix.loc[labels, labels].to_numpy()."
+            )
+        raise ValueError(
+            f"{name} are {shorten(labels)}; expected each class once: {shorten(classes)}. "
+            f"{f'Missing: {missing[:10]}. ' if missing else ''}{remedy}"
+        )
+    return [place[label] for label in wanted]
+
+
+def shorten(labels: NDArray[Any], most: int = 10) -> str:
+    shown = ", ".join(repr(label) for label in labels[:most].tolist())
+    return f"[{shown}{', ...' if len(labels) > most else ''}]"
