@@ -29,6 +29,7 @@ SHARED_BY_ESTIMATORS = {
     "identity",
     "base",
     "building",
+    "docs",
     "few_rows",
     "parameters",
     "prediction",
@@ -36,8 +37,7 @@ SHARED_BY_ESTIMATORS = {
 }
 BUILT_ON_OTHERS = {
     "path": {"mlp"},
-    "alpha_folds": {"mlp", "path"},
-    "mlp_cv": {"mlp", "path", "alpha_folds"},
+    "mlp_cv": {"mlp", "path"},
 }
 
 
