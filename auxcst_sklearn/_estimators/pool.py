@@ -465,7 +465,8 @@ def _mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
     count = np.sum([np.isfinite(part) for part in parts], axis=0)
     mean: NDArray[np.float64] = np.full_like(total, np.nan)
-    return np.divide(total, count, out=mean, where=count > 0)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
 
 
 def _loss(
