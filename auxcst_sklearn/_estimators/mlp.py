@@ -78,6 +78,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Horizon, in epochs, of the exponential average of the weights, which replaces a schedule:
         training can stop after any epoch. 0 for the weights of the last step. `partial_fit` always
         uses the weights of the last step.
+    store_held_out_proba : bool, default=False
+        Whether to keep `held_out_proba_`, as a stacking of models needs.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
@@ -90,6 +92,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
         "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
+    held_out_proba_ : ndarray of shape (n_samples, n_classes)
+        With `store_held_out_proba`: class probabilities of the training rows, by the networks that
+        held them out, and NaN where none did. A training set of more than a gigabyte has none.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
         first dimension if there are several.
@@ -141,6 +146,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
+        "store_held_out_proba": ["boolean"],
     }
 
     def __init__(
@@ -170,6 +176,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         validation_fraction: float = 0.2,
         patience: int = 10,
         temperature: float | Literal["auto"] = "auto",
+        store_held_out_proba: bool = False,
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -205,6 +212,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.temperature = temperature
+        self.store_held_out_proba = store_held_out_proba
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
