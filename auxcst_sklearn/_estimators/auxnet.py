@@ -114,7 +114,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxCNN : A convolutional network with sizes to search over.
-    auxcst_sklearn.modules.AlexNet : A network with or without ImageNet weights.
     auxcst_sklearn.modules.find_hidden_layers : The search for hidden layers behind "auto".
 
     Notes

@@ -28,6 +28,7 @@ ORDER = [
 SHARED_BY_ESTIMATORS = {
     "identity",
     "base",
+    "bayes_decision",
     "building",
     "docs",
     "few_rows",
@@ -38,6 +39,8 @@ SHARED_BY_ESTIMATORS = {
 BUILT_ON_OTHERS = {
     "path": {"mlp"},
     "mlp_cv": {"mlp", "path"},
+    "pool_members": {"boosting", "mlp"},
+    "pool": {"pool_members", "pool_weights"},
 }
 
 
