@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.common import engine
 from benchmarks.common.engine import Run, key
-from benchmarks.common.folders import ROOT
+from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.common.json_files import to_json
 from benchmarks.common.provenance import program, provenance
 from benchmarks.cost.fit_methods import Classifier
@@ -132,6 +132,10 @@ def test_json_has_a_line_per_value_and_a_line_per_record():
         *("{", ' "b": [1, -2.5e-07, null],', ' "a": ['),
         *('  {"x": "[\\n 1]"},', '  {"y": [2, 3]}', " ],", ' "c": []', "}"),
     ]
+
+
+def test_results_take_little_space():
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < 4 * 2**20
 
 
 def test_the_command_of_a_result_starts_its_module(monkeypatch):
