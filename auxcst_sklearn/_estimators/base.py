@@ -141,6 +141,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 self._check_use(validation, training.net)
                 training.run(self._plan(checkpoints))
             self._set_attributes(training)
+            if self.store_held_out_proba and validation is None:
+                from .._training.held_out import held_out_proba
+
+                self.held_out_proba_ = held_out_proba(training, data)
             self._warn_if_collapsed(data)
             return self
 
@@ -264,6 +268,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """Learn the temperature, and set the fitted attributes."""
         from .._training.temperature import learn_temperature
 
+        self.__dict__.pop("held_out_proba_", None)  # of earlier weights
         net, held_out = training.net, training.held_out
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if held_out is not None and self._calibrates(net):

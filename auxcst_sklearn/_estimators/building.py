@@ -69,6 +69,7 @@ class BuildMixin:
     precision = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every = 1
+    store_held_out_proba = False
 
     # Whether the loss may add a cost network, which learns costs that differ within a class.
     _may_add_cost_network = True

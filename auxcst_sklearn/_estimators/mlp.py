@@ -111,6 +111,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     temperature : "auto" or float, default="auto"
         Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
         Without held-out rows it is 1; losses without class probabilities have none.
+    store_held_out_proba : bool, default=False
+        Whether to keep `held_out_proba_`, as a stacking of models needs.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights, with the same network,
         loss and optimizer; changes of their parameters then have no effect. With one number of
@@ -157,6 +159,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     temperature_ : float
         Divisor of the logits of the class probabilities.
+    held_out_proba_ : ndarray of shape (n_samples, n_classes)
+        With `store_held_out_proba`: class probabilities of the training rows, by the networks that
+        held them out, and NaN where none did. A training set of more than a gigabyte has none.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
         first dimension if there are several.
@@ -212,6 +217,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
+        "store_held_out_proba": ["boolean"],
     }
 
     def __init__(
@@ -241,6 +247,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         validation_fraction: float = 0.2,
         patience: int = 10,
         temperature: float | Literal["auto"] = "auto",
+        store_held_out_proba: bool = False,
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -276,6 +283,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.temperature = temperature
+        self.store_held_out_proba = store_held_out_proba
         self.warm_start = warm_start
         self.device = device
         self.precision = precision

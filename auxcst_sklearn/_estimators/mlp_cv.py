@@ -208,6 +208,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         "cv": ["cv_object"],
     }
     del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
+    del _parameter_constraints["store_held_out_proba"]
 
     # Another fit may choose another alpha, so there is nothing to continue from.
     warm_start = False
