@@ -374,7 +374,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
             models, parts, seconds = zip(*(next(results) for _ in of_one))
             whole = of_one[0].fold is None
             fitted.append(models[0] if whole else FoldMean(list(models), data.classes))
-            held_out.append(np.nanmean(parts, axis=0) if len(parts) > 1 else parts[0])
+            held_out.append(_mean_of_known(parts))
             if self.verbose:
                 known = ~np.isnan(held_out[-1]).any(axis=1)
                 loss = _loss(log_clipped(held_out[-1][known]), data.label[known])
@@ -458,6 +458,15 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
 
 def _is_dropped(member: Any) -> bool:
     return isinstance(member, str) and member == DROP
+
+
+def _mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of the probabilities that are not NaN; NaN where all are."""
+    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
+    count = np.sum([np.isfinite(part) for part in parts], axis=0)
+    mean: NDArray[np.float64] = np.full_like(total, np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
 
 
 def _loss(

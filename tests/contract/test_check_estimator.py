@@ -1,6 +1,7 @@
 """What scikit-learn demands of every estimator, with metadata routing off and on."""
 
 import warnings
+from inspect import cleandoc
 
 import joblib
 import numpy as np
@@ -121,8 +122,8 @@ def test_a_memory_mapped_model_predicts_alike_and_does_not_warn(estimator, probl
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_every_parameter_is_documented_and_constrained(estimator):
     parameters = set(clone(estimator).get_params(deep=False))
-    described = type(estimator).__doc__.split("Attributes\n")[0]
+    described = cleandoc(type(estimator).__doc__).split("Attributes\n")[0]
 
     assert parameters == set(estimator._parameter_constraints)
     for name in parameters:
-        assert f"\n    {name} : " in described
+        assert f"\n{name} : " in described

@@ -28,7 +28,9 @@ ORDER = [
 SHARED_BY_ESTIMATORS = {
     "identity",
     "base",
+    "bayes_decision",
     "building",
+    "docs",
     "few_rows",
     "parameters",
     "prediction",
@@ -36,8 +38,9 @@ SHARED_BY_ESTIMATORS = {
 }
 BUILT_ON_OTHERS = {
     "path": {"mlp"},
-    "alpha_folds": {"mlp", "path"},
-    "mlp_cv": {"mlp", "path", "alpha_folds"},
+    "mlp_cv": {"mlp", "path"},
+    "pool_members": {"boosting", "mlp"},
+    "pool": {"pool_members", "pool_weights"},
 }
 
 
