@@ -106,7 +106,7 @@ def test_sparse_rows_in_every_method(problem, mlp):
         network.partial_fit(kind, y, cost=cost)
     dense, thin = networks
     np.testing.assert_array_equal(thin.predict_cost(rows), dense.predict_cost(X))
-    np.testing.assert_array_equal(thin.decision_function(rows), dense.decision_function(X))
+    np.testing.assert_array_equal(thin.predict_proba(rows), dense.predict_proba(X))
     assert thin.score(rows, y, cost=cost) == dense.score(X, y, cost=cost)
     for found, expected in zip(thin.staged_predict(rows), dense.staged_predict(X), strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -143,7 +143,7 @@ def test_no_rows_is_an_error_of_scikit_learn(problem, mlp):
     with pytest.raises(ValueError, match=empty):
         mlp().fit(X[:0], y[:0], cost=cost[:0])
     network = mlp().fit(X, y, cost=cost)
-    for method in (network.predict, network.predict_cost, network.decision_function):
+    for method in (network.predict, network.predict_cost, network.predict_proba):
         with pytest.raises(ValueError, match=empty):
             method(X[:0])
 
@@ -189,7 +189,6 @@ def test_boolean_labels(problem, mlp):
     reference = mlp().fit(X, np.minimum(k, 1), cost=cost[:, :2])
     assert network.predict(X).dtype == bool
     np.testing.assert_array_equal(network.predict(X), reference.predict(X))
-    np.testing.assert_array_equal(network.decision_function(X) > 0, network.predict(X))
 
 
 # ---------------------------------------------------------------------------------- costs

@@ -285,7 +285,7 @@ def test_rows_of_costs_in_another_order_are_refused(model, shuffled):
         lambda: model.score(X, y, cost=wrong),
         lambda: mean_cost(y, y, cost=wrong),
     ):
-        with pytest.raises(ValueError, match="index of cost has the labels .* in another order"):
+        with pytest.raises(ValueError, match="index of cost has labels of .* in another order"):
             call()
     np.testing.assert_array_equal(model.predict(X), expected)
     assert mean_cost(y, y, cost=wrong.loc[y.index]) == 0
@@ -294,7 +294,9 @@ def test_rows_of_costs_in_another_order_are_refused(model, shuffled):
 
 def test_rows_of_a_validation_set_too(shuffled):
     X, y, cost = shuffled
-    with pytest.raises(ValueError, match="validation set.*index of cost has the labels"):
+    with pytest.raises(
+        ValueError, match="validation set.*index of cost_val has labels of that of X_val"
+    ):
         small_mlp().fit(X, y, cost=cost, X_val=X, y_val=y, cost_val=cost.sort_index())
 
 
@@ -302,7 +304,7 @@ def test_labels_encoded_by_a_meta_estimator_are_explained(shuffled):
     X, y, _ = shuffled
     matrix = pd.DataFrame(MATRIX, CLASSES, CLASSES)
     model = VotingClassifier([("a", small_mlp(cost_matrix=matrix))])
-    with pytest.raises(ValueError, match="meta-estimator, such as a VotingClassifier"):
+    with pytest.raises(ValueError, match="encoded as .*, as from a VotingClassifier"):
         model.fit(X, y)
 
 
