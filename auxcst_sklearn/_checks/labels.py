@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from .array_api import numpy_arrays
 from .frames import is_frame, select
 from .masks import check_no_mask
 
@@ -47,7 +48,8 @@ def check_labels(y: Any, name: str) -> None:
 def as_labels(y: Any, name: str) -> NDArray[Any]:
     """Labels in one dimension, checked; objects that are all numbers become numbers."""
     check_labels(y, name)
-    labels: NDArray[Any] = column_or_1d(y)
+    with numpy_arrays():
+        labels: NDArray[Any] = column_or_1d(y)
     if labels.dtype == object:
         plain = np.asarray(labels.tolist())
         return plain if plain.dtype.kind in "biuf" else labels

@@ -40,7 +40,8 @@ print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:
 
 # %%
 # With a budget, check the payments for which an alert is expected to save most: the difference of
-# the expected costs of both decisions. Ordering by probability alone wastes checks on small amounts.
+# the expected costs of both decisions. Ordering by probability alone wastes checks on small
+# amounts.
 expected = model.predict_cost(X_test, cost=C_test)
 amount_test, fraud = C_test[:, 1, 0], y_test == 1
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")

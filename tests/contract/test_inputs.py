@@ -346,6 +346,10 @@ def test_arrays_of_the_caller_stay_as_they_are(problem, mlp, writeable):
 
 ARRAY_API = """
 import numpy as np, sklearn, sys, torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp
 
@@ -365,6 +369,16 @@ assert model.score(X_t, y_t, cost=cost_t) == expected.score(X, y, cost=cost)
 assert small_mlp().fit(X_t, y_t).score(X_t, y_t, sample_weight=weight_t) > 0
 y_pred = model.predict(X_t)
 assert mean_cost(y_t, torch.from_numpy(y_pred), cost=cost_t) == mean_cost(y, y_pred, cost=cost)
+assert (cost_vectors(y_t, cost_t[:3]) == cost[:3][y]).all()
+for rule in (
+    BayesMinimumRiskClassifier(LogisticRegression()),
+    BayesMinimumRiskClassifier(LinearDiscriminantAnalysis()),
+    BayesMinimumRiskClassifier(RidgeClassifier(), calibration="sigmoid", cv=2),
+    CostSensitivePoolClassifier([("a", LogisticRegression())], cv=2, random_state=0),
+):
+    found = rule.fit(X_t, y_t, cost=cost_t).predict_cost(X_t)
+    with sklearn.config_context(array_api_dispatch=False):
+        np.testing.assert_allclose(found, rule.fit(X, y, cost=cost).predict_cost(X), rtol=1e-5)
 """
 
 

@@ -2,7 +2,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier
+from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
@@ -306,6 +309,41 @@ def test_labels_encoded_by_a_meta_estimator_are_explained(shuffled):
     model = VotingClassifier([("a", small_mlp(cost_matrix=matrix))])
     with pytest.raises(ValueError, match="encoded as .*, as from a VotingClassifier"):
         model.fit(X, y)
+
+
+ENCODED = {
+    "labelled matrix": lambda y: {"cost_matrix": pd.DataFrame(MATRIX, *[np.unique(y)] * 2)},
+    "classes": lambda y: {"classes": np.unique(y).tolist()},
+    "both": lambda y: {"cost_matrix": MATRIX, "classes": np.unique(y).tolist()},
+}
+
+
+@pytest.mark.parametrize("parameters", ENCODED.values(), ids=ENCODED)
+@pytest.mark.parametrize("model", [small_mlp(), BayesMinimumRiskClassifier(GaussianNB())])
+@pytest.mark.parametrize("labels", [CLASSES, np.array([10, 20, 30])])
+def test_labels_encoded_by_cross_val_predict_are_explained(shuffled, labels, model, parameters):
+    X, y, cost = shuffled
+    y = labels[np.searchsorted(CLASSES, y)]
+    model = clone(model).set_params(**parameters(y))
+    with pytest.raises(ValueError, match="if y arrived encoded as .* cross_val_predict"):
+        cross_val_predict(model, X, y, method="predict_proba", cv=2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        given = {"cost": cost.set_axis(labels, axis=1)}
+        model.set_params(cost_matrix=None, classes=None)
+        with pytest.raises(ValueError, match="if y arrived encoded as .* cross_val_predict"):
+            cross_val_predict(model, X, y, method="predict_proba", cv=2, params=given)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "int64", "Int64"])
+def test_a_matrix_from_a_file_with_true_and_false(dtype):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = pd.Series(X[:, 0] > 0).astype(dtype)
+    matrix = pd.DataFrame([[5.0, 0], [0, 1]], index=["True", "False"], columns=["False", "True"])
+    assert mean_cost(y, 1 - y.astype(int), cost_matrix=matrix) == 1 + 4 * (X[:, 0] > 0).mean()
+    for model in (small_mlp(), BayesMinimumRiskClassifier()):
+        found = clone(model).set_params(cost_matrix=matrix).fit(X, y)
+        expected = clone(model).set_params(cost_matrix=[[0, 1], [5, 0]]).fit(X, y.astype(int))
+        np.testing.assert_array_equal(found.predict_cost(X), expected.predict_cost(X))
 
 
 def test_a_file_read_without_its_index_is_explained():
