@@ -289,7 +289,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
         with unchanged_on_error(self):
             self._validate_params()
             members = self._checked_members()
-            data = self._validate_labels(X, y, cost, sample_weight)
+            data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
             X = self._validate_rows(X, reset=True)
             check_consistent_length(X, data.labels, groups)
             passed = self._route(members, data.weight, fit_params)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from .._checks.rows import check_row_order
+
 
 def binary_cost_matrices(
     *,
@@ -68,6 +70,7 @@ def binary_cost_matrices(
     if np.ndim(positive) or positive not in labels.tolist():
         raise ValueError(f"positive={positive!r} is not among the classes {labels.tolist()}.")
     named = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
+    check_row_order(**named)
     costs = {name: _as_costs(cost, name) for name, cost in named.items()}
     check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
     p = labels.tolist().index(positive)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.labels import as_labels, frame_labels, label_index
-from ..metrics import _decisions, _sample_costs, _weights
+from ..costs._source import column_labels
+from ..metrics import _decisions, _sample_costs, check_evaluated
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
 
@@ -138,6 +138,7 @@ class CostConfusionDisplay:
         check_is_fitted(estimator)
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        check_evaluated(X, y, cost, cost_matrix, sample_weight)
         classes = np.asarray(estimator.classes_)
         labels = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
         if labels is not None and np.array_equal(np.sort(labels), classes):
@@ -209,14 +210,14 @@ class CostConfusionDisplay:
             If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
         """
         label = as_labels(y_true, "y_true")
-        if classes is None:
-            classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
-        classes = unique_labels(label, as_labels(y_pred, "y_pred")) if classes is None else classes
-        classes = np.asarray(classes)
-        expected, pred = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
+        given = {"y_true": y_true, "y_pred": y_pred}
+        labels = (label, as_labels(y_pred, "y_pred"))
+        classes = column_labels(cost, cost_matrix, classes, given, *labels)
+        expected, pred, weight = _sample_costs(
+            y_true, y_pred, cost, cost_matrix, classes, sample_weight
+        )
         true = label_index(label, classes, name="y_true")
         paid = expected[np.arange(len(pred)), pred]
-        weight = _weights(sample_weight, pred)
         weight = np.ones(len(pred)) if weight is None else weight
 
         def cells(values: NDArray[Any]) -> NDArray[Any]:

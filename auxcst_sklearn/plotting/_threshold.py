@@ -10,6 +10,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
+from .._checks.rows import check_row_order
+from ..metrics import check_evaluated
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._results import final_estimator
 from ._threshold_costs import BinaryCosts, bayes_decision, bayes_threshold, threshold_curve
@@ -171,6 +173,7 @@ class CostThresholdDisplay:
         check_is_fitted(estimator)
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        check_evaluated(X, y, cost, cost_matrix, sample_weight)
         costs = BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
         y_proba = estimator.predict_proba(X)[:, costs.positive]
         return cls._from_costs(y_proba, costs).plot(ax, **plot_kw)
@@ -226,6 +229,7 @@ class CostThresholdDisplay:
             not hold probabilities, or costs are missing or do not fit, as in
             :func:`auxcst_sklearn.metrics.mean_cost`.
         """
+        check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
         costs = BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
         return cls._from_costs(y_proba, costs).plot(ax, **plot_kw)
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from .._checks.labels import as_labels, frame_labels
+from .._checks.labels import as_labels
+from ..costs._source import column_labels
 from ..costs._validation import check_cost_matrix, expected_cost, is_per_sample_matrix
-from ..metrics import _sample_costs, _weights
+from ..metrics import _sample_costs
 
 
 class BinaryCosts(NamedTuple):
@@ -34,16 +35,13 @@ class BinaryCosts(NamedTuple):
     ) -> BinaryCosts:
         """Costs from what the caller gives, checked."""
         label = as_labels(y, "y_true")
-        if classes is None:
-            classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
-        classes = np.unique(label) if classes is None else np.asarray(classes)
+        classes = column_labels(cost, cost_matrix, classes, {"y_true": y}, label)
         if classes.shape != (2,):
             raise ValueError(
                 f"A threshold decides between two classes, but there are {classes.tolist()}. If "
                 "y_true lacks one of two, name both in classes=."
             )
-        paid, true = _sample_costs(y, y, cost, cost_matrix, classes)
-        weights = _weights(weight, true)
+        paid, true, weights = _sample_costs(y, y, cost, cost_matrix, classes, weight)
         return cls(
             paid,
             np.ones(len(true)) if weights is None else weights,

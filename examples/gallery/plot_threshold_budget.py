@@ -39,12 +39,14 @@ print(f"one threshold: {display.best_cost:.2f} EUR, {display.best_alert_rate:.1%
 print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:.1%} alerts")
 
 # %%
-# With a budget, check the payments for which an alert is expected to save most: the order of
-# ``decision_function``. Ordering by probability alone wastes checks on small amounts.
+# With a budget, check the payments for which an alert is expected to save most: the difference of
+# the expected costs of both decisions. Ordering by probability alone wastes checks on small
+# amounts.
+expected = model.predict_cost(X_test, cost=C_test)
 amount_test, fraud = C_test[:, 1, 0], y_test == 1
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 orders = {
-    "by expected saving": model.decision_function(X_test, cost=C_test),
+    "by expected saving": expected[:, 0] - expected[:, 1],
     "by probability of fraud": model.predict_proba(X_test)[:, 1],
     "by amount": amount_test,
 }
