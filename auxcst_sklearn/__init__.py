@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ._estimators.mlp_cv import CostSensitiveAuxMLPCV
     from ._estimators.paper import PAPER
     from ._estimators.path import alpha_path
+    from ._estimators.pool import CostSensitivePoolClassifier
 
 try:
     __version__ = version("auxcst_sklearn")
@@ -30,6 +30,7 @@ _HOME = {
     "CostSensitiveAuxMLP": "mlp",
     "CostSensitiveAuxMLPCV": "mlp_cv",
     "CostSensitiveAuxNet": "auxnet",
+    "CostSensitivePoolClassifier": "pool",
     "PAPER": "paper",
     "alpha_path": "path",
 }
@@ -42,6 +43,7 @@ __all__ = [
     "CostSensitiveAuxMLP",
     "CostSensitiveAuxMLPCV",
     "CostSensitiveAuxNet",
+    "CostSensitivePoolClassifier",
     "__version__",
     "alpha_path",
 ]
@@ -57,22 +59,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
-
-
-class _OldLayout:
-    """Raise an error with advice if a pickle refers to a module of the former flat layout."""
-
-    modules = {f"{__name__}.{name}" for name in ("_net", *(f"_{home}" for home in _HOME.values()))}
-
-    @classmethod
-    def find_spec(cls, name: str, *_: Any) -> None:
-        if name in cls.modules:
-            raise ModuleNotFoundError(
-                f"This file was pickled by an early state of auxcst_sklearn 0.1.0, in which {name} "
-                "existed; its networks have another structure now. Fit the model anew, or load it "
-                "with the installation that saved it.",
-                name=name,
-            )
-
-
-sys.meta_path.append(_OldLayout)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from copy import deepcopy
-from inspect import signature
+from copy import copy, deepcopy
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
-from .._checks.frames import check_frame, check_in_memory
+from .._checks.frames import check_in_memory
 from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
 from .._checks.weights import check_weight
-from .._features.columns import is_of_strings, refuse_objects
-from .._features.float32 import as_float32, check_resolution
-from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
@@ -33,10 +29,9 @@ from .._training.training_set import TrainingSet
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 from ..costs._validation import check_row_order
 from ..losses import LOSSES, ProbabilisticLoss
-from .agreement import check_same
 from .building import BuildMixin
-from .checkpoint_key import open_checkpoints
 from .few_rows import predict_few
+from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin
@@ -54,8 +49,106 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
+# What validation sets.
+VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "feature_names_in_"}
+VALIDATED |= {"n_features_in_"}
+
+
 class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEstimator):
-    """Base of the cost-sensitive networks; a subclass builds its torch module."""
+    """Base of the cost-sensitive networks; a subclass builds its torch module.
+
+    Descriptions that several networks share:
+
+    Parameters
+    ----------
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
+        the output learns class probabilities, and costs are used only in the decision; with the
+        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
+        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
+    aux_loss : str or Loss, default=None
+        Loss of the auxiliary heads; None for the same as `loss`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=True
+        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+        held-out loss at its best temperature, or, for losses without class probabilities, with the
+        least held-out mean cost. With fewer than ten rows, none are held out.
+    validation_fraction : float, default=0.2
+        Fraction of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+        more.
+    patience : int, default=10
+        Number of epochs without improvement of any network after which training stops.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
+        Without held-out rows it is 1; losses without class probabilities have none.
+    warm_start : bool, default=False
+        Whether another call to `fit` continues from the current weights, with the same network,
+        loss and optimizer; changes of their parameters then have no effect. With one number of
+        rows, it also holds out the same rows.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+        set that fills more than half of the free GPU memory stays in host memory.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    checkpoint_dir : str or path-like, default=None
+        Folder for checkpoints of the training, from which another call to `fit` with the same data
+        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+        for no checkpoints.
+    checkpoint_every : int, default=1
+        Number of epochs between checkpoints.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, with the time left without early stopping.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
+        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        Random transforms of the training images, drawn again in every epoch: mirror left and right,
+        shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
+        on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
+        zero, along cosines, or not at all. `partial_fit` keeps it constant.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    temperature_ : float
+        Divisor of the logits of the class probabilities.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+    """
 
     # Routers pass costs on without a set_fit_request call by the user.
     __metadata_request__fit = dict.fromkeys(
@@ -79,10 +172,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        check_format(state.pop("_format", 0))
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if name != "self":  # an earlier version may not have it
-                state.setdefault(name, parameter.default)
+        check_format(state.pop("_format", None))
         super().__setstate__(from_state(state))
 
     # -------------------------------------------------------------- training
@@ -138,20 +228,27 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
-            self._prepared = None
-            data = self._validate_training_set(
-                X, y, cost, sample_weight, self.classes, resume, groups
-            )
-            data.warn_if_truth_is_not_cheapest(self.classes_)
-            validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
-            check_same(self, data, validation, resume)
-            with open_checkpoints(self, data, validation) as checkpoints:
-                training = self._build(data, resume, validation=validation)
-                self._check_use(validation, training.net)
-                training.run(self._plan(checkpoints))
-            self._set_attributes(training)
-            self._warn_if_collapsed(data)
-            return self
+            held_out = (X_val, y_val, cost_val, sample_weight_val)
+            data = self._validate_sets(X, y, cost, sample_weight, groups, held_out, resume)
+            return self._train(*data, resume)
+
+    def _train(
+        self, data: TrainingSet, validation: TrainingSet | None, resume: bool = False
+    ) -> Self:
+        """Build the training, run it, and set the fitted attributes."""
+        check_same(self, data, validation, resume)
+        with open_checkpoints(self, data, validation) as checkpoints:
+            training = self._build(data, resume, validation=validation)
+            if validation is not None:
+                self._check_use_of_validation(training.net)
+            training.run(self._plan(checkpoints))
+        self._set_attributes(training)
+        if self.store_held_out_proba and validation is None:
+            from .._training.held_out import held_out_proba
+
+            self.held_out_proba_ = held_out_proba(training, data)
+        self._warn_if_collapsed(data)
+        return self
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
@@ -164,8 +261,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             joined(self.distributed),
         ):
             self._validate_params()
-            if resume and not hasattr(self, "net_"):
-                self.net_, self._prepared = self._prepared, True
             # A new net is discarded with its failed fit; only an earlier one has a state worth
             # copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
@@ -193,6 +288,21 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints)
 
     # -------------------------------------------------------------- validate
+
+    def _validate_sets(
+        self,
+        X: Any,
+        y: Any,
+        cost: Any,
+        sample_weight: Any,
+        groups: Any,
+        held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
+        resume: bool = False,
+    ) -> tuple[TrainingSet, TrainingSet | None]:
+        """The training set, and the validation set if there is one."""
+        data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
+        data.warn_if_truth_is_not_cheapest(self.classes_)
+        return data, self._validate_validation_set(*held_out)
 
     def _validate_training_set(
         self,
@@ -263,41 +373,17 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
         return TrainingSet.of(X, label, costs, weight)
 
-    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """Inputs, and labels if given, as arrays."""
-        parameters = {**self._array_params(), "order": row_order(X)}
-        kept = np.atleast_1d(parameters["dtype"])
-        numeric = len(kept) == 1 or stays_lazy(X)
-        if numeric:
-            parameters["dtype"] = "numeric"
-        check_frame(X)
-        with numpy_arrays():
-            try:
-                validated = validate_data(self, X, y, reset=reset, **parameters)
-                if not numeric:
-                    return validated
-                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-                if rows.dtype.kind == "O":  # such as a DataFrame with categories
-                    rows = rows.astype(np.float64)
-            except ValueError as error:
-                if not is_of_strings(error):
-                    raise
-                raise ValueError(
-                    f"X holds strings ({error}); expected numbers. Encode them first, such as by "
-                    "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
-                ) from error
-            except TypeError as error:
-                refuse_objects(X, None, error)
-                raise
-        if reset:
-            check_resolution(rows)
-        if rows.dtype not in kept:
-            lazy = stays_lazy(rows)
-            rows = LazyRows(rows, as_float32, dtype=np.float32) if lazy else as_float32(rows)
-        return (rows, *labels) if labels else rows
+    def _like(self, other: BaseCostSensitiveNet) -> Self:
+        """Take over what the validation of another estimator has set."""
+        for name in VALIDATED & vars(other).keys():
+            setattr(self, name, copy(getattr(other, name)))
+        return self
 
-    def _array_params(self) -> dict[str, Any]:
-        return {"accept_sparse": "csr", "dtype": np.float32}
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        """Rows, and labels if given, as arrays."""
+        if reset:
+            self._inputs = self._make_inputs()
+        return self._inputs.validate(self, X, y, reset=reset)
 
     # -------------------------------------------------------- set attributes
 
@@ -305,6 +391,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """Learn the temperature, and set the fitted attributes."""
         from .._training.temperature import learn_temperature
 
+        self.__dict__.pop("held_out_proba_", None)  # of earlier weights
         net, held_out = training.net, training.held_out
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if held_out is not None and self._calibrates(net):
@@ -313,6 +400,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)
         self.net_ = net
+        self.__dict__.update(self._inputs.attributes())
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied again at every call to partial_fit.
@@ -326,7 +414,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         X, n = data.X, len(data.label)
         if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
-        (cost,) = self.net_.predict_heads(self._to_inputs(X))
+        (cost,) = self.net_.predict_heads(self._inputs.transform(X))
         chosen = np.unique(cost.argmin(axis=1))
         paid = data.paid
         lost = paid - paid.min()
@@ -344,7 +432,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
             return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
-        X = self._to_inputs(self._validate(X, reset=False))
+        X = self._inputs.transform(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -352,16 +440,13 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
             return probability
         check_is_fitted(self)
-        return self.net_.predict_proba(self._to_inputs(self._validate(X, reset=False)))
+        return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):
             return isinstance(self.net_.criterion_.loss, ProbabilisticLoss)
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return isinstance(loss, ProbabilisticLoss)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "net_")  # `prepare` sets other attributes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

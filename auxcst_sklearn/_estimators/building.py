@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
+from .._inputs import Inputs
 from .._training.distributed import processes
 from .._training.holdout import folds, hold_out, sampled_folds
 from .._training.rows import Rows, RowSets
@@ -37,11 +39,21 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 MIN_HOLD_OUT_ROWS = 10
 
 
+@dataclass
+class Prepared:
+    """What a training needs beside a net: rows in the form of the network, costs in units."""
+
+    data: TrainingSet
+    scale: CostScale
+    rows: Rows
+    held_out: Rows | None
+
+
 class BuildMixin:
     """Builds a training from the parameters of an estimator."""
 
     net_: CostNet
-    _prepared: CostNet | bool | None
+    _inputs: Inputs
     classes_: np.ndarray
     _random_state: np.random.RandomState
     loss: str | Loss
@@ -65,29 +77,20 @@ class BuildMixin:
     temperature: float | str = 1.0
     warm_start = False
     precision = "float32"
-    compile = False
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every = 1
+    store_held_out_proba = False
 
     # Whether the loss may add a cost network, which learns costs that differ within a class.
     _may_add_cost_network = True
 
     @abstractmethod
+    def _make_inputs(self) -> Inputs:
+        """What X becomes, before any X is known."""
+
+    @abstractmethod
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxNetwork, list[float]]:
         """Build the network, and the weight alpha of each of its auxiliary heads."""
-
-    def _learn_inputs(self, X: Any, *, stream: bool) -> None:
-        """Learn from the training examples what the network needs for its inputs; here nothing."""
-
-    def _follow_inputs(self, net: CostNet, X: Any) -> None:
-        """Continue learning from more examples of a stream; here nothing."""
-
-    def _to_inputs(self, X: Any) -> Any:
-        """Float32 rows for the network, from validated ones; here unchanged."""
-        return X
-
-    def _vary(self, module: AuxNetwork, i: int) -> None:
-        """Make network i of a stack differ from others by more than its weights; here nothing."""
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
@@ -102,46 +105,51 @@ class BuildMixin:
         resume: bool,
         *,
         validation: TrainingSet | None = None,
-        one_epoch: bool = False,
-        n_rows: int | None = None,
+        stream: bool = False,
     ) -> Training:
-        """All steps before the training of the whole network, on `n_rows` rows in all."""
+        """All steps before the training of the whole network."""
+        return self._assemble(self._prepare(data, validation, resume, stream), resume, stream)
+
+    def _prepare(
+        self,
+        data: TrainingSet,
+        validation: TrainingSet | None,
+        resume: bool = False,
+        stream: bool = False,
+    ) -> Prepared:
+        """Learn inputs and unit of costs, and bring all rows into their form for the network."""
         data = data.with_positive_weights()
         if resume:
-            net, data = self.net_, self._continue(data, one_epoch)
+            data, scale = self._continue(data, stream), self.net_.scale
         else:
-            self._learn_inputs(data.X, stream=one_epoch)
+            self._inputs.learn(data.X, stream=stream)
             scale = data.scale()
             data = data.in_units(scale)
-            net = self._make_net(data, scale, n_rows or len(data.label), stream=one_epoch)
-        data = replace(data, X=self._to_inputs(data.X))
-        rows = Rows(data, net.device)
-        training = self._give_rows(net, rows, data, validation, one_epoch)
+        data = replace(data, X=self._inputs.transform(data.X))
+        device, held_out = resolve_device(self.device), None
+        if validation is not None:
+            validation = replace(validation, X=self._inputs.transform(validation.X))
+            held_out = Rows(validation.with_positive_weights().in_units(scale), device)
+        return Prepared(data, scale, Rows(data, device), held_out)
+
+    def _assemble(self, prepared: Prepared, resume: bool = False, stream: bool = False) -> Training:
+        """The net with the training rows of its networks, and their held-out rows."""
+        from .._training.training import Training
+
+        data, rows, held_out = prepared.data, prepared.rows, prepared.held_out
+        net = self.net_ if resume else self._make_net(data, prepared.scale, stream)
+        n = net.n_networks
+        if held_out is not None:
+            training = Training(net, rows.shared(n), held_out.shared(n))
+        elif self.early_stopping and not stream:
+            training = Training(net, *self._share_out(n, rows, data))
+        else:
+            training = Training(net, rows.shared(n))
         if not resume:
             with net.thread_limit():
                 self._pretrain(net, training.rows.sets[0])
         net.seed(self._draw_seed())
         return training
-
-    def _give_rows(
-        self,
-        net: CostNet,
-        rows: Rows,
-        data: TrainingSet,
-        validation: TrainingSet | None,
-        one_epoch: bool,
-    ) -> Training:
-        """The net with the training rows of its networks, and their held-out rows."""
-        from .._training.training import Training
-
-        n = net.n_networks
-        if validation is not None:
-            validation = replace(validation, X=self._to_inputs(validation.X))
-            held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
-            return Training(net, rows.shared(n), held_out.shared(n))
-        if self.early_stopping and not one_epoch:
-            return Training(net, *self._share_out(n, rows, data))
-        return Training(net, rows.shared(n))
 
     def _share_out(
         self, n_networks: int, rows: Rows, data: TrainingSet
@@ -169,14 +177,13 @@ class BuildMixin:
         self._check_cost_network(data)
         net.use_callbacks(check_callbacks(self.callbacks))
         net.verbose = self._verbose()
-        if stream and self._prepared is not None:
-            return data.in_units(net.scale)
         size = resolve_batch_size(self.batch_size, len(data.label))
         if stream:
             if self.batch_size == "auto":
                 # A first block may be tiny, but then many small steps for later blocks take long.
                 size = max(net.batch_size, size)
-            self._follow_inputs(net, data.X)
+            self._inputs = copy(self._inputs)  # unchanged if the call fails
+            self._inputs.update(data.X, net.module_)
         net.batch_size = size
         return net.continue_on(data, stream=stream)
 
@@ -204,9 +211,7 @@ class BuildMixin:
         """Whether a temperature is to be learnt, if there are rows for it."""
         return self.temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
 
-    def _make_net(
-        self, data: TrainingSet, scale: CostScale, n_rows: int, stream: bool = False
-    ) -> CostNet:
+    def _make_net(self, data: TrainingSet, scale: CostScale, stream: bool) -> CostNet:
         from .._training.net import CostNet
         from .._training.stack_net import StackNet
 
@@ -216,7 +221,7 @@ class BuildMixin:
         modules = []
         for i in range(self.n_networks):
             module, alpha = self._make_network(data, loss)
-            self._vary(module, i)
+            self._inputs.vary(module, i)
             module.start_at(loss.start_bias(statistics), aux_loss.start_bias(statistics))
             modules.append(module.float())
         module = modules[0] if len(modules) == 1 else stack(modules)
@@ -224,12 +229,12 @@ class BuildMixin:
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
-            "batch_size": resolve_batch_size(self.batch_size, n_rows),
+            "batch_size": resolve_batch_size(self.batch_size, len(data.label)),
             "user_callbacks": check_callbacks(self.callbacks),
             "device": device,
             "train_split": None,
             "verbose": self._verbose(),
-            "compile_step": self.compile,
+            **self._inputs.net_arguments(),
             **self._net_arguments(module),
             **check_net_params(self.net_params),
         }
@@ -272,9 +277,9 @@ class BuildMixin:
             module = ClassAndCostNetwork(module, costs)
         return module, alpha
 
-    def _check_use(self, validation: TrainingSet | None, net: CostNet) -> None:
+    def _check_use_of_validation(self, net: CostNet) -> None:
         """Raise an error for a validation set used neither for stopping nor for a temperature."""
-        if not (validation is None or self.early_stopping or self._calibrates(net)):
+        if not (self.early_stopping or self._calibrates(net)):
             raise ValueError(
                 "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
                 "early_stopping=True, or leave X_val and y_val out."

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from .._training.distributed import processes
 from ..losses import LOSSES, Loss
+from ..modules import TRANSFORMS
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
@@ -58,15 +59,22 @@ AUX_CONSTRAINTS: dict[str, list[Any]] = {
     "n_networks": [Interval(Integral, 1, None, closed="left")],
     "temperature": [Interval(Real, 1e-6, None, closed="left"), StrOptions({"auto"})],
     "precision": [StrOptions({"float32", "bf16"})],
-    "compile": ["boolean"],
     "checkpoint_dir": [str, os.PathLike, None],
     "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
+}
+
+# Of the estimators on images.
+IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
+    **AUX_CONSTRAINTS,
+    "image_shape": ["array-like", None],
+    "channels_last": ["boolean"],
+    "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
 }
 
 RESERVED_NET_PARAMS = {
     "batch_size",
     "callbacks",
-    "compile_step",
+    "compile",
     "criterion",
     "dataset",
     "device",

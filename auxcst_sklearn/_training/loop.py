@@ -7,7 +7,7 @@ callbacks are called for a batch only if they define a method for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from itertools import islice
@@ -81,7 +81,6 @@ class TrainingLoop(NeuralNet):
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
     _exchange: NoExchange = NO_EXCHANGE
-    _objective: Callable[[Tensor, Target], tuple[Tensor, Tensor, Tensor]]
 
     def __init__(
         self,
@@ -90,7 +89,6 @@ class TrainingLoop(NeuralNet):
         *,
         scale: CostScale,
         statistics: CostStatistics,
-        compile_step: bool = False,
         user_callbacks: Sequence[Any] = (),
         **arguments: Any,
     ) -> None:
@@ -98,7 +96,6 @@ class TrainingLoop(NeuralNet):
         super().__init__(module, objective, callbacks=[*user_callbacks, *own], **arguments)
         self.scale = scale
         self.statistics = statistics
-        self.compile_step = compile_step
         self.user_callbacks = list(user_callbacks)
 
     @cached_property
@@ -180,7 +177,6 @@ class TrainingLoop(NeuralNet):
         if plan.schedule == "one_cycle":
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
-        self._objective = torch.compile(self._evaluate) if self.compile_step else self._evaluate
         if plan.averaging:
             self._average = WeightAverage(
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
@@ -198,7 +194,6 @@ class TrainingLoop(NeuralNet):
             if self._rates is not None:
                 set_rate(self.optimizer_, 1.0)
             self._trained, self._rates, self._average = (), None, None
-            del self._objective
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
@@ -338,7 +333,7 @@ class TrainingLoop(NeuralNet):
             set_rate(self.optimizer_, next(self._rates))
         for parameter in self._trained:  # zero_grad without its bookkeeping
             parameter.grad = None
-        loss, losses, output = self._objective(x, target)
+        loss, losses, output = self._evaluate(x, target)
         loss.backward()
         loss = self._exchange.average_gradients(self._trained, loss, len(target.label))
         if self.notify_gradient:

@@ -19,7 +19,6 @@ from ..losses import ProbabilisticLoss, Target
 from .batches import epoch_means
 from .callbacks import without_training_state
 from .loop import TrainingLoop
-from .older_state import read_older
 from .rows import AnyRows, densify
 from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
 from .threads import thread_limit
@@ -235,9 +234,7 @@ class CostNet(TrainingLoop):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "format" not in state:
-            state = read_older(state)
-        check_format(state["format"])
+        check_format(state.get("format"))
         arguments = dict(state["arguments"])
         arguments["optimizer"] = named_class(arguments["optimizer"])
         device = get_map_location(arguments["device"])  # the CPU if there is no such device

@@ -12,7 +12,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from .._features import lazy
+from .._inputs import lazy
 from ..losses import Target
 from .training_set import TrainingSet
 

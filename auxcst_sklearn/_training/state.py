@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from ..losses import Loss
 
-# Format of the files that this version writes. Increase it if earlier versions cannot read a
-# change.
+# Format of the files that this version writes and reads. Increase it for a change of a state.
 FORMAT = 1
 
 # Classes of torch are stored by name. Other classes are stored by reference, so that skops requires
@@ -45,13 +44,12 @@ class ObjectState:
     attributes: Any
 
 
-def check_format(number: int) -> None:
-    """Raise an error for files of a newer version."""
-    if number > FORMAT:
+def check_format(number: Any) -> None:
+    """Raise an error for files of another version."""
+    if number != FORMAT:
         raise ValueError(
-            f"The model was saved in format {number} by a newer auxcst_sklearn; this installation "
-            f"reads formats up to {FORMAT}. Install the newest release (pip install --upgrade "
-            "auxcst_sklearn), or fit the model anew with this one."
+            f"The model was saved in format {number} by another version of auxcst_sklearn; this "
+            f"one reads format {FORMAT}. Load it with the version that saved it, or fit it anew."
         )
 
 
@@ -130,8 +128,8 @@ def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name in ("module", "criterion", "callbacks"):
         saved.pop(name, None)
-    always = {name: attributes[name] for name in ("device", "compile_step")}
-    return {**saved, **always, "optimizer": class_name(attributes["optimizer"])}
+    device, optimizer = attributes["device"], class_name(attributes["optimizer"])
+    return {**saved, "device": device, "optimizer": optimizer}
 
 
 def _is_taken_apart(value: Any) -> bool:

@@ -30,6 +30,7 @@ class StackedLinear(nn.Module):
         super().__init__()
         weight, _ = weights_of(next(layer for layer in layers if layer is not None))
         n, shape = sum(counts), weight.shape[1:]
+        self._views: list[tuple[Tensor, Tensor]] = []
         self.weight = nn.Parameter(weight.new_zeros(n, *shape))
         self.bias = nn.Parameter(weight.new_zeros(n, shape[0], 1))
         for layer, part in zip(layers, slices(counts)):
@@ -49,24 +50,29 @@ class StackedLinear(nn.Module):
         if torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type):
             parts = zip(x, self.weight, self.bias.squeeze(-1))
             return torch.stack([F.linear(*part) for part in parts])
-        return multiply_each(x, self.views())
+        outputs = x.new_empty(len(self.weight), x.shape[1], self.weight.shape[1])
+        for inputs, (bias, weight), output in zip(x.unbind(), self.views(), outputs.unbind()):
+            torch.addmm(bias, inputs, weight, out=output)
+        return outputs
 
     def views(self) -> list[tuple[Tensor, Tensor]]:
-        """Bias (out,) and weights (in, out) of each network."""
-        return list(zip(self.bias.squeeze(-1), self.weight.mT))
+        """Bias (out,) and weights (in, out) of each network, which take longer than one row."""
+        views = self._views
+        if not views or (views[0][0].data_ptr(), views[0][1].data_ptr()) != (
+            self.bias.data_ptr(),
+            self.weight.data_ptr(),
+        ):
+            views = list(zip(self.bias.data.squeeze(-1), self.weight.data.mT))
+            self._views = views
+        return views
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_views": []}
 
     def copy_to(self, layer: Layer, part: slice) -> None:
         """Set the weights of the layer of some networks."""
         for own, other in zip((self.weight, self.bias), weights_of(layer)):
             other.copy_(own.data[part])
-
-
-def multiply_each(x: Tensor, views: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """Outputs (M, n_samples, out) of linear layers, in single products and without a gradient."""
-    outputs = x.new_empty(len(views), x.shape[1], len(views[0][0]))
-    for inputs, (bias, weight), output in zip(x.unbind(), views, outputs.unbind()):
-        torch.addmm(bias, inputs, weight, out=output)
-    return outputs
 
 
 class StackedHead(StackedLinear):

@@ -11,8 +11,7 @@ import torch
 from onnx import compose, helper, version_converter
 from sklearn.pipeline import Pipeline
 
-from .._estimators.features import FeatureNet
-from .._estimators.images import BaseImageEstimator
+from .._inputs import ImageInputs, TableInputs
 from ..modules import WrappedNetwork
 from ._columns import MATRICES, OUTPUTS, ROWS, array_type, columns_model, skl2onnx_types
 from ._decision import Decision
@@ -47,7 +46,7 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
 
 
 def _of_estimator(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
-    head = columns_model(model, X, OPSET) if isinstance(model, FeatureNet) else None
+    head = columns_model(model, X, OPSET) if isinstance(model._inputs, TableInputs) else None
     if head is not None:
         head = _named(head, "columns/")
         X = np.zeros(X.shape, np.float64)
@@ -57,8 +56,9 @@ def _of_estimator(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
 
 def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto:
     """Export the decision with torch, with a symbolic number of rows."""
-    images = isinstance(model, BaseImageEstimator)
-    dtype = np.dtype(model._fitted_dtype) if images else array_type(X.dtype)
+    inputs = model._inputs
+    images = isinstance(inputs, ImageInputs)
+    dtype = np.dtype(inputs.dtype) if images else array_type(X.dtype)
     n_rows, n_classes = 3, len(model.classes_)  # not 0 or 1, which torch treats as constants
     examples = [torch.zeros(n_rows, *X.shape[1:], dtype=torch.from_numpy(np.empty(0, dtype)).dtype)]
     names = [ROWS]

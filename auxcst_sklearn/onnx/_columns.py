@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from .._checks.frames import holds_categories, is_frame, select
-from .._features.columns import MOST_EXACT, UNKNOWN
+from .._inputs.columns import MOST_EXACT, UNKNOWN
 
 OUTPUTS = ("cost", "index", "probability")
 ROWS, MATRICES = "X", "cost_matrices"
@@ -32,7 +32,7 @@ def input_names(X: Any) -> list[str]:
 def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
     """Convert columns to an array with codes of categories; None without categories."""
     apart = is_frame(X) or X.dtype.kind in "OUS"
-    if not apart and model.is_categorical_ is None:
+    if not apart and not model._inputs.categories:
         return None
     builder = _Columns(model, X.shape[1])
     if apart:
@@ -56,10 +56,7 @@ class _Columns:
     """Nodes that return the columns one by one, in `parts`."""
 
     def __init__(self, model: Any, n_columns: int) -> None:
-        self.levels: dict[int, NDArray[Any]] = {}
-        if model.is_categorical_ is not None:
-            positions = np.flatnonzero(model.is_categorical_).tolist()
-            self.levels = dict(zip(positions, model._codes.encoder.categories_))
+        self.levels: dict[int, NDArray[Any]] = model._inputs.categories
         self.n_columns, self.is_single = n_columns, False
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []

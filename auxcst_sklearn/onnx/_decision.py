@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._features.scale import OUTLYING, Scaling
+from .._inputs.scale import OUTLYING, Scaling
 from ..modules import ImageInput
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
@@ -58,10 +58,8 @@ class Decision(nn.Module):
         self.net = [model.net_]  # in a list, so that it is not registered as a submodule
         self.takes_costs = takes_costs
         self.has_probabilities = model._has_probabilities()
-        scaling = getattr(model, "_scaling", None)
-        self.rows: nn.Module = nn.Identity()
-        if scaling is not None and not scaling.in_network:
-            self.rows = ScaledRows(scaling, model._levels.kept)
+        scaling = model._inputs.row_scaling
+        self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
         inputs = [part for part in self.module.modules() if isinstance(part, ImageInput)]
         self.integers = any(part.integers for part in inputs)
 

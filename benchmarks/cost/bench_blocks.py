@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._features import lazy
+from auxcst_sklearn._inputs import lazy
 from auxcst_sklearn._training import blocks
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS

@@ -136,17 +136,18 @@ class TableMethod(NamedTuple):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", message="Found unknown categories")
-            decisions, seconds = self.decide(split)
+            decisions, probability, seconds = self.decide(split)
         return {
             "test_costs": {name: bill(split, y_pred) for name, y_pred in decisions.items()},
+            "log_loss": log_loss(split.y_test, probability),
             "constant_cost": bill(split, constant(split)),
             "n_train": len(split.y_train),
             "n_test": len(split.y_test),
             "cpu_seconds": round(seconds, 3),
         }
 
-    def decide(self, split: TableSplit) -> tuple[dict[str, NDArray], float]:
-        """Predictions for the test rows by each decision, and the CPU seconds of the fit."""
+    def decide(self, split: TableSplit) -> tuple[dict[str, NDArray], NDArray, float]:
+        """Predictions for the test rows by each decision, probabilities, CPU seconds of the fit."""
         inputs, model = INPUTS[self.inputs](), self.make(split.random_state)
 
         def fit() -> Any:
@@ -155,11 +156,12 @@ class TableMethod(NamedTuple):
 
         fitted, seconds = timed(fit)
         X = inputs.transform(split.X_test)
+        probability = fitted.predict_proba(X)
         if self.costs == "ours":
             known = {} if split.cost_test is None else {"cost": split.cost_test}
-            return {"Bayes": fitted.predict(X, **known)}, seconds
+            return {"Bayes": fitted.predict(X, **known)}, probability, seconds
         own = {"own": fitted.predict(X)} if self.costs == "empulse" else {}
-        return {"Bayes": least_cost(fitted.predict_proba(X), split), **own}, seconds
+        return {"Bayes": least_cost(probability, split), **own}, probability, seconds
 
     def fit(self, model: Any, X: Any, split: TableSplit) -> Any:
         if self.costs == "none":
@@ -180,6 +182,11 @@ def outcome_costs(matrices: NDArray) -> dict[str, NDArray]:
 def least_cost(probability: NDArray, split: TableSplit) -> NDArray:
     """The Bayes decision."""
     return np.einsum("nj,njk->nk", probability, split.matrices("test")).argmin(axis=1)
+
+
+def log_loss(label: NDArray, probability: NDArray) -> float:
+    """Mean log loss; probabilities are at least a millionth."""
+    return float(-np.log(np.clip(probability[np.arange(len(label)), label], 1e-6, 1)).mean())
 
 
 def constant(split: TableSplit) -> NDArray:

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from auxcst_sklearn.modules import AlexNet
 from benchmarks.paper import alexnet
 from benchmarks.paper.alexnet import AlexNetConfiguration
+from benchmarks.paper.alexnet_network import AlexNet
 from benchmarks.paper.images import load_images
 from benchmarks.paper.options import make_parser as make_common_parser
 from benchmarks.paper.report import differences, format_table, plot_costs, save, summarize

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from auxcst_sklearn.costs import tree_distance_cost_matrix
-from auxcst_sklearn.modules import AlexNet
 from benchmarks.common.engine import key
 from benchmarks.paper import category_closeness as experiment
 from benchmarks.paper.alexnet import (
@@ -22,6 +21,7 @@ from benchmarks.paper.alexnet import (
     random_alexnet,
     run,
 )
+from benchmarks.paper.alexnet_network import AlexNet
 from benchmarks.paper.category_closeness import make_configurations
 from benchmarks.paper.images import CIFAR10_BRANCHES, draw_rows, load_images
 

@@ -25,9 +25,9 @@ CALLS = {
     "pipeline": lambda: make_pipeline(MLP).fit(X, Y),
     "search": lambda: GridSearchCV(MLP, {"alpha": [0]}, cv=2).fit(X, Y),
     "path": lambda: alpha_path(MLP, [0, 1], X, Y),
-    "cv": lambda: CostSensitiveAuxMLPCV(
-        cost_matrix=M, alphas=[0, 1], max_epochs=1, width=2
-    ).fit(X, Y),
+    "cv": lambda: CostSensitiveAuxMLPCV(cost_matrix=M, alphas=[0, 1], max_epochs=1, width=2).fit(
+        X, Y
+    ),
     "rule": lambda: BayesMinimumRiskClassifier(cost_matrix=M).fit(X, Y),
     "metric": lambda: savings_score(Y, Y, cost_matrix=[[0, 0], [0, 0]]),
 }

@@ -15,7 +15,7 @@ ORDER = [
     "costs",
     "losses",
     "modules",
-    "_features",
+    "_inputs",
     "datasets",
     "metrics",
     "plotting",
@@ -26,21 +26,21 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
-    "agreement",
+    "identity",
     "base",
+    "bayes_decision",
     "building",
-    "features",
-    "checkpoint_key",
+    "docs",
     "few_rows",
-    "images",
     "parameters",
     "prediction",
     "streams",
 }
 BUILT_ON_OTHERS = {
     "path": {"mlp"},
-    "alpha_folds": {"mlp", "path"},
-    "mlp_cv": {"mlp", "path", "alpha_folds"},
+    "mlp_cv": {"mlp", "path"},
+    "pool_members": {"boosting", "mlp"},
+    "pool": {"pool_members", "pool_weights"},
 }
 
 

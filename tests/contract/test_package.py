@@ -1,8 +1,6 @@
-import pickle
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -58,16 +56,3 @@ def test_a_checkout_that_is_not_installed_can_be_imported(tmp_path):
     ).stdout.split()
 
     assert found == [str(tmp_path / package.name / "__init__.py"), "0+unknown"]
-
-
-@pytest.mark.parametrize("name", ["_mlp", "_bayes", "_net"])
-def test_pickles_of_the_old_layout_name_the_remedy(name):
-    pickled = f"cauxcst_sklearn.{name}\nAnything\n.".encode()  # protocol 0: a global of a module
-
-    with pytest.raises(ModuleNotFoundError, match="Fit the model anew"):
-        pickle.loads(pickled)
-
-
-def test_modules_that_never_were_are_missing_as_anywhere():
-    with pytest.raises(ModuleNotFoundError, match="No module named 'auxcst_sklearn._forest'"):
-        import_module("auxcst_sklearn._forest")

@@ -330,25 +330,24 @@ def test_bad_weights(data, weight, message):
 
 
 @pytest.mark.parametrize("n_dimensions", [2, 3])
-@pytest.mark.parametrize("prepare", [True, False])
-def test_all_blocks_have_costs_or_none_has(data, n_dimensions, prepare):
+@pytest.mark.parametrize("fitted", [True, False])
+def test_all_blocks_have_costs_or_none_has(data, n_dimensions, fitted):
     X, y = data
     cost = MATRIX[y] if n_dimensions == 2 else np.tile(MATRIX, (len(y), 1, 1))
     for first, second in [(cost, None), (None, cost), (cost, cost)]:
         model = small_mlp()
-        if prepare:
-            model.prepare([(X, y) if first is None else (X, y, first)])
+        if fitted:
+            model.fit(X, y, first)
         else:
             model.partial_fit(X, y, cost=first, classes=[0, 1, 2])
-        before = None if prepare else model.predict_cost(X, first if n_dimensions == 3 else None)
+        before = model.predict_cost(X, first if n_dimensions == 3 else None)
         if first is second:
             model.partial_fit(X, y, cost=second)
             continue
         with pytest.raises(ValueError, match="expected the same for all blocks"):
             model.partial_fit(X, y, cost=second)
-        if not prepare:
-            after = model.predict_cost(X, first if n_dimensions == 3 else None)
-            np.testing.assert_array_equal(after, before)
+        after = model.predict_cost(X, first if n_dimensions == 3 else None)
+        np.testing.assert_array_equal(after, before)
 
 
 def test_what_was_fitted_does_not_change_with_the_arrays_of_the_caller(data):

@@ -52,7 +52,7 @@ def test_the_bits_are_those_of_the_usual_way(name, per_sample):
     dtype = np.float32 if isinstance(model, CSAEPretrainedMLP) else np.float64
     for n in (1, 2, 3, 5, MOST_ROWS):
         few = X[7 : 7 + n]
-        usual = model._to_inputs(few.astype(dtype))
+        usual = model._inputs.transform(few.astype(dtype))
         cost = model.net_.predict_heads(usual)[0]
         assert predict_few(model, few, "to_cost") is not None
         np.testing.assert_array_equal(model.predict_cost(few), cost)
@@ -75,7 +75,7 @@ def test_the_bits_are_those_among_many_rows(make):
 def test_the_bits_of_float32_rows():
     model, X = fitted("stack"), rows(2).astype(np.float32)
     assert predict_few(model, X, "to_cost") is not None
-    expected = model.net_.predict_heads(model._to_inputs(X))[0]
+    expected = model.net_.predict_heads(model._inputs.transform(X))[0]
     np.testing.assert_array_equal(model.predict_cost(X), expected)
 
 
@@ -119,7 +119,7 @@ def test_frames_of_numbers_take_the_short_way(per_sample):
         frame(2).set_axis([7, 5]),
     ):
         assert predict_few(model, few, "to_cost") is not None
-        usual = model.net_.predict_heads(model._to_inputs(few.to_numpy(np.float64)))[0]
+        usual = model.net_.predict_heads(model._inputs.transform(few.to_numpy(np.float64)))[0]
         np.testing.assert_array_equal(model.predict_cost(few), usual)
 
 
@@ -190,7 +190,7 @@ def test_rows_of_a_network_that_changes():
     module = model.net_.module_
 
     def assert_follows():
-        expected = model.net_.predict_heads(model._to_inputs(X[:2]))[0]
+        expected = model.net_.predict_heads(model._inputs.transform(X[:2]))[0]
         np.testing.assert_array_equal(model.predict_cost(X[:2]), expected)
 
     assert_follows()

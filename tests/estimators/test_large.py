@@ -14,7 +14,7 @@ from auxcst_sklearn import (
     CSAEPretrainedMLP,
     alpha_path,
 )
-from auxcst_sklearn._features import lazy
+from auxcst_sklearn._inputs import lazy
 from auxcst_sklearn._training import blocks
 
 COST = [[0, 1, 5], [2, 0, 1], [10, 4, 0]]

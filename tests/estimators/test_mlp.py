@@ -1,6 +1,3 @@
-import pickle
-import shutil
-
 import numpy as np
 import pytest
 import torch
@@ -186,18 +183,6 @@ def test_bfloat16_learns_as_well(data):
     assert 0 < difference.mean() < 0.1 * MATRIX.mean()
     assert rough.predict_cost(X).dtype == np.float64
     assert all(weight.dtype == np.float32 for weight in weights(linear_layers(rough)))
-
-
-@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
-def test_a_compiled_training_step_trains_the_same_network(data):
-    X, y = data
-    plain, compiled = (
-        small(compile=compile, cost_matrix=MATRIX, max_epochs=2).fit(X, y)
-        for compile in (False, True)
-    )
-
-    np.testing.assert_allclose(compiled.predict_cost(X), plain.predict_cost(X), rtol=1e-4)
-    assert len(pickle.dumps(compiled)) < 1.05 * len(pickle.dumps(plain))
 
 
 def test_of_small_weights_only_the_ratios_count(problem, mlp):

@@ -246,8 +246,8 @@ class Budget(Callback):
 def test_alphas_share_no_callback(problem, monkeypatch):
     lengths, fit = [], mlp_cv_module.fit_together
 
-    def note(models, *args):
-        trainings = fit(models, *args)
+    def note(owner, models, *args):
+        trainings = fit(owner, models, *args)
         lengths.extend(len(model.history_) for model in models)
         return trainings
 

@@ -1,8 +1,6 @@
 """What a file of an estimator holds, and which files load."""
 
-import io
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,12 +9,9 @@ import torch
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
-from auxcst_sklearn._training.older_state import OlderUnpickler
 from auxcst_sklearn._training.state import FORMAT, from_state, named_class, to_state
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
-
-OLDER = Path(__file__).parent / "data" / "older_models.pkl"
 
 
 class Tied(nn.Module):
@@ -125,62 +120,17 @@ def test_a_file_of_the_default_is_hardly_larger_than_its_weights():
 # ------------------------------------------------------------------------------------- versions
 
 
-def test_files_of_a_newer_version_say_what_to_do(problem):
+@pytest.mark.parametrize("number", [99, 0, None])
+def test_files_of_another_format_are_refused(number, problem):
     model = small_mlp().fit(problem.X, problem.y)
-    for part in (model, model.net_):
+    for part, name in ((model, "_format"), (model.net_, "format")):
         state = part.__getstate__()
-        name = "_format" if part is model else "format"
-        with pytest.raises(ValueError, match="format 99 by a newer auxcst_sklearn; .* --upgrade"):
-            type(part).__new__(type(part)).__setstate__({**state, name: 99})
         assert state[name] == FORMAT
+        with pytest.raises(ValueError, match=f"in format {number} by another .* fit it anew"):
+            type(part).__new__(type(part)).__setstate__({**state, name: number})
 
 
-def test_a_file_without_a_later_parameter_has_its_default(problem):
-    model = small_mlp().fit(problem.X, problem.y)
-    state = model.__getstate__()
-    del state["averaging"]
-    copy = CostSensitiveAuxMLP.__new__(CostSensitiveAuxMLP)
-    copy.__setstate__(state)
-    assert copy.averaging == CostSensitiveAuxMLP().averaging
-
-
-@pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "2.0.0",
-    reason="numpy 1 does not read generators that numpy 2 has pickled",
-)
-def test_files_of_the_last_version_load(problem):
-    """The file holds pickles by the commit before formats had a number, rows and predictions."""
-    for data, X, expected in pickle.loads(OLDER.read_bytes()).values():
-        model = pickle.loads(data)
-        np.testing.assert_allclose(model.predict_cost(X), expected, rtol=1e-5)
-        np.testing.assert_array_equal(
-            pickle.loads(pickle.dumps(model)).predict_cost(X), model.predict_cost(X)
-        )
-        model.partial_fit(X, problem.y, cost=problem.cost if model._sample_costs else None)
-
-
-# ------------------------------------------------------------------------------------- no code
-
-
-class Attack:
-    def __reduce__(self):
-        return print, ("a file ran code",)
-
-
-def test_an_older_file_runs_no_code(capsys):
-    data = pickle.dumps({"module_": Attack()})
-    with pytest.raises(pickle.UnpicklingError, match="asks for .*print, which is not read"):
-        OlderUnpickler(io.BytesIO(data)).load()
-    assert capsys.readouterr().out == ""
-
-
-def test_tensors_of_an_older_file_run_no_code(capsys):
-    file = io.BytesIO()
-    torch.save(Attack(), file)
-    load = OlderUnpickler(io.BytesIO(b"")).find_class("torch.storage", "_load_from_bytes")
-    with pytest.raises(pickle.UnpicklingError):
-        load(file.getvalue())
-    assert capsys.readouterr().out == ""
+# ------------------------------------------------------------------------------------- states
 
 
 @pytest.mark.parametrize("name", ["os.system", "torch.nn.functional.relu", "torch.hub.load"])

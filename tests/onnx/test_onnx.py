@@ -120,8 +120,8 @@ def test_a_table_of_every_kind_of_column():
     Z.loc[:20, "shop"] = "never seen"
     y = np.where(X["heavy"] > 1, "late", np.where(X["cost"].isna(), "lost", "ok"))
     model = small_stack(max_epochs=5).fit(X, y, cost=rng.uniform(1, 2, size=(400, 3)))
-    assert model._levels.gaps.any()
-    assert model._bins.kept.any()
+    assert model._inputs.levels.gaps.any()
+    assert model._inputs.bins.kept.any()
     file = to_onnx(model, X)
     assert [value.name for value in file.graph.input][:3] == ["time", "heavy", "cost_"]
     assert_agrees(model, Z, file)

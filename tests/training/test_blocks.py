@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._features import lazy
+from auxcst_sklearn._inputs import lazy
 from auxcst_sklearn._training import blocks
 from auxcst_sklearn._training.blocks import BlockBatches
 from auxcst_sklearn._training.holdout import sampled_folds

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._features.columns import CategoryCodes, find_categories
+from auxcst_sklearn._inputs.columns import CategoryCodes, find_categories
 from tests.factories import small_cnn, small_mlp
 
 Y = np.arange(12) % 2

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import AlexNet, ImageInput, WrappedNetwork, find_hidden_layers
+from auxcst_sklearn.modules import ImageInput, WrappedNetwork, find_hidden_layers
+from benchmarks.paper.alexnet_network import AlexNet
 
 # Names and shapes of the published weights.
 SHAPES = {

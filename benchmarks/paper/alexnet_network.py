@@ -49,7 +49,8 @@ class AlexNet(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import AlexNet, find_hidden_layers
+    >>> from auxcst_sklearn.modules import find_hidden_layers
+    >>> from benchmarks.paper.alexnet_network import AlexNet
     >>> network = AlexNet(10, small=True, width=64)
     >>> network(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])

@@ -7,8 +7,8 @@ from scipy import sparse
 from sklearn.utils import shuffle
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._features.bins import MOST_BINS, Bins
-from auxcst_sklearn._features.scale import FeatureStatistics
+from auxcst_sklearn._inputs.bins import MOST_BINS, Bins
+from auxcst_sklearn._inputs.scale import FeatureStatistics
 from auxcst_sklearn.modules._bins import PiecewiseLinear
 
 N = 2000
@@ -102,7 +102,7 @@ def test_every_other_network_sees_them():
     model = small_model(n_networks=3, max_epochs=1).fit(X, y)
     first = model.net_.module_.inputs
 
-    found = first(torch.as_tensor(model._to_inputs(X)).unsqueeze(0))
+    found = first(torch.as_tensor(model._inputs.transform(X)).unsqueeze(0))
 
     assert first.sees_bins.flatten().tolist() == [0, 1, 0]
     n_bins = len(first.fixed.bins.columns)
@@ -121,6 +121,6 @@ def test_blocks_of_a_stream_keep_their_bins_where_they_were():
         model.partial_fit(X[part], y[part], classes=[0, 1])
         encoding = next(m for m in model.net_.module_.modules() if isinstance(m, PiecewiseLinear))
         edges = np.quantile(X[:1700, 0], np.linspace(0, 1, 17))
-        scaled = model._scaling.scaled(np.column_stack([edges, edges]))[:, 0]
+        scaled = model._inputs.scaling.scaled(np.column_stack([edges, edges]))[:, 0]
         np.testing.assert_allclose(encoding.low, scaled[:-1], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(1 / encoding.factor, np.diff(scaled), rtol=1e-3)

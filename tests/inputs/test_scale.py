@@ -5,7 +5,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._features.scale import FeatureStatistics
+from auxcst_sklearn._inputs.scale import FeatureStatistics
 
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 

@@ -82,13 +82,6 @@ class FeatureStatistics:
     def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
         self.categorical = categorical
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "quartiles" in state:  # an older file with quartiles only
-            known = np.stack([state["low"], *state.pop("quartiles"), state["high"]])
-            levels = np.linspace(0, 1, len(known))
-            state["quantiles"] = np.array([np.interp(QUANTILES, levels, q) for q in known.T]).T
-        vars(self).update(state)
-
     @np.errstate(over="ignore", invalid="ignore")  # detected when deviations are computed
     def update(self, X: Any) -> FeatureStatistics:
         """Add rows; the first ones decide whether the features count as sparse."""

@@ -1,1 +1,0 @@
-"""Conversion of the user's features to the inputs of the networks."""

@@ -1,0 +1,139 @@
+"""Arrays of any number of dimensions, such as images: their shape, type and order of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+
+from .._checks.warn import warn
+from ..modules import ImageInput, get_transform
+from .base import Inputs
+
+
+class ImageInputs(Inputs):
+    """X of any number of dimensions, as floats or as uint8 that stays uint8 in memory.
+
+    With `convolved` an example is an image whatever its number of dimensions. `shape` is the shape
+    of an example in the caller's order, after flattened rows are reshaped to `image_shape`.
+    """
+
+    dtypes = (np.float32, np.uint8)
+    allow_nd = True
+
+    def __init__(
+        self,
+        image_shape: Any,
+        channels_last: bool,
+        augmentation: str | Callable[..., Any] | None,
+        *,
+        convolved: bool = False,
+    ) -> None:
+        self.image_shape, self.channels_last = image_shape, channels_last
+        self.augmentation, self.convolved = augmentation, convolved
+
+    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        self.name = type(estimator).__name__
+        if not reset:
+            self._check_same_shape(X)
+        return super().validate(estimator, X, y, reset=reset)
+
+    def _checked(self, rows: Any, reset: bool) -> Any:
+        rows = super()._checked(rows, reset)
+        if reset:
+            self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
+            self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
+        self._check_same_shape(rows)  # again, because a list has a shape only now
+        self._check_same_dtype(rows.dtype)
+        return rows
+
+    def _check_same_shape(self, X: Any) -> None:
+        """Raise an error for images of another shape; scikit-learn compares only one dimension."""
+        shape = tuple(getattr(X, "shape", ()))[1:]
+        images = len(shape) > 1 or (len(shape) == 1 and len(self.fitted_shape) > 1)
+        if images and shape != self.fitted_shape:
+            raise ValueError(
+                f"X holds examples of shape {shape}, but {self.name} was fitted on "
+                f"examples of shape {self.fitted_shape}; expected the same."
+            )
+
+    def _check_same_dtype(self, dtype: np.dtype) -> None:
+        if dtype != self.dtype:
+            raise ValueError(
+                f"X is {dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 from "
+                "0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype and "
+                f"range of the training images, {self.dtype}."
+            )
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        """Warn of rows that were probably meant as images of another shape."""
+        remedy = likely_remedy(self.shape, self.channels_last)
+        if not self.convolved or self.image_shape is not None or remedy is None:
+            return
+        shape = as_image(self.shape, self.channels_last)
+        height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
+        warn(
+            f"X holds examples of shape {self.shape}, taken for images of {channels} "
+            f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
+            f"pass {remedy}; if not, image_shape={shape} silences this warning."
+        )
+
+    def make_module(self) -> ImageInput:
+        shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
+        return ImageInput(
+            shape,
+            channels_last=self.channels_last,
+            augmentation=get_transform(self.augmentation),
+        )
+
+    def net_arguments(self) -> dict[str, Any]:
+        """Predict about a million values at a time; the feature maps of more need gigabytes."""
+        return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
+
+
+def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
+    """Shape of an example: its own, or `image_shape` for a flattened row."""
+    if 0 in shape:
+        raise ValueError(f"X holds examples of shape {shape}; expected at least one value in each.")
+    if image_shape is None:
+        return shape
+    expected = tuple(np.asarray(image_shape).tolist())
+    if not expected or not all(isinstance(size, int) and size > 0 for size in expected):
+        raise ValueError(
+            f"image_shape={image_shape!r} must be positive integers, such as (3, 32, 32) for three "
+            "channels of 32 x 32 pixels."
+        )
+    if shape not in (expected, (prod(expected),)):
+        raise ValueError(
+            f"X holds examples of shape {shape}; image_shape={image_shape!r} expects "
+            f"{expected}, or flattened rows of {prod(expected)} values."
+        )
+    return expected
+
+
+def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
+    """Shape of an image, also if given without channels (H, W), or as a row (W,)."""
+    if len(shape) > 3:
+        raise ValueError(
+            f"X holds examples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
+            "(H, W), or flattened rows."
+        )
+    if len(shape) == 3:
+        return shape
+    height, width = (1, *shape)[-2:]
+    return (height, width, 1) if channels_last else (1, height, width)
+
+
+def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
+    """The parameter that is probably missing for examples of a shape; None if none is."""
+    if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
+        return "channels_last=True"
+    if len(shape) == 1 and shape[0] >= 64:
+        for channels in (1, 3):
+            side = isqrt(shape[0] // channels)
+            if channels * side**2 == shape[0]:
+                size = (side, side, channels) if channels_last else (channels, side, side)
+                return f"image_shape={size}"
+    return None
