@@ -121,22 +121,27 @@ def plot_costs(
     """Draw mean test costs with standard errors, a panel per data set."""
     figure, axes = subplots(list(dict.fromkeys(row["dataset"] for row in rows)))
     order = list(dict.fromkeys(row[hue] for row in rows))
+    costs = summarize(rows, ["dataset", x, hue])
     entries: dict[str, Any] = {}
     for dataset, ax in axes.items():
-        display = CostCurveDisplay.from_results(
-            rows,
-            x,
-            "test_cost",
-            hue,
-            hue_order=order,
-            where={"dataset": dataset},
-            ax=ax,
-            legend=False,
-        )
+        of_dataset = [entry for entry in costs if entry["dataset"] == dataset]
+        display = cost_curves(of_dataset, x, hue, order).plot(ax, legend=False)
         _set_scale(ax, np.concatenate([line.get_ydata() for line in display.lines_]))
         entries |= {line.get_label(): line for line in display.lines_}
     figure.legend(handles=list(entries.values()), title=hue, loc="outside right center")
     figure.savefig(options.out / f"{name}.png", dpi=150)
+
+
+def cost_curves(
+    costs: Sequence[dict[str, Any]], x: str, hue: str, order: Sequence[Any]
+) -> CostCurveDisplay:
+    """Curves of a summary, one for each value of hue, in the same order and colours everywhere."""
+    x_values = sorted({entry[x] for entry in costs}, key=lambda value: (value is None, value or 0))
+    mean, error = np.full((2, len(order), len(x_values)), np.nan)
+    for entry in costs:
+        cell = order.index(entry[hue]), x_values.index(entry[x])
+        mean[cell], error[cell] = entry["mean"], entry["standard_error"] or np.nan
+    return CostCurveDisplay(x_values, list(order), mean, error, x_name=x, hue_name=hue)
 
 
 def _set_scale(ax: Any, costs: NDArray) -> None:

@@ -197,6 +197,23 @@ def test_a_curve_has_the_same_colour_in_all_panels(depths, tmp_path, drawn):
         assert all(line.get_color() == colours[line.get_label()] for line in ax.lines)
 
 
+def test_curves_are_means_and_standard_errors_over_the_seeds():
+    costs = {(2, None): [3.0], (3, 0.5): [1.0, 2.0, 6.0], (3, 0.0): [2.0, 4.0]}
+    rows = [
+        {"depth": depth, "alpha": alpha, "test_cost": cost}
+        for (depth, alpha), of_seeds in costs.items()
+        for cost in of_seeds
+    ]
+    display = report.cost_curves(
+        report.summarize(rows, ["depth", "alpha"]), "alpha", "depth", [2, 3, 4]
+    )
+    assert display.x_values == [0.0, 0.5, None]
+    none = [np.nan] * 3
+    np.testing.assert_allclose(display.mean, [[np.nan, np.nan, 3], [3, 3, np.nan], none])
+    errors = [np.std(costs[3, alpha], ddof=1) / np.sqrt(len(costs[3, alpha])) for alpha in (0, 0.5)]
+    np.testing.assert_allclose(display.spread, [none, [*errors, np.nan], none])
+
+
 def test_costs_of_very_different_size_have_a_logarithmic_axis(tmp_path, drawn):
     costs = {"mnist": [3.3, 0.13], "cifar10": [3.3, 2.8]}
     rows = [
