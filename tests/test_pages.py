@@ -66,6 +66,8 @@ def scale():
     payments().to_csv("payments.csv", index=False)
     zarr.save("rows.zarr", X)
     return {
+        "X_sample": X,
+        "y_sample": Y,
         "read_blocks": lambda: [(X[:150], Y[:150]), (X[150:], Y[150:])],
         "C": np.tile([[0.0, 1.0], [5.0, 0.0]], (len(X), 1, 1)),
         "np": np,

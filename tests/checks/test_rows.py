@@ -137,7 +137,7 @@ def test_in_folds_and_helpers(rows):
     for other in (reordered(weight), of_another_split(weight)):
         with pytest.raises(ValueError, match="index of tp_cost has labels of that of fn_cost"):
             binary_cost_matrices(
-                fp_cost=1, fn_cost=weight, tp_cost=other, classes=[0, 1], positive=1
+                fp_cost=1, fn_cost=weight, tp_cost=other, classes=[0, 1], pos_label=1
             )
 
 
