@@ -58,6 +58,7 @@ class BuildMixin:
     _random_state: np.random.RandomState
     loss: str | Loss
     max_epochs: int
+    schedule: str
     batch_size: int | str
     learning_rate: float
     weight_decay: float
@@ -177,7 +178,7 @@ class BuildMixin:
         self._check_cost_network(data)
         net.use_callbacks(check_callbacks(self.callbacks))
         net.verbose = self._verbose()
-        size = resolve_batch_size(self.batch_size, len(data.label))
+        size = resolve_batch_size(self.batch_size, len(data.label), self.schedule)
         if stream:
             if self.batch_size == "auto":
                 # A first block may be tiny, but then many small steps for later blocks take long.
@@ -229,7 +230,7 @@ class BuildMixin:
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
-            "batch_size": resolve_batch_size(self.batch_size, len(data.label)),
+            "batch_size": resolve_batch_size(self.batch_size, len(data.label), self.schedule),
             "user_callbacks": check_callbacks(self.callbacks),
             "device": device,
             "train_split": None,
