@@ -70,15 +70,16 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; with
-        ``schedule="plateau"`` at most 256, or a 100th of the training set up to 1,024.
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
+        plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.
     learning_rate : float, default=8e-3
         Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
         How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
         networks has not decreased by a thousandth for `patience` epochs, at most twice, and then
-        stops; without early stopping it is "constant". "one_cycle" goes up during the first tenth
-        of `max_epochs` and then down to zero, along cosines. `partial_fit` keeps the rate constant.
+        stops; without held-out rows, as in `partial_fit`, it is always divided by 4. "one_cycle"
+        goes up during the first tenth of `max_epochs` and then down to zero, along cosines; with it
+        `partial_fit` keeps the rate constant.
     averaging : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights

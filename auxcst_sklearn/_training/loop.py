@@ -31,7 +31,7 @@ from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
 from .distributed import processes
-from .early_stopping import EarlyStopping, EndWhenStopped, Plateaus
+from .early_stopping import LOWER, EarlyStopping, EndWhenStopped, Plateaus
 from .exchange import NO_EXCHANGE, NoExchange, exchange
 from .interrupts import InterruptWatch
 from .rows import AnyRows
@@ -179,6 +179,8 @@ class TrainingLoop(NeuralNet):
         if plan.schedule == "one_cycle":
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
+        if plan.schedule == "plateau" and stop is None:
+            set_rate(self.optimizer_, LOWER)
         if plan.averaging:
             self._average = WeightAverage(
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
