@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from ..modules._bins import PiecewiseLinear
-from .scale import QUANTILES, FeatureStatistics, Scaling
+from .scaling import Scaling, have_common_unit
+from .statistics import LEVELS, FeatureStatistics
 
 # Features whose quantiles have a lower correlation than this with those of a normal distribution
 # are encoded. For normal features, bins raised the cost by 2 to 7 %.
@@ -37,16 +38,15 @@ class Bins:
         self.kept = np.zeros((d, 0), dtype=bool)
         if not n_bins or statistics.sparse:
             return
-        quantiles = scaling.scaled(statistics.quantiles)
-        encoded = _far_from_normal(quantiles)
-        alike = statistics.have_common_unit()
+        encoded = _far_from_normal(statistics.quantiles)
+        alike = have_common_unit(statistics)
         if alike.sum() >= PIXELS:
             encoded &= ~alike
-        n_rows = int(statistics.count.max(initial=0))
-        n_each = min(n_bins, MOST_BINS // max(1, encoded.sum()), n_rows // ROWS_OF_BIN)
-        if n_each < FEWEST_BINS:
-            return
-        self.edges = _at(np.linspace(0, 1, n_each + 1), statistics.quantiles)
+        most = min(n_bins, MOST_BINS // max(1, encoded.sum()))
+        n_each = np.minimum(most, statistics.count // ROWS_OF_BIN).astype(int)
+        levels = [np.linspace(0, 1, n + 1) if n else np.ones(1) for n in n_each]
+        levels = np.column_stack([np.pad(level, (0, most + 1 - len(level)), "edge") for level in levels])
+        self.edges = _at(levels, statistics.quantiles)
         self.kept = np.diff(scaling.scaled(self.edges), axis=0).T > NARROWEST
         self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
 
@@ -66,16 +66,15 @@ class Bins:
 
 def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of features whose inner quantiles are not a linear function of normal quantiles."""
-    inner = np.linspace(0, 1, 17)[1:-1]
-    found, normal = _at(inner, quantiles), norm.ppf(inner)
-    found = found - found.mean(axis=0)
-    lengths = np.sqrt((found**2).sum(axis=0) * (normal**2).sum())
-    far: NDArray[np.bool_] = normal @ found < NORMAL * lengths
+    inner = np.linspace(0, 1, 17)[1:-1, np.newaxis]
+    values, normal = _at(np.repeat(inner, quantiles.shape[1], axis=1), quantiles), norm.ppf(inner)
+    values = values - values.mean(axis=0)
+    lengths = np.sqrt((values**2).sum(axis=0) * (normal**2).sum())
+    far: NDArray[np.bool_] = (normal * values).sum(axis=0) < NORMAL * lengths
     return far
 
 
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
-    """Quantiles (n_levels, n_features) at other levels, interpolated from `QUANTILES`."""
-    columns = [np.interp(levels, QUANTILES, column) for column in quantiles.T]
-    found: NDArray[Any] = np.array(columns).T
-    return found
+    """Quantiles of each feature at other levels (n_levels, n_features), interpolated."""
+    pairs = zip(levels.T, quantiles.T, strict=True)
+    return np.array([np.interp(level, LEVELS, column) for level, column in pairs]).T

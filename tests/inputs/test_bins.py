@@ -8,7 +8,8 @@ from sklearn.utils import shuffle
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._inputs.bins import MOST_BINS, Bins
-from auxcst_sklearn._inputs.scale import FeatureStatistics
+from auxcst_sklearn._inputs.scaling import scaling_of
+from auxcst_sklearn._inputs.statistics import FeatureStatistics
 from auxcst_sklearn.modules._bins import PiecewiseLinear
 
 N = 2000
@@ -24,7 +25,7 @@ def columns():
 
 def bins_of(X, n_bins=16, standardize="auto"):
     statistics = FeatureStatistics().update(X)
-    scaling = statistics.scaling(standardize)
+    scaling = scaling_of(statistics, standardize)
     return Bins(statistics, scaling, n_bins), scaling
 
 

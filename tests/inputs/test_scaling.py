@@ -5,7 +5,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs.scale import FeatureStatistics
+from auxcst_sklearn._inputs.scaling import scaling_of
+from auxcst_sklearn._inputs.statistics import FeatureStatistics
 
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 
@@ -24,7 +25,7 @@ def feature_scale(features, standardize):
 
 
 def center_and_scale(statistics, standardize):
-    found = statistics.scaling(standardize)
+    found = scaling_of(statistics, standardize)
     return (found.center, found.scale) if found.changes else None
 
 
@@ -114,7 +115,7 @@ def test_a_flag_or_rate_beside_percentages_has_a_scale_of_its_own():
 def test_constant_features_of_any_size_are_ignored(value, standardize):
     table = np.hstack([X, np.full((10_000, 1), value)])
 
-    scaling = FeatureStatistics().update(table).scaling(standardize)
+    scaling = scaling_of(FeatureStatistics().update(table), standardize)
 
     constant = scaling.apply(table, np.zeros(5, bool))[:, 4]
     np.testing.assert_allclose(constant, 0, atol=1e-6)
@@ -155,7 +156,7 @@ def test_features_that_vary_little_about_a_large_mean_are_learnt():
 def test_a_code_for_missing_values_does_not_determine_the_scale(share, standardize):
     coded = np.where(np.random.RandomState(1).uniform(size=X.shape) < share, -999, X)
 
-    scaling = FeatureStatistics().update(coded).scaling(standardize)
+    scaling = scaling_of(FeatureStatistics().update(coded), standardize)
 
     assert scaling.heavy.all()
     np.testing.assert_allclose(scaling.scale, 1, atol=0.6)
@@ -250,7 +251,7 @@ def test_an_outlier_does_not_squeeze_its_column(n, standardize):
     narrow = X[:n].astype(np.float64)
     narrow[0, 1] = 1e6
 
-    found = FeatureStatistics().update(narrow).scaling(standardize)
+    found = scaling_of(FeatureStatistics().update(narrow), standardize)
 
     assert found.heavy.tolist() == [False, True, False, False]
     low, median, high = np.percentile(narrow[:4096, 1], [25, 50, 75])
@@ -267,7 +268,7 @@ def test_an_outlier_does_not_squeeze_its_column(n, standardize):
 
 
 def test_an_outlier_beyond_those_of_the_training_is_no_infinity():
-    found = FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])).scaling("auto")
+    found = scaling_of(FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])), "auto")
 
     rows = found.apply(np.array([[1e308, 0, 0, 0], [-1e308, 0, 0, 0]]), np.zeros(4, dtype=bool))
 
@@ -278,7 +279,7 @@ def test_a_rare_flag_keeps_its_deviation():
     flag = np.zeros((10_000, 1))
     flag[:20] = 1
 
-    found = FeatureStatistics().update(flag).scaling("auto")
+    found = scaling_of(FeatureStatistics().update(flag), "auto")
 
     np.testing.assert_allclose(found.center, flag.mean())
     np.testing.assert_allclose(found.scale, flag.std())
@@ -295,6 +296,6 @@ def test_outliers_in_a_training():
 
 
 def test_float32_rows_without_a_scale_are_not_copied():
-    found = FeatureStatistics().update(X).scaling("auto")
+    found = scaling_of(FeatureStatistics().update(X), "auto")
 
     assert found.apply(X, np.zeros(4, dtype=bool)) is X
