@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from ..modules._bins import PiecewiseLinear
-from .scaling import Scaling, have_common_unit
+from .scaling import Scaling, have_common_unit, rounding_of
 from .statistics import LEVELS, FeatureStatistics
 
 # Features whose quantiles have a lower correlation than this with those of a normal distribution
@@ -22,8 +22,8 @@ FEWEST_BINS = 3
 PIXELS = 17
 # Bins with fewer rows are not informative.
 ROWS_OF_BIN = 100
-# Narrower bins, after scaling, are below the resolution of float32.
-NARROWEST = 1e-6
+# Narrower bins, relative to their bounds, are below the resolution of float32.
+NARROWEST_BIN = 1e-6
 
 
 class Bins:
@@ -45,16 +45,18 @@ class Bins:
         most = min(n_bins, MOST_BINS // max(1, encoded.sum()))
         n_each = np.minimum(most, statistics.count // ROWS_OF_BIN).astype(int)
         levels = [np.linspace(0, 1, n + 1) if n else np.ones(1) for n in n_each]
-        levels = np.column_stack([np.pad(level, (0, most + 1 - len(level)), "edge") for level in levels])
-        self.edges = _at(levels, statistics.quantiles)
-        self.kept = np.diff(scaling.scaled(self.edges), axis=0).T > NARROWEST
+        padded = [np.pad(level, (0, most + 1 - len(level)), "edge") for level in levels]
+        self.edges = _at(np.column_stack(padded), statistics.quantiles)
+        width, narrowest = _widths(scaling.scaled(self.edges))
+        differ = np.diff(self.edges, axis=0) > rounding_of(statistics.quantiles)
+        self.kept = (differ & (width > narrowest)).T
         self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
 
     def bounds(self, scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
         """Lower bounds and widths of the bins after scaling."""
-        edges = scaling.scaled(self.edges).T
-        low, width = edges[:, :-1][self.kept], np.diff(edges)[self.kept]
-        return low, np.maximum(width, NARROWEST)
+        edges = scaling.scaled(self.edges)
+        width = np.maximum(*_widths(edges))
+        return edges[:-1].T[self.kept], width.T[self.kept]
 
     def make_encoding(self, scaling: Scaling, numbers: NDArray[Any]) -> PiecewiseLinear | None:
         """The encoding of numbers in the columns `numbers`; None without bins."""
@@ -62,6 +64,12 @@ class Bins:
             return None
         columns = np.searchsorted(numbers, np.nonzero(self.kept)[0])
         return PiecewiseLinear(columns, *self.bounds(scaling))
+
+
+def _widths(edges: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Widths of the bins (n_bins, n_features) after scaling, and the narrowest useful ones."""
+    largest = np.maximum(abs(edges[:-1]), abs(edges[1:]))
+    return np.diff(edges, axis=0), np.maximum(NARROWEST_BIN * largest, np.finfo(np.float32).tiny)
 
 
 def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
@@ -77,4 +85,5 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
     """Quantiles of each feature at other levels (n_levels, n_features), interpolated."""
     pairs = zip(levels.T, quantiles.T, strict=True)
-    return np.array([np.interp(level, LEVELS, column) for level, column in pairs]).T
+    interpolated: NDArray[Any] = np.array([np.interp(at, LEVELS, column) for at, column in pairs])
+    return interpolated.T

@@ -16,7 +16,7 @@ from .statistics import IS_EVEN, LEVELS, FeatureStatistics
 
 # Deviations, and root mean squares of features with a common unit, that suit initial weights and
 # learning rates; and the largest distance of a mean from zero, in deviations.
-NARROWEST, WIDEST, FARTHEST = 0.1, 10.0, 10.0
+SMALLEST_DEVIATION, LARGEST_DEVIATION, FARTHEST_MEAN = 0.1, 10.0, 10.0
 # Features with values this many deviations from their mean have outliers, and are clipped softly.
 OUTLYING = 10.0
 # Values merge where an eighth of the rows that differ is within the first distance after scaling;
@@ -127,7 +127,7 @@ def _are_heavy(statistics: FeatureStatistics, deviation: NDArray[Any]) -> NDArra
     limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(statistics.count)), OUTLYING)
     few = (farthest > limit * deviation) & (deviation > 1.5 * iqr / NORMAL_IQR)
     # Such as -999 for a missing value in every twentieth row.
-    far = (iqr > 0) & (iqr / NORMAL_IQR < NARROWEST * deviation)
+    far = (iqr > 0) & (iqr / NORMAL_IQR < SMALLEST_DEVIATION * deviation)
     heavy: NDArray[np.bool_] = (deviation > 0) & (few | far)
     return heavy
 
@@ -152,7 +152,7 @@ def _merge(
     quantiles = statistics.quantiles
     far = z = (quantiles - mean) / np.where(deviation > 0, deviation, 1.0)
     z = np.where(heavy, z / np.hypot(1, z / OUTLYING), z)
-    even, scaled, resolution = quantiles[IS_EVEN], z[IS_EVEN], _rounding(quantiles)
+    even, scaled, resolution = quantiles[IS_EVEN], z[IS_EVEN], rounding_of(quantiles)
     differ = even[6:-2] - even[2:-6] > resolution
     inside = differ & (scaled[8:] - scaled[:-8] < MERGED)
     outlying = heavy & (np.minimum(abs(far[1:]), abs(far[:-1])) > OUTLYING)
@@ -166,15 +166,17 @@ def _merge(
 def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
     """Normal quantiles at the levels of the quantiles; of equal ones, at the middle level."""
     scores = np.empty_like(quantiles)
-    for j, starts in enumerate((np.diff(quantiles, axis=0) > _rounding(quantiles)).T):
+    for j, starts in enumerate((np.diff(quantiles, axis=0) > rounding_of(quantiles)).T):
         first = np.flatnonzero(np.r_[True, starts])
         last = np.r_[first[1:], len(LEVELS)] - 1
         middle = (LEVELS[first] + LEVELS[last]) / 2
-        scores[:, j] = np.repeat(norm.ppf(middle.clip(LEVELS[1] / 2, 1 - LEVELS[1] / 2)), last - first + 1)
+        lowest = LEVELS[1] / 2
+        score = norm.ppf(middle.clip(lowest, 1 - lowest))
+        scores[:, j] = np.repeat(score, last - first + 1)
     return scores
 
 
-def _rounding(quantiles: NDArray[Any]) -> NDArray[Any]:
+def rounding_of(quantiles: NDArray[Any]) -> NDArray[Any]:
     """Differences that may be errors of rounding of frequent values, for each feature."""
     frequent = quantiles[IS_EVEN][1:-1]
     rounding: NDArray[Any] = 100 * np.finfo(np.float64).eps * abs(frequent).max(axis=0)
@@ -187,13 +189,13 @@ def _stay(
     """Mask of the features of order one, group by group; of those that are not `moved` anyway."""
     varying = deviation > 0
     largest = np.sqrt(mean**2 + deviation**2)[alike].max(initial=0)
-    wide = (deviation >= NARROWEST) & (deviation <= WIDEST)
-    near = np.abs(mean) <= FARTHEST * deviation
+    wide = (deviation >= SMALLEST_DEVIATION) & (deviation <= LARGEST_DEVIATION)
+    near = np.abs(mean) <= FARTHEST_MEAN * deviation
     stay = np.zeros_like(varying)
-    stay[alike] = NARROWEST <= largest <= WIDEST
+    stay[alike] = SMALLEST_DEVIATION <= largest <= LARGEST_DEVIATION
     others = ~alike & ~moved
     stay[others] = (wide & near)[others & varying].all()
-    stay[others & ~varying] &= np.abs(mean[others & ~varying]) <= WIDEST
+    stay[others & ~varying] &= np.abs(mean[others & ~varying]) <= LARGEST_DEVIATION
     return stay
 
 
@@ -216,5 +218,5 @@ def have_common_unit(statistics: FeatureStatistics) -> NDArray[np.bool_]:
         return none
     within: NDArray[np.bool_] = (low == bottom) & (high <= top)
     unit = np.sqrt(np.mean(deviation[within & (high == top)] ** 2))
-    within &= (deviation >= NARROWEST * unit) | (statistics.quantiles[IS_EVEN][-2] <= low)
+    within &= (deviation >= SMALLEST_DEVIATION * unit) | (statistics.quantiles[IS_EVEN][-2] <= low)
     return within

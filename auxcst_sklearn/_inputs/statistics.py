@@ -142,8 +142,8 @@ class _Sample:
         if not np.isnan(self.rows.sum()):
             return _quantiles(self.rows)
         columns = [column[~np.isnan(column)] for column in self.rows.T]
-        found = [_quantiles(c) if len(c) else np.full(len(LEVELS), m) for c, m in zip(columns, default)]
-        return np.array(found).T
+        pairs = zip(columns, default, strict=True)
+        return np.array([_quantiles(c if len(c) else np.array([value])) for c, value in pairs]).T
 
 
 def _quantiles(values: NDArray[Any]) -> NDArray[Any]:

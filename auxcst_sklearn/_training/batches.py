@@ -55,7 +55,9 @@ class Batches:
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
             x, target = self.rows[index]
-            views = [repeat(None) if field is None else iter(field.split(parts)) for field in target]
+            views = [
+                repeat(None) if field is None else iter(field.split(parts)) for field in target
+            ]
             xs = [*reversed(x.split(parts))]
             del x  # so that the memory of large batches can be released
             while xs:

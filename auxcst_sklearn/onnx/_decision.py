@@ -48,7 +48,7 @@ class ScaledRows(nn.Module):
             t = (x / OUTLYING).clamp(-_LARGEST, _LARGEST)
             x = torch.where(self.heavy, OUTLYING * t / (1 + t * t).sqrt(), x)
         if self.ranks is not None:
-            x = torch.cat([x, self.ranks(raw.double())], dim=1)[:, self.places]
+            x = torch.cat([x, self.ranks(raw.double())], dim=1).index_select(1, self.places)
         if self.fills:
             x = torch.where(torch.isnan(x) & self.filled, self.fill.to(x.dtype), x)
         return x.float()

@@ -299,3 +299,73 @@ def test_float32_rows_without_a_scale_are_not_copied():
     found = scaling_of(FeatureStatistics().update(X), "auto")
 
     assert found.apply(X, np.zeros(4, dtype=bool)) is X
+
+
+def two_modes(share, low, high):
+    """Most values below `low`, and a share of them around a thousandth to all of `high`."""
+    return lambda rng, n: np.where(
+        rng.random(n) < share, rng.uniform(high / 100, high, n), rng.uniform(0, low, n)
+    )
+
+
+SEVERAL_SCALES = {
+    "a fifth far away": two_modes(0.2, 10, 1e6),
+    "a hundredth far away": two_modes(0.01, 10, 1e6),
+    "half far away": two_modes(0.5, 10, 1e6),
+    "rounding instead of zero": two_modes(0.2, 1e-16, 1e6),
+    "seconds and milliseconds": lambda r, n: r.normal(1.7e9, 1e6, n) * r.choice([1, 1e3], n),
+    "three codes": lambda r, n: np.where(
+        r.random(n) < 0.2, r.choice([-999, -998, -997], n), r.normal(size=n)
+    ),
+    "small codes": lambda r, n: np.where(
+        r.random(n) < 0.6, r.choice([0, 1], n), r.uniform(1e4, 1e6, n)
+    ),
+    "lognormal": lambda r, n: r.lognormal(0, 5, n),
+    "heavy counts": lambda r, n: r.zipf(1.2, n).astype(float),
+}
+
+
+@pytest.mark.parametrize("kind", SEVERAL_SCALES)
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_frequent_values_that_differ_stay_apart(kind, standardize):
+    column = SEVERAL_SCALES[kind](np.random.default_rng(0), 4000)
+    table = np.column_stack([column, X[:4000, 0]])
+
+    scaling = scaling_of(FeatureStatistics().update(table), standardize)
+    rows = scaling.apply(table, np.zeros(2, bool))
+
+    assert scaling.ranked.tolist() == [True, False]
+    assert (np.diff(rows[column.argsort(), 0]) >= 0).all()
+    assert np.abs(rows[:, 0]).max() < 10
+    levels = np.linspace(0.005, 0.995, 100)  # of which neighbours are a hundredth of the rows apart
+    before, after = (np.quantile(a, levels, method="lower") for a in (column, rows[:, 0]))
+    differ = np.diff(before) > 1e-9
+    assert (np.diff(after)[differ] > 0.005).all()
+    np.testing.assert_array_equal(rows[:, 1], X[:4000, 0])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda r, n: r.lognormal(0, 2, n),
+        lambda r, n: r.standard_cauchy(n),
+        lambda r, n: r.exponential(size=n),
+        lambda r, n: r.poisson(1, n).astype(float),
+        lambda r, n: np.where(r.random(n) < 0.1, -999.0, r.normal(size=n)),
+        lambda r, n: (r.random(n) < 0.9) * r.lognormal(3, 1, n),
+    ],
+)
+def test_columns_of_one_scale_are_not_ranked(draw):
+    column = draw(np.random.default_rng(0), 4000)[:, np.newaxis]
+    assert not scaling_of(FeatureStatistics().update(column), True).ranked.any()
+
+
+@pytest.mark.parametrize("kind", ["a fifth far away", "rounding instead of zero", "half far away"])
+def test_steps_within_the_upper_scale_are_learnt(kind):
+    rng = np.random.default_rng(0)
+    values = SEVERAL_SCALES[kind](rng, 4000)
+    upper = values > 1e4
+    y = values > np.median(values[upper])
+    model = CostSensitiveAuxMLP(2, 32, n_networks=2, max_epochs=8, random_state=0)
+    table = np.column_stack([values, rng.normal(size=4000)])
+    assert model.fit(table, y).score(table[upper], y[upper]) > 0.9
