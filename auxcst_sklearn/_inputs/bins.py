@@ -55,8 +55,7 @@ class Bins:
     def bounds(self, scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
         """Lower bounds and widths of the bins after scaling."""
         edges = scaling.scaled(self.edges)
-        width = np.maximum(*_widths(edges))
-        return edges[:-1].T[self.kept], width.T[self.kept]
+        return edges[:-1].T[self.kept], np.maximum(*_widths(edges)).T[self.kept]
 
     def make_encoding(self, scaling: Scaling, numbers: NDArray[Any]) -> PiecewiseLinear | None:
         """The encoding of numbers in the columns `numbers`; None without bins."""
@@ -78,7 +77,7 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
     values, normal = _at(np.repeat(inner, quantiles.shape[1], axis=1), quantiles), norm.ppf(inner)
     values = values - values.mean(axis=0)
     lengths = np.sqrt((values**2).sum(axis=0) * (normal**2).sum())
-    far: NDArray[np.bool_] = (normal * values).sum(axis=0) < NORMAL * lengths
+    far: NDArray[np.bool_] = (normal.T @ values)[0] < NORMAL * lengths
     return far
 
 

@@ -72,7 +72,9 @@ class Scaling:
 
     def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows in float64, after scaling."""
-        scaled = (rows - self.center) / self.scale  # in float64, whatever the rows are
+        scaled: NDArray[Any] = (
+            rows - self.center
+        ) / self.scale  # in float64, whatever the rows are
         if self.has_heavy:
             heavy = scaled[:, self.heavy]
             scaled[:, self.heavy] = heavy / np.hypot(1, heavy / OUTLYING)

