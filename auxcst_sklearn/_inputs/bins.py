@@ -44,9 +44,8 @@ class Bins:
             encoded &= ~alike
         most = min(n_bins, MOST_BINS // max(1, encoded.sum()))
         n_each = np.minimum(most, statistics.count // ROWS_OF_BIN).astype(int)
-        levels = [np.linspace(0, 1, n + 1) if n else np.ones(1) for n in n_each]
-        padded = [np.pad(level, (0, most + 1 - len(level)), "edge") for level in levels]
-        self.edges = _at(np.column_stack(padded), statistics.quantiles)
+        levels = np.minimum(np.arange(most + 1)[:, np.newaxis] / np.maximum(n_each, 1), 1)
+        self.edges = _at(levels, statistics.quantiles)
         width, narrowest = _widths(scaling.scaled(self.edges))
         differ = np.diff(self.edges, axis=0) > rounding_of(statistics.quantiles)
         self.kept = (differ & (width > narrowest)).T
@@ -84,5 +83,4 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
     """Quantiles of each feature at other levels (n_levels, n_features), interpolated."""
     pairs = zip(levels.T, quantiles.T, strict=True)
-    interpolated: NDArray[Any] = np.array([np.interp(at, LEVELS, column) for at, column in pairs])
-    return interpolated.T
+    return np.column_stack([np.interp(level, LEVELS, column) for level, column in pairs])
