@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._estimators.mlp_cv import CostSensitiveAuxMLPCV
     from ._estimators.paper import PAPER
     from ._estimators.path import alpha_path
+    from ._estimators.pool import CostSensitivePoolClassifier
 
 try:
     __version__ = version("auxcst_sklearn")
@@ -29,6 +30,7 @@ _HOME = {
     "CostSensitiveAuxMLP": "mlp",
     "CostSensitiveAuxMLPCV": "mlp_cv",
     "CostSensitiveAuxNet": "auxnet",
+    "CostSensitivePoolClassifier": "pool",
     "PAPER": "paper",
     "alpha_path": "path",
 }
@@ -41,6 +43,7 @@ __all__ = [
     "CostSensitiveAuxMLP",
     "CostSensitiveAuxMLPCV",
     "CostSensitiveAuxNet",
+    "CostSensitivePoolClassifier",
     "__version__",
     "alpha_path",
 ]

@@ -23,9 +23,11 @@ from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
 from .base import BaseCostSensitiveNet
+from .docs import described_like
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
 
+@described_like(BaseCostSensitiveNet)
 class CostSensitiveAuxNet(BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
@@ -68,47 +70,14 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     image_shape : array-like of int, default=None
         Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
         flattened rows. None for the shape of X.
-    channels_last : bool, default=False
-        Whether images are (H, W, C) rather than (C, H, W).
-    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
-        Random transforms of the training images, drawn again in every epoch: mirror left and right,
-        shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
-        on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
-    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
-            "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
-        the output learns class probabilities, and costs are used only in the decision; with the
-        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
-        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
-    aux_loss : str or Loss, default=None
-        Loss of the auxiliary heads; None for the same as `loss`.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
     n_networks : int, default=1
         Number of networks, which are trained side by side; estimates and probabilities are their
         means. With early stopping, each holds out a different fold of the rows, and all folds
         together give the temperature. Pass a class or another callable as `module`, so that they
         start with different weights; copies of one module differ only in their heads and in the
         order of the rows.
-    max_epochs : int, default=50
-        Number of passes over the training set.
-    batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer; with a schedule, its maximum.
-    schedule : {"one_cycle", "constant"}, default="one_cycle"
-        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
-        zero, along cosines, or not at all. `partial_fit` keeps it constant.
-    weight_decay : float, default=1e-2
-        Weight decay of the optimizer.
-    optimizer : str or type, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
-        ``torch.optim.Optimizer``.
     early_stopping : bool, default=False
         Whether to hold out rows, and keep the weights of the best epoch: the one with the least
         held-out loss at its best temperature, or, for losses without class probabilities, with the
@@ -117,50 +86,16 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         Fraction of the rows that each network holds out. Several networks hold out different folds:
         the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
         more.
-    patience : int, default=10
-        Number of epochs without improvement of any network after which training stops.
     temperature : "auto" or float, default="auto"
         Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows of
         early stopping, or from a validation set. Without held-out rows it is 1; losses without
         class probabilities have none.
-    warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect. With one number of
-        rows, it also holds out the same rows.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
-        set that fills more than half of the free GPU memory stays in host memory.
-    precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
-    checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints of the training, from which another call to `fit` with the same data
-        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
-        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
-        for no checkpoints.
-    checkpoint_every : int, default=1
-        Number of epochs between checkpoints.
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
         int for the same network on every call.
-    verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left without early stopping.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
-    net_params : dict, default=None
-        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
-    distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    hidden_layers_ : list of str
-        Names of the layers that have an auxiliary head.
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_<name>" of each layer
         with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with early
@@ -168,8 +103,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         "valid_cost", and "valid_refinement", the loss at the best temperature. Numbers are means
         over the networks. Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
-    temperature_ : float
-        Divisor of the logits of the class probabilities.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, and the copy of `module`,
         without its output layer, ``net_.module_.body``; with costs per sample and the loss
@@ -177,13 +110,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         Several networks are in ``networks`` of these modules.
     n_features_in_ : int
         Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
     CostSensitiveAuxCNN : A convolutional network with sizes to search over.
-    auxcst_sklearn.modules.AlexNet : A network with or without ImageNet weights.
     auxcst_sklearn.modules.find_hidden_layers : The search for hidden layers behind "auto".
 
     Notes

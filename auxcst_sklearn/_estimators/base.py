@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from copy import deepcopy
+from copy import copy, deepcopy
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.array_api import numpy_arrays
 from .._checks.frames import check_in_memory
 from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
+from .._checks.rows import check_row_order
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
 from .._checks.weights import check_weight
@@ -27,7 +28,6 @@ from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
-from ..costs._validation import check_row_order
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .few_rows import predict_few
@@ -49,8 +49,106 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
+# What validation sets.
+VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "feature_names_in_"}
+VALIDATED |= {"n_features_in_"}
+
+
 class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEstimator):
-    """Base of the cost-sensitive networks; a subclass builds its torch module."""
+    """Base of the cost-sensitive networks; a subclass builds its torch module.
+
+    Descriptions that several networks share:
+
+    Parameters
+    ----------
+    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
+            "squared"} or Loss, default="bayes_risk"
+        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
+        the output learns class probabilities, and costs are used only in the decision; with the
+        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
+        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
+    aux_loss : str or Loss, default=None
+        Loss of the auxiliary heads; None for the same as `loss`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``.
+    early_stopping : bool, default=True
+        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+        held-out loss at its best temperature, or, for losses without class probabilities, with the
+        least held-out mean cost. With fewer than ten rows, none are held out.
+    validation_fraction : float, default=0.2
+        Fraction of the rows that each network holds out. Several networks hold out different folds:
+        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+        more.
+    patience : int, default=10
+        Number of epochs without improvement of any network after which training stops.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
+        Without held-out rows it is 1; losses without class probabilities have none.
+    warm_start : bool, default=False
+        Whether another call to `fit` continues from the current weights, with the same network,
+        loss and optimizer; changes of their parameters then have no effect. With one number of
+        rows, it also holds out the same rows.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+        set that fills more than half of the free GPU memory stays in host memory.
+    precision : {"float32", "bf16"}, default="float32"
+        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+        "bf16" is faster on processors with instructions for it, and slower on others.
+    checkpoint_dir : str or path-like, default=None
+        Folder for checkpoints of the training, from which another call to `fit` with the same data
+        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+        for no checkpoints.
+    checkpoint_every : int, default=1
+        Number of epochs between checkpoints.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch, with the time left without early stopping.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
+        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+        the training: each process calls `fit` with the same, complete data, and computes its part
+        of every mini-batch. False for a separate model in each process.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        Random transforms of the training images, drawn again in every epoch: mirror left and right,
+        shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
+        on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
+    max_epochs : int, default=50
+        Number of passes over the training set.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
+        zero, along cosines, or not at all. `partial_fit` keeps it constant.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    temperature_ : float
+        Divisor of the logits of the class probabilities.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+    """
 
     # Routers pass costs on without a set_fit_request call by the user.
     __metadata_request__fit = dict.fromkeys(
@@ -58,7 +156,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     )
     __metadata_request__partial_fit = {"cost": True}
     __metadata_request__predict = {"cost": True}
-    __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
     _parameter_constraints: dict[str, Any] = CONSTRAINTS
@@ -130,19 +227,27 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """
         resume = self.warm_start and hasattr(self, "net_")
         with self._fitting(resume):
-            data = self._validate_training_set(
-                X, y, cost, sample_weight, self.classes, resume, groups
-            )
-            data.warn_if_truth_is_not_cheapest(self.classes_)
-            validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
-            check_same(self, data, validation, resume)
-            with open_checkpoints(self, data, validation) as checkpoints:
-                training = self._build(data, resume, validation=validation)
-                self._check_use(validation, training.net)
-                training.run(self._plan(checkpoints))
-            self._set_attributes(training)
-            self._warn_if_collapsed(data)
-            return self
+            held_out = (X_val, y_val, cost_val, sample_weight_val)
+            data = self._validate_sets(X, y, cost, sample_weight, groups, held_out, resume)
+            return self._train(*data, resume)
+
+    def _train(
+        self, data: TrainingSet, validation: TrainingSet | None, resume: bool = False
+    ) -> Self:
+        """Build the training, run it, and set the fitted attributes."""
+        check_same(self, data, validation, resume)
+        with open_checkpoints(self, data, validation) as checkpoints:
+            training = self._build(data, resume, validation=validation)
+            if validation is not None:
+                self._check_use_of_validation(training.net)
+            training.run(self._plan(checkpoints))
+        self._set_attributes(training)
+        if self.store_held_out_proba and validation is None:
+            from .._training.held_out import held_out_proba
+
+            self.held_out_proba_ = held_out_proba(training, data)
+        self._warn_if_collapsed(data)
+        return self
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[None]:
@@ -183,6 +288,21 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     # -------------------------------------------------------------- validate
 
+    def _validate_sets(
+        self,
+        X: Any,
+        y: Any,
+        cost: Any,
+        sample_weight: Any,
+        groups: Any,
+        held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
+        resume: bool = False,
+    ) -> tuple[TrainingSet, TrainingSet | None]:
+        """The training set, and the validation set if there is one."""
+        data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
+        data.warn_if_truth_is_not_cheapest(self.classes_)
+        return data, self._validate_validation_set(*held_out)
+
     def _validate_training_set(
         self,
         X: Any,
@@ -195,8 +315,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     ) -> TrainingSet:
         check_in_memory(cost, "cost")
         check_labels(y, "y")
-        check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix)
+        check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
+        named = self.classes_ if resume else classes
+        warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -236,7 +357,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
         check_labels(y_val, "y_val")
         try:
-            check_row_order(cost_val, X=X_val, y=y_val)
+            check_row_order(
+                X_val=X_val, y_val=y_val, cost_val=cost_val, sample_weight_val=sample_weight_val
+            )
             X, y = self._validate(X_val, y_val, reset=False)
             label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
             costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
@@ -252,6 +375,12 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
         return TrainingSet.of(X, label, costs, weight)
 
+    def _like(self, other: BaseCostSensitiveNet) -> Self:
+        """Take over what the validation of another estimator has set."""
+        for name in VALIDATED & vars(other).keys():
+            setattr(self, name, copy(getattr(other, name)))
+        return self
+
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays."""
         if reset:
@@ -264,6 +393,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         """Learn the temperature, and set the fitted attributes."""
         from .._training.temperature import learn_temperature
 
+        self.__dict__.pop("held_out_proba_", None)  # of earlier weights
         net, held_out = training.net, training.held_out
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if held_out is not None and self._calibrates(net):

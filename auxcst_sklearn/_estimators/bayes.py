@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
     UNUSED,
@@ -19,20 +19,11 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     process_routing,
 )
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.labels import check_labels, label_index
-from .._checks.weights import check_some_weight, check_weight
-from ..costs._source import (
-    find_classes,
-    resolve_costs,
-    warn_if_order_is_lost,
-    warn_if_truth_is_not_cheapest,
-)
-from ..costs._statistics import CostStatistics
-from ..costs._validation import check_row_order, expected_cost
-from .prediction import DecisionMixin, warn_of_missing_costs
+from .._checks.array_api import numpy_arrays
+from .._checks.labels import label_index
+from .bayes_decision import BayesDecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,7 +34,7 @@ def _routing_enabled() -> bool:
     return enabled
 
 
-class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimator):
+class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.
 
     The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the prediction
@@ -66,7 +57,9 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
     calibration : {"sigmoid", "isotonic", "temperature"}, default=None
         How to calibrate the probabilities, by
         :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
-        needs scikit-learn 1.8.
+        needs scikit-learn 1.8. Where `estimator` has no `decision_function`, as those of this
+        package with probabilities, "sigmoid" fits a sigmoid of the probabilities, which is too
+        coarse near 0 and 1 if one mistake costs much more than another.
     cv : int, cross-validation generator or iterable, default=None
         The folds for calibration; None for 5, stratified. Not used without `calibration`.
 
@@ -116,13 +109,6 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
 
     # `fit` itself uses no weights, so an estimator around this one need not request them for it.
     __metadata_request__fit = {"sample_weight": UNUSED, "cost": True}
-    __metadata_request__predict = {"cost": True}
-    __metadata_request__decision_function = {"cost": True}
-    __metadata_request__score = {"cost": True}
-
-    # Whether `fit` received costs, and whether as a matrix for each sample.
-    _sample_costs = False
-    _known_costs = False
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
@@ -147,6 +133,7 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
         self.calibration = calibration
         self.cv = cv
 
+    @numpy_arrays()
     def fit(
         self,
         X: ArrayLike,
@@ -187,34 +174,25 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
             If `estimator` has no `predict_proba`.
         """
         self._validate_params()
+        if isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator={self.estimator.__name__} is a class; expected an instance, such as "
+                f"{self.estimator.__name__}()."
+            )
         classifier = self._classifier()
         if not _has_stack(classifier):
             self._check_probabilities(classifier)
         self._check_calibration()
-        check_labels(y, "y")
-        check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix)
-        labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
-        classes = find_classes(labels, self.classes, cost, self.cost_matrix)
-        label = label_index(labels, classes, name="y")  # a label without costs is an error
-        costs = resolve_costs(cost, self.cost_matrix, label, classes)
-        warn_if_truth_is_not_cheapest(costs, label, classes)
-        weight = check_weight(sample_weight, labels)
-        if weight is not None:
-            check_some_weight(weight)
+        data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
+        if data.weight is not None:
             fit_params["sample_weight"] = sample_weight
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
-        fitted = clone(classifier).fit(X, labels, **fit_params)
+        fitted = clone(classifier).fit(X, data.labels, **fit_params)
         self._check_probabilities(fitted)
-        self._columns = label_index(fitted.classes_, classes, name="estimator.classes_")
+        self._columns = label_index(fitted.classes_, data.classes, name="estimator.classes_")
         self.estimator_ = fitted
-        self.classes_ = classes
-        self.cost_matrix_ = costs.rows
-        if not costs.per_class:
-            self.cost_matrix_ = CostStatistics.of(costs.rows, label, weight).class_mean
-        self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
+        self._set_costs(data, cost)
         return self
 
     def _classifier(self) -> BaseEstimator:
@@ -247,6 +225,7 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
                 f"{sklearn.__version__}; use 'sigmoid' or 'isotonic', or upgrade scikit-learn."
             )
 
+    @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of the wrapped classifier.
 
@@ -271,39 +250,6 @@ class BayesMinimumRiskClassifier(DecisionMixin, MetaEstimatorMixin, BaseEstimato
         probability = np.zeros((len(known), len(self.classes_)))
         probability[:, self._columns] = known
         return probability
-
-    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Expected cost of each prediction.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, row = true class, column = prediction, both in the
-            order of `classes_`. None for the costs of `fit`: the `cost_matrix`, or the
-            mean costs of each class.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Expected costs, in the currency of the given costs, columns as in `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If `cost` is not as described, or not finite.
-        """
-        if cost is not None:
-            return expected_cost(self.predict_proba(X), cost, self.classes_)
-        estimate = self._learnt_cost(X)
-        if self._known_costs:
-            warn_of_missing_costs()
-        return estimate
-
-    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
-        expected: NDArray[Any] = self.predict_proba(X) @ self.cost_matrix_
-        return expected
 
     @property
     def n_features_in_(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,6 +39,16 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 MIN_HOLD_OUT_ROWS = 10
 
 
+@dataclass
+class Prepared:
+    """What a training needs beside a net: rows in the form of the network, costs in units."""
+
+    data: TrainingSet
+    scale: CostScale
+    rows: Rows
+    held_out: Rows | None
+
+
 class BuildMixin:
     """Builds a training from the parameters of an estimator."""
 
@@ -48,6 +58,7 @@ class BuildMixin:
     _random_state: np.random.RandomState
     loss: str | Loss
     max_epochs: int
+    schedule: str
     batch_size: int | str
     learning_rate: float
     weight_decay: float
@@ -69,6 +80,7 @@ class BuildMixin:
     precision = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every = 1
+    store_held_out_proba = False
 
     # Whether the loss may add a cost network, which learns costs that differ within a class.
     _may_add_cost_network = True
@@ -97,42 +109,48 @@ class BuildMixin:
         stream: bool = False,
     ) -> Training:
         """All steps before the training of the whole network."""
+        return self._assemble(self._prepare(data, validation, resume, stream), resume, stream)
+
+    def _prepare(
+        self,
+        data: TrainingSet,
+        validation: TrainingSet | None,
+        resume: bool = False,
+        stream: bool = False,
+    ) -> Prepared:
+        """Learn inputs and unit of costs, and bring all rows into their form for the network."""
         data = data.with_positive_weights()
         if resume:
-            net, data = self.net_, self._continue(data, stream)
+            data, scale = self._continue(data, stream), self.net_.scale
         else:
             self._inputs.learn(data.X, stream=stream)
             scale = data.scale()
             data = data.in_units(scale)
-            net = self._make_net(data, scale, stream)
         data = replace(data, X=self._inputs.transform(data.X))
-        rows = Rows(data, net.device)
-        training = self._give_rows(net, rows, data, validation, stream)
+        device, held_out = resolve_device(self.device), None
+        if validation is not None:
+            validation = replace(validation, X=self._inputs.transform(validation.X))
+            held_out = Rows(validation.with_positive_weights().in_units(scale), device)
+        return Prepared(data, scale, Rows(data, device), held_out)
+
+    def _assemble(self, prepared: Prepared, resume: bool = False, stream: bool = False) -> Training:
+        """The net with the training rows of its networks, and their held-out rows."""
+        from .._training.training import Training
+
+        data, rows, held_out = prepared.data, prepared.rows, prepared.held_out
+        net = self.net_ if resume else self._make_net(data, prepared.scale, stream)
+        n = net.n_networks
+        if held_out is not None:
+            training = Training(net, rows.shared(n), held_out.shared(n))
+        elif self.early_stopping and not stream:
+            training = Training(net, *self._share_out(n, rows, data))
+        else:
+            training = Training(net, rows.shared(n))
         if not resume:
             with net.thread_limit():
                 self._pretrain(net, training.rows.sets[0])
         net.seed(self._draw_seed())
         return training
-
-    def _give_rows(
-        self,
-        net: CostNet,
-        rows: Rows,
-        data: TrainingSet,
-        validation: TrainingSet | None,
-        stream: bool,
-    ) -> Training:
-        """The net with the training rows of its networks, and their held-out rows."""
-        from .._training.training import Training
-
-        n = net.n_networks
-        if validation is not None:
-            validation = replace(validation, X=self._inputs.transform(validation.X))
-            held_out = Rows(validation.with_positive_weights().in_units(net.scale), net.device)
-            return Training(net, rows.shared(n), held_out.shared(n))
-        if self.early_stopping and not stream:
-            return Training(net, *self._share_out(n, rows, data))
-        return Training(net, rows.shared(n))
 
     def _share_out(
         self, n_networks: int, rows: Rows, data: TrainingSet
@@ -160,7 +178,7 @@ class BuildMixin:
         self._check_cost_network(data)
         net.use_callbacks(check_callbacks(self.callbacks))
         net.verbose = self._verbose()
-        size = resolve_batch_size(self.batch_size, len(data.label))
+        size = self._resolve_batch_size(data, stream)
         if stream:
             if self.batch_size == "auto":
                 # A first block may be tiny, but then many small steps for later blocks take long.
@@ -212,7 +230,7 @@ class BuildMixin:
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
-            "batch_size": resolve_batch_size(self.batch_size, len(data.label)),
+            "batch_size": self._resolve_batch_size(data, stream),
             "user_callbacks": check_callbacks(self.callbacks),
             "device": device,
             "train_split": None,
@@ -231,6 +249,10 @@ class BuildMixin:
             net.temperature = float(self.temperature)
         net.initialize()
         return net
+
+    def _resolve_batch_size(self, data: TrainingSet, stream: bool) -> int:
+        schedule = self.schedule if self.early_stopping and not stream else "constant"
+        return resolve_batch_size(self.batch_size, len(data.label), schedule)
 
     def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
         """Losses of the output and of the auxiliary heads."""
@@ -260,9 +282,9 @@ class BuildMixin:
             module = ClassAndCostNetwork(module, costs)
         return module, alpha
 
-    def _check_use(self, validation: TrainingSet | None, net: CostNet) -> None:
+    def _check_use_of_validation(self, net: CostNet) -> None:
         """Raise an error for a validation set used neither for stopping nor for a temperature."""
-        if not (validation is None or self.early_stopping or self._calibrates(net)):
+        if not (self.early_stopping or self._calibrates(net)):
             raise ValueError(
                 "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
                 "early_stopping=True, or leave X_val and y_val out."

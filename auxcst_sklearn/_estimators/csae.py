@@ -20,6 +20,7 @@ from .._training.seeding import seeded
 from ..losses import Loss
 from ..modules import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
+from .docs import described_like
 from .parameters import check_each, per_layer
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _BETA = Interval(Real, 0, 1, closed="both")
 _CORRUPTION = Interval(Real, 0, 1, closed="left")
 
 
+@described_like(BaseCostSensitiveNet)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
 
@@ -68,27 +70,13 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         the class means of per-sample costs.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron in training; pretraining drops none.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
     max_epochs : int, default=50
         Number of passes over the training set after pretraining.
-    batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer after pretraining.
     schedule : {"one_cycle", "constant"}, default="constant"
         How that learning rate changes over `max_epochs`: not at all, or up during the first tenth
         and then down to zero, along cosines. `partial_fit` keeps it constant.
-    weight_decay : float, default=1e-2
-        Weight decay of the optimizer.
-    optimizer : str or type, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
-        ``torch.optim.Optimizer``.
     early_stopping : bool, default=False
         Whether to hold out a part of the training set, stop when its mean cost, or with losses
         that have probabilities its loss at the best temperature, has not decreased for `patience`
@@ -111,17 +99,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Called during training, not in pretraining, as in skorch: schedules, checkpoints,
         gradient clipping ... They receive rows in the form of the net, so that scores by name, as
         of `EpochScoring`, do not work.
-    net_params : dict, default=None
-        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
-    distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
     pretrain_history_ : dict of str to list of dict
         For each hidden layer, "hidden1" first, one record per epoch of its pretraining: "epoch",
         "loss" (the mixture), "reconstruction" and "cost" (its two parts).
@@ -137,10 +117,6 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         the held-out loss at the best temperature.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------

@@ -16,11 +16,13 @@ from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP
 from ..modules._feature_input import FeatureInput
 from .base import BaseCostSensitiveNet
+from .docs import described_like
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
 
 
+@described_like(BaseCostSensitiveNet)
 class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
@@ -42,14 +44,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     alpha : float or array-like of shape (depth - 1,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
-    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
-            "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
-        the output learns class probabilities, and costs are used only in the decision; with the
-        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
-        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
-    aux_loss : str or Loss, default=None
-        Loss of the auxiliary heads; None for the same as `loss`.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
     dropout : float, default=0.15
@@ -68,96 +62,49 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         network gets the median and an indicator instead.
     n_bins : int, default=16
         Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded. Every second network uses the encoding in addition to
+        that are far from normal are encoded. Every third network uses the encoding in addition to
         the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
-    n_networks : int, default=5
+    n_networks : int, default=4
         Number of networks, which are trained side by side as one stack; estimates and probabilities
         are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
-    learning_rate : float, default=2e-3
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
+        plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.
+    learning_rate : float, default=8e-3
         Learning rate of the optimizer; with a schedule, its maximum.
-    schedule : {"constant", "one_cycle"}, default="constant"
-        How the learning rate changes over `max_epochs`: not at all, or up during the first tenth
-        and then down to zero, along cosines. `partial_fit` keeps it constant.
+    schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
+        How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
+        networks has not decreased by a thousandth for `patience` epochs, at most twice, and then
+        stops; without held-out rows, as in `partial_fit`, it is always divided by 4. "one_cycle"
+        goes up during the first tenth of `max_epochs` and then down to zero, along cosines; with it
+        `partial_fit` keeps the rate constant.
     averaging : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights, which replaces a schedule:
-        training can stop after any epoch. 0 for the weights of the last step. `partial_fit` always
-        uses the weights of the last step.
-    weight_decay : float, default=1e-2
-        Weight decay of the optimizer.
-    optimizer : str or type, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
-        ``torch.optim.Optimizer``.
-    early_stopping : bool, default=True
-        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
-        held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. With fewer than ten rows, none are held out.
-    validation_fraction : float, default=0.2
-        Fraction of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
-        more.
-    patience : int, default=10
-        Number of epochs without improvement of any network after which training stops.
-    temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
-        Without held-out rows it is 1; losses without class probabilities have none.
-    warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect. With one number of
-        rows, it also holds out the same rows.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
-        set that fills more than half of the free GPU memory stays in host memory.
-    precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
-    checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints of the training, from which another call to `fit` with the same data
-        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
-        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
-        for no checkpoints.
-    checkpoint_every : int, default=1
-        Number of epochs between checkpoints.
+        Horizon, in epochs, of the exponential average of the weights, so that training can stop
+        after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
+        of the last step.
+    patience : int, default=4
+        Number of epochs without improvement after which training stops: of any network, or, with
+        ``schedule="plateau"``, of their mean by a thousandth, after which the rate changes first.
+    store_held_out_proba : bool, default=False
+        Whether to keep `held_out_proba_`, as a stacking of models needs.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
-    verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left without early stopping.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
-    net_params : dict, default=None
-        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
-    distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    hidden_layers_ : list of str
-        Names of the layers that have an auxiliary head.
     history_ : list of dict
         One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
         "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
         same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
         "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
         Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
-    temperature_ : float
-        Divisor of the logits of the class probabilities.
+    held_out_proba_ : ndarray of shape (n_samples, n_classes)
+        With `store_held_out_proba`: class probabilities of the training rows, by the networks that
+        held them out, and NaN where none did. A training set of more than a gigabyte has none.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
         first dimension if there are several.
@@ -165,10 +112,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Centre and divisor of each input; None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None
         Mask of the categorical columns; None if there are none.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -213,6 +156,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
+        "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
+        "store_held_out_proba": ["boolean"],
     }
 
     def __init__(
@@ -230,18 +175,19 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         n_bins: int = 16,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        n_networks: int = 5,
+        n_networks: int = 4,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 2e-3,
-        schedule: Literal["constant", "one_cycle"] = "constant",
+        learning_rate: float = 8e-3,
+        schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
         averaging: float = 5.0,
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
-        patience: int = 10,
+        patience: int = 4,
         temperature: float | Literal["auto"] = "auto",
+        store_held_out_proba: bool = False,
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -277,6 +223,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.temperature = temperature
+        self.store_held_out_proba = store_held_out_proba
         self.warm_start = warm_start
         self.device = device
         self.precision = precision

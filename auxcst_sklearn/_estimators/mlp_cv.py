@@ -10,15 +10,14 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator
+from sklearn.model_selection import BaseCrossValidator, check_cv
 
-from .._checks.array_api import numpy_arrays
-from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
-from .._training.distributed import joined, processes
+from .._training.distributed import processes
 from .._training.training_set import TrainingSet
+from ..costs._validation import expected_cost
 from ..losses import Loss
-from . import alpha_folds
+from .docs import described_like
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each
 from .path import as_seed, fit_together
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
+@described_like(CostSensitiveAuxMLP)
 class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     """CostSensitiveAuxMLP with the alpha that has the least cost on held-out rows.
 
@@ -39,112 +39,14 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     ----------
     alphas : array-like of shape (n_alphas,), default=(0.0, 0.1, ..., 1.0)
         Weights of the auxiliary heads to choose from; each applies to all heads.
-    depth : int, default=3
-        Number of hidden layers H.
-    width : int or array-like of shape (depth,), default=128
-        Neurons of each hidden layer.
     cv : int, cross-validation generator or iterable, default=None
         None to choose by the rows that each network holds out anyway: the networks of all alphas
         are trained together, and those of the best alpha are kept. Otherwise alpha is chosen by
         cross-validation, before a fit on all rows: an int for the number of stratified folds, or
         any value accepted by :func:`sklearn.model_selection.check_cv`.
-    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
-            "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
-        the output learns class probabilities, and costs are used only in the decision; with the
-        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
-        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
-    aux_loss : str or Loss, default=None
-        Loss of the auxiliary heads; None for the same as `loss`.
-    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
-        Activation of the hidden layers.
-    dropout : float, default=0.15
-        Probability of dropping a hidden neuron in training.
-    standardize : bool or "auto", default="auto"
-        Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
-        features of order one, and sparse ones, unchanged; the others get a common scale if they
-        seem to have a common unit, as pixels do, and otherwise one scale each, as with True.
-        Columns with outliers are scaled by their quartiles, and clipped softly; those of several
-        scales become the normal scores of their ranks.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
-            default="from_dtype"
-        Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
-        string columns of a DataFrame, and none of an array. Categories that are rare or not in the
-        training set are treated as one level. A missing value in any column is NaN or None: the
-        network gets the median and an indicator instead.
-    n_bins : int, default=16
-        Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded. Every second network uses the encoding in addition to
-        the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
-    n_networks : int, default=5
-        Number of networks, which are trained side by side as one stack; estimates and probabilities
-        are their means. Each holds out a different fold of the rows for early stopping, and all
-        folds together give the temperature. 1 for a single network.
-    max_epochs : int, default=100
-        Maximum number of passes over the training set; without early stopping, the exact number.
-    batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
-    learning_rate : float, default=2e-3
-        Learning rate of the optimizer; with a schedule, its maximum.
-    schedule : {"constant", "one_cycle"}, default="constant"
-        How the learning rate changes over `max_epochs`: not at all, or up during the first tenth
-        and then down to zero, along cosines. `partial_fit` keeps it constant.
-    averaging : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights, which replaces a schedule:
-        training can stop after any epoch. 0 for the weights of the last step. `partial_fit` always
-        uses the weights of the last step.
-    weight_decay : float, default=1e-2
-        Weight decay of the optimizer.
-    optimizer : str or type, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
-        ``torch.optim.Optimizer``.
-    early_stopping : bool, default=True
-        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
-        held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. With fewer than ten rows, none are held out.
-    validation_fraction : float, default=0.2
-        Fraction of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
-        more.
-    patience : int, default=10
-        Number of epochs without improvement of any network after which training stops.
-    temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
-        Without held-out rows it is 1; losses without class probabilities have none.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
-        set that fills more than half of the free GPU memory stays in host memory.
-    precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
     checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints of the training, from which another call to `fit` with the same data
-        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
-        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
-        for no checkpoints.
-    checkpoint_every : int, default=1
-        Number of epochs between checkpoints.
-    random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
-        network on every call.
-    verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left without early stopping.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
-    net_params : dict, default=None
-        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
-    distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
+        As in `CostSensitiveAuxMLP`; if `cv` is set, the name must contain "{fit}", because several
+        models are fitted.
 
     Attributes
     ----------
@@ -154,29 +56,6 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         The alphas to choose from, sorted.
     mean_cost_path_ : ndarray of shape (n_alphas, n_networks) or (n_alphas, n_folds)
         Mean cost of the predictions for held-out rows, in currency, weighted by `sample_weight`.
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    hidden_layers_ : list of str
-        Names of the layers that have an auxiliary head.
-    history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
-        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
-        same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
-        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
-        Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
-    temperature_ : float
-        Divisor of the logits of the class probabilities.
-    net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``, whose weights have the networks as
-        first dimension if there are several.
-    input_center_, input_scale_ : ndarray of shape (n_features,) or None
-        Centre and divisor of each input; None for unscaled inputs.
-    is_categorical_ : ndarray of shape (n_features,) or None
-        Mask of the categorical columns; None if there are none.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -198,7 +77,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     ...     alphas=[0, 0.2, 1], width=16, cost_matrix=[[0, 1, 10], [1, 0, 10], [1, 1, 0]],
     ...     max_epochs=5, random_state=0)
     >>> model.fit(scale(X), y).mean_cost_path_.shape
-    (3, 5)
+    (3, 4)
     >>> model.alpha_ in model.alphas_
     True
     """
@@ -209,6 +88,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         "cv": ["cv_object"],
     }
     del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
+    del _parameter_constraints["store_held_out_proba"]
 
     # Another fit may choose another alpha, so there is nothing to continue from.
     warm_start = False
@@ -229,17 +109,17 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         n_bins: int = 16,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        n_networks: int = 5,
+        n_networks: int = 4,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 2e-3,
-        schedule: Literal["constant", "one_cycle"] = "constant",
+        learning_rate: float = 8e-3,
+        schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
         averaging: float = 5.0,
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
-        patience: int = 10,
+        patience: int = 4,
         temperature: float | Literal["auto"] = "auto",
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -312,93 +192,66 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         cost_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
     ) -> Self:
-        """Choose alpha, and train the network.
+        """Choose alpha, and train the network; parameters are those of `CostSensitiveAuxMLP.fit`.
 
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training examples. Sparse rows are converted to dense one mini-batch at a time.
-        y : array-like of shape (n_samples,)
-            Labels: strings, integers or booleans.
-        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
-                or DataFrame, default=None
-            Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples, in the loss and in the cost of held-out rows; non-negative.
-        groups : array-like of shape (n_samples,), default=None
-            Groups of samples, for a `cv` that uses them, as GroupKFold does and an int does not,
-            and for rows that the training holds out.
-        X_val, y_val, cost_val, sample_weight_val : array-like, default=None
-            A validation set, as in `CostSensitiveAuxMLP.fit`, which is also used to choose alpha;
-            if `cv` is set, alpha is chosen by the folds only.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            As `CostSensitiveAuxMLP.fit`. A fitted estimator is then unchanged.
+        `groups` are passed to a `cv` that uses them, too; `sample_weight` also weights the costs
+        of held-out rows. A validation set is used to choose alpha, unless `cv` is set.
         """
-        with joined(self.distributed):
-            self._validate_params()
-            self._keep_splits()
-            with unchanged_on_error(self), numpy_arrays():
-                self.alphas_ = self._check_alphas()
-                # Rows of weight 0 are kept, because `cv` may refer to rows by position.
-                data = self._validate_training_set(
-                    X, y, cost, sample_weight, self.classes, False, groups
-                )
-                held_out = (X_val, y_val, cost_val, sample_weight_val)
-                if self.cv is None:
-                    data.warn_if_truth_is_not_cheapest(self.classes_)
-                    self._choose(X, y, cost, sample_weight, groups, held_out)
-                    self._warn_if_collapsed(data)
-                    return self
-                self._check_checkpoint_dir()
-                cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
-                self._folds = alpha_folds.split(cv, X, y, data.groups)
-                self._cross_validate(data)
-                names = ("X_val", "y_val", "cost_val", "sample_weight_val")
-                super().fit(X, y, cost, sample_weight, groups=groups, **dict(zip(names, held_out)))
-                del self._folds
-                return self
+        self._keep_splits()
+        with self._fitting(resume=False):
+            self.alphas_ = self._check_alphas()
+            data, validation = self._validate_sets(
+                X, y, cost, sample_weight, groups, (X_val, y_val, cost_val, sample_weight_val)
+            )
+            if self.cv is None:
+                return self._choose(data, validation)
+            self._check_checkpoint_dir()
+            # Of the caller's X and y, because `cv` may split them by more than their positions.
+            cv = self._splits[1] if isinstance(self.cv, Iterator) else self.cv
+            self._folds = split(cv, X, y, data.groups)
+            self._cross_validate(data)
+            self._train(data, validation)
+            del self._folds
+            return self
 
-    def _choose(
-        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, held_out: tuple[Any, ...]
-    ) -> None:
+    def _choose(self, data: TrainingSet, validation: TrainingSet | None) -> Self:
         """Keep the networks of the alpha with the least cost on their held-out rows."""
-        if not self.early_stopping and held_out[0] is None:
+        if not self.early_stopping and validation is None:
             raise ValueError(
                 "cv=None chooses alpha by rows that the networks hold out, but with "
                 "early_stopping=False they hold out none. Set early_stopping=True, or cv=5."
             )
-        # With checkpoints, None may become the seed of an earlier fit.
-        keeps = self.random_state is None and self.checkpoint_dir is not None
-        seed = None if keeps else as_seed(self.random_state)
-        networks = (self._network(alpha=a, random_state=seed) for a in self.alphas_.tolist())
-        models = [clone(network) for network in networks]  # no two share a callback
-        trainings = fit_together(models, 1, X, y, cost, sample_weight, groups, held_out)
+        models = self._networks()
+        trainings = fit_together(self, models, 1, data, validation)
         self.mean_cost_path_ = np.full((len(models), self.n_networks), np.nan)
-        found = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]
-        found = processes().from_first("the choice of alpha", found)
+        costs = [t.net.held_out_costs(t.held_out) for t in trainings if t.held_out is not None]
+        costs = processes().from_first("the choice of alpha", costs)
         best = 0
-        if found:
-            self.mean_cost_path_ = np.stack([costs for costs, _ in found])
-            self._path_weight = found[0][1]
+        if costs:
+            self.mean_cost_path_ = np.stack([mean for mean, _ in costs])
+            self._path_weight = costs[0][1]
             best = int((self.mean_cost_path_ @ self._path_weight).argmin())
         else:
             warn(
                 "Fewer than ten rows: none are held out to choose alpha, so the smallest of "
-                "alphas is used. Pass X_val and y_val, or more rows.",
+                "alphas is used. Pass X_val and y_val, or more rows."
             )
         self.alpha_ = float(self.alphas_[best])
         parameters = models[best].get_params(deep=False)
-        for name, value in vars(models[best]).items():
-            if name not in parameters:
-                setattr(self, name, value)
+        fitted = {k: v for k, v in vars(models[best]).items() if k not in parameters}
+        self.__dict__.update(fitted)
+        self._warn_if_collapsed(data)
+        return self
+
+    def _networks(self) -> list[CostSensitiveAuxMLP]:
+        """A network for each alpha, of one random state; no two share a callback."""
+        # With checkpoints, None may become the seed of an earlier fit.
+        keeps = self.random_state is None and self.checkpoint_dir is not None
+        parameters = self.get_params(deep=False)
+        del parameters["alphas"], parameters["cv"]
+        parameters["random_state"] = None if keeps else as_seed(self.random_state)
+        network = CostSensitiveAuxMLP(**parameters)
+        return [clone(network).set_params(alpha=alpha) for alpha in self.alphas_.tolist()]
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -446,19 +299,73 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
 
     def _cross_validate(self, data: TrainingSet) -> None:
         """Choose alpha by the folds."""
-        # Matrices of the constructor are part of `data`, for the classes in their order.
-        network = self._network(
-            classes=self.classes_,
-            cost_matrix=None,
-            categorical_features=self._inputs.is_categorical,
+        weight = np.ones(len(data.label)) if data.weight is None else data.weight
+        self._path_weight = np.array([weight[test].sum() for _, test in self._folds])
+        if min(self._path_weight) == 0:
+            raise ValueError(
+                f"sample_weight is zero for all rows that fold {self._path_weight.argmin()} of cv "
+                "leaves out, so that its cost is unknown. Use fewer folds, or folds that "
+                "spread the rows that count."
+            )
+        costs = [self._costs_of_fold(data, train, data.part(test)) for train, test in self._folds]
+        self.mean_cost_path_, self._path_weight = processes().from_first(
+            "the choice of alpha", (np.transpose(costs), self._path_weight)
         )
-        found = alpha_folds.mean_costs(network, self.alphas_, data, self._folds, self.classes_)
-        found = processes().from_first("the choice of alpha", found)
-        self.mean_cost_path_, self._path_weight = found
         mean = np.average(self.mean_cost_path_, axis=1, weights=self._path_weight)
         self.alpha_ = float(self.alphas_[mean.argmin()])
 
-    def _network(self, **changes: Any) -> CostSensitiveAuxMLP:
-        parameters = self.get_params(deep=False)
-        del parameters["alphas"], parameters["cv"]
-        return CostSensitiveAuxMLP(**{**parameters, **changes})
+    def _costs_of_fold(
+        self, data: TrainingSet, train: NDArray[Any], test: TrainingSet
+    ) -> list[float]:
+        """Mean cost of the predictions for the held-out rows of a fold, for each alpha."""
+        models = self._networks()
+        fit_together(self, models, 1, data.part(train), None)
+        costs = []
+        for model in models:
+            X = model._inputs.transform(test.X)
+            if test.matrices is not None and self._has_probabilities():
+                p = model.net_.predict_proba(X)
+                estimate = expected_cost(p, test.matrices, self.classes_)
+            else:
+                (estimate,) = model.net_.predict_heads(X)
+            choice = estimate.argmin(axis=1, keepdims=True)
+            paid = np.take_along_axis(test.target().cost, choice, axis=1)[:, 0]
+            costs.append(float(np.average(paid, weights=test.weight)))
+        return costs
+
+
+Folds = Sequence[tuple[NDArray[Any], NDArray[Any]]]
+
+
+def split(cv: Any, X: Any, y: Any, groups: Any) -> Folds:
+    """Training rows and held-out rows of each fold, of the caller's X and y."""
+    splitter = check_cv(cv, y, classifier=True)
+    given = {} if groups is None else {"groups": groups}  # optional
+    folds = [(_rows(train), _rows(test)) for train, test in splitter.split(X, y, **given)]
+    if not folds:
+        raise ValueError(
+            f"cv={cv!r} gave no split; expected at least one. An iterator that was used "
+            "up elsewhere gives none: pass a list of its splits."
+        )
+    for i, fold in enumerate(folds):
+        _check_fold(i, fold, len(y))
+    return folds
+
+
+def _rows(rows: Any) -> NDArray[Any]:
+    """Positions or a mask as an array; one without values has no type."""
+    found = np.asarray(rows)
+    return found if found.size else found.astype(np.intp)
+
+
+def _check_fold(i: int, fold: tuple[NDArray[Any], NDArray[Any]], n_rows: int) -> None:
+    for name, rows in zip(("training", "test"), fold, strict=True):
+        try:
+            selected = np.arange(n_rows)[rows]
+        except IndexError as error:
+            raise ValueError(
+                f"Fold {i} of cv has {name} rows that are not among the {n_rows} of X ({error}); "
+                f"expected positions from 0 to {n_rows - 1}."
+            ) from error
+        if not len(selected):
+            raise ValueError(f"Fold {i} of cv has no {name} rows; expected at least one.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,8 @@ from sklearn.utils import check_random_state
 
 from .._training.distributed import joined, processes
 from .._training.stack_net import naming
-from .._training.threads import thread_limit
-from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
+from .._training.training_set import TrainingSet
 from .identity import check_same, open_checkpoints
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
@@ -121,7 +119,10 @@ def _fit_path(
         for seed in seeds
     ]
     if together:
-        fit_together(models, len(seeds), X, y, cost, sample_weight, groups)
+        owner = models[0]
+        with owner._fitting(resume=False):
+            data, _ = owner._validate_sets(X, y, cost, sample_weight, groups)
+            fit_together(owner, models, len(seeds), data, None)
     else:
         given = {"cost": cost, "sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
@@ -165,38 +166,33 @@ def is_stackable(estimator: BaseEstimator) -> bool:
     )
 
 
-@thread_limit()
-@own_torch_modes()
 def fit_together(
+    owner: CostSensitiveAuxMLP,
     models: list[CostSensitiveAuxMLP],
     n_seeds: int,
-    X: Any,
-    y: Any,
-    cost: Any,
-    sample_weight: Any,
-    groups: Any,
-    held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
+    data: TrainingSet,
+    validation: TrainingSet | None,
 ) -> list[Training]:
-    """Fit as a stack, in which models of one seed are `n_seeds` apart and use the same rows.
+    """Fit models to the data that `owner` has validated; those of one seed are `n_seeds` apart.
 
-    Models that a stack cannot train are fitted sequentially.
+    They are trained as one stack if possible. All share the inputs and the rows of the first one.
     """
     names = [f"alpha={model.alpha}" for model in models]
     of_all = {name: [getattr(m, name) for m in models] for name in ("alpha", "random_state")}
+    models[0]._like(owner)._start_random_state(resume=False)
+    check_same(models[0], data, validation, resume=False)
     trainings: list[Training] = []
-    with ExitStack() as stack:
+    with open_checkpoints(models[0], data, validation, **of_all) as checkpoints:
+        _share_seeds(models, n_seeds, checkpoints)
+        plan = models[0]._plan(checkpoints)
+        prepared = None
         for i, model in enumerate(models):
-            with naming(names[i]), model._fitting(resume=False):
-                data = model._validate_training_set(
-                    X, y, cost, sample_weight, model.classes, False, groups
-                )
-                validation = model._validate_validation_set(*held_out)
-                if not trainings:
-                    check_same(model, data, validation, resume=False)
-                    opened = open_checkpoints(model, data, validation, **of_all)
-                    plan = model._plan(checkpoints := stack.enter_context(opened))
-                    _share_seeds(models, n_seeds, checkpoints)
-                trainings.append(model._build(data, resume=False, validation=validation))
+            with naming(names[i]):
+                model._validate_params()
+                model._like(owner if i == 0 else models[0])._start_random_state(resume=False)
+                if prepared is None:
+                    prepared = model._prepare(data, validation)
+                trainings.append(model._assemble(prepared))
             trainings[i] = trainings[i].with_rows_of(trainings[i % n_seeds])
         if is_stackable(models[0]) and not trainings[0].rows.sets[0].in_blocks:
             _train_stacks(trainings, names, n_seeds, plan)
@@ -227,4 +223,3 @@ def _share_seeds(
             seed = as_seed(draw)
             for model in models[i::n_seeds]:
                 model.random_state = seed
-    models[0]._start_random_state(resume=False)

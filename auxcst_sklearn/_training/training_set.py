@@ -53,11 +53,18 @@ class TrainingSet:
         if self.weight is None:
             return self
         check_some_weight(self.weight)
-        # Weights that vanish in float32, relative to the largest, count as zero.
-        keep = self.weight > SMALLEST_WEIGHT * self.weight.max()
+        keep = self.counts
         data = self if keep.all() else self.part(keep)
         weight = np.asarray(data.weight)
         return replace(data, weight=weight / min(weight.mean(), 1))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
+        if self.weight is None:
+            return np.ones(len(self.label), dtype=bool)
+        counts: np.ndarray = self.weight > SMALLEST_WEIGHT * self.weight.max()
+        return counts
 
     def part(self, index: np.ndarray) -> TrainingSet:
         """Some of the examples."""

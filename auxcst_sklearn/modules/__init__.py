@@ -1,6 +1,5 @@
 """Torch modules: networks with K outputs and K auxiliary neurons per hidden layer."""
 
-from ._alexnet import AlexNet
 from ._autoencoder import CostSensitiveAutoencoder
 from ._aux_cnn import AuxCNN
 from ._aux_mlp import AuxMLP
@@ -15,7 +14,6 @@ from .wrapping import WrappedNetwork, find_hidden_layers
 __all__ = [
     "ACTIVATIONS",
     "TRANSFORMS",
-    "AlexNet",
     "AuxCNN",
     "AuxMLP",
     "AuxNetwork",

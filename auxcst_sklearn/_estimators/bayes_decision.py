@@ -1,0 +1,119 @@
+"""The Bayes decision: costs that are resolved when fitting, and expected costs by probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._checks.array_api import numpy_arrays
+from .._checks.labels import check_labels, label_index
+from .._checks.rows import check_row_order
+from .._checks.weights import check_some_weight, check_weight
+from ..costs._source import (
+    Costs,
+    find_classes,
+    resolve_costs,
+    warn_if_order_is_lost,
+    warn_if_truth_is_not_cheapest,
+)
+from ..costs._statistics import CostStatistics
+from ..costs._validation import expected_cost
+from .prediction import DecisionMixin, warn_of_missing_costs
+
+
+class Labelled(NamedTuple):
+    """Validated labels, their columns in `classes`, and their costs and weights."""
+
+    labels: NDArray[Any]
+    label: NDArray[np.intp]
+    classes: NDArray[Any]
+    costs: Costs
+    weight: NDArray[np.float64] | None
+
+    def cost_matrix(self) -> NDArray[Any]:
+        """The cost matrix; of other costs the mean of each class."""
+        if self.costs.per_class:
+            return self.costs.rows
+        return CostStatistics.of(self.costs.rows, self.label, self.weight).class_mean
+
+
+class BayesDecisionMixin(DecisionMixin):
+    """A classifier with probabilities that decides by expected costs.
+
+    Costs are used in the decision only: those of `fit`, or a matrix for each row.
+    """
+
+    __metadata_request__fit: dict[str, Any] = {"cost": True}
+    __metadata_request__predict = {"cost": True}
+    __metadata_request__score = {"cost": True}
+
+    classes: ArrayLike | None
+    cost_matrix_: NDArray[Any]
+
+    # Whether `fit` received costs, and whether as a matrix for each sample.
+    _sample_costs = False
+    _known_costs = False
+
+    @abstractmethod
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Class probabilities, (n_samples, n_classes)."""
+
+    @numpy_arrays()
+    def _validate_labels(self, X: Any, y: Any, cost: Any, **more: Any) -> Labelled:
+        """Labels with their costs; X is validated by the classifiers that learn from it.
+
+        `more` are weights, and other arguments of `fit` for each row.
+        """
+        check_labels(y, "y")
+        check_row_order(X=X, y=y, cost=cost, **more)
+        warn_if_order_is_lost(cost, self.cost_matrix, self.classes, y=y)
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        classes = find_classes(labels, self.classes, cost, self.cost_matrix)
+        label = label_index(labels, classes, name="y")  # a label without costs is an error
+        costs = resolve_costs(cost, self.cost_matrix, label, classes)
+        warn_if_truth_is_not_cheapest(costs, label, classes)
+        weight = check_weight(more.get("sample_weight"), labels)
+        if weight is not None:
+            check_some_weight(weight)
+        return Labelled(labels, label, classes, costs, weight)
+
+    def _set_costs(self, data: Labelled, cost: Any) -> None:
+        self.classes_ = data.classes
+        self.cost_matrix_ = data.cost_matrix()
+        self._sample_costs = cost is not None
+        self._known_costs = data.costs.matrices is not None
+
+    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
+        """Expected cost of each prediction.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
+            A cost matrix for each sample, row = true class, column = prediction, both in the
+            order of `classes_`. None for the costs of `fit`: the `cost_matrix`, or the
+            mean costs of each class.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Expected costs, in the currency of the given costs, columns as in `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If `cost` is not as described, or not finite.
+        """
+        if cost is not None:
+            return expected_cost(self.predict_proba(X), cost, self.classes_)
+        expected: NDArray[Any] = self.predict_proba(X) @ self.cost_matrix_
+        if self._known_costs:
+            warn_of_missing_costs()
+        return expected

@@ -1,0 +1,85 @@
+"""scikit-learn's boosting for tables as they are: a member of the pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from .._inputs.columns import UNKNOWN, CategoryCodes, find_categories
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# scikit-learn's boosting takes so many categories of a column.
+MOST_LEVELS = 255
+
+
+class TableBoosting(HistGradientBoostingClassifier):
+    """`HistGradientBoostingClassifier` whose categories may be strings, of any number.
+
+    Columns of strings and categories of a DataFrame are categorical; in a column with very many,
+    the rarest count as missing.
+    """
+
+    categorical_features: Any
+    _codes: CategoryCodes | None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        mask = find_categories(X, self.categorical_features)
+        self._codes = None if mask is None else CategoryCodes(mask).fit(X)
+        given, validation = self.categorical_features, {}
+        if X_val is not None:
+            validation = {"y_val": y_val, "sample_weight_val": sample_weight_val}
+        if mask is not None and self._codes is not None:
+            codes = self._codes.transform(X)
+            self._kept = [_most_frequent(codes[:, j]) for j in np.flatnonzero(mask)]
+            self.categorical_features = mask
+        try:
+            X = self._to_codes(X)
+            if X_val is not None:
+                validation["X_val"] = self._to_codes(X_val)
+            super().fit(X, y, sample_weight, **validation)
+        finally:
+            self.categorical_features = given
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        probability: NDArray[Any] = super().predict_proba(self._to_codes(X))
+        return probability
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        labels: NDArray[Any] = super().predict(self._to_codes(X))
+        return labels
+
+    def _to_codes(self, X: Any) -> Any:
+        """Numbers, with codes of the categories that are kept, NaN for others."""
+        if self._codes is None:
+            return X
+        rows = self._codes.transform(X)
+        for j, kept in zip(np.flatnonzero(self._codes.mask), self._kept):
+            code = rows[:, j]
+            known = ~np.isnan(code) & (code != UNKNOWN)
+            rows[known, j] = kept[code[known].astype(int)]
+            rows[~known, j] = np.nan
+        return rows
+
+
+def _most_frequent(codes: NDArray[Any]) -> NDArray[Any]:
+    """A new code for each code: from 0 on for the most frequent, NaN for others."""
+    count = np.bincount(codes[~np.isnan(codes)].astype(int), minlength=1)
+    kept = np.sort(np.argsort(-count, kind="stable")[:MOST_LEVELS])
+    new = np.full(len(count), np.nan)
+    new[kept] = np.arange(len(kept))
+    return new

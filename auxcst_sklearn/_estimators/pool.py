@@ -1,0 +1,387 @@
+"""CostSensitivePoolClassifier: several classifiers as one, for the lowest cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MetaEstimatorMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from .._checks.frames import check_frame
+from .._checks.unchanged import unchanged_on_error
+from .._training.holdout import folds
+from .bayes_decision import BayesDecisionMixin, Labelled
+from .pool_members import (
+    Fold,
+    FoldMean,
+    Member,
+    Task,
+    naming,
+    prepare,
+    probabilities,
+    with_weight,
+)
+from .pool_parameters import DROP, NamedMembers, is_dropped
+from .pool_weights import log_clipped, pool_weights, pooled
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedMembers):
+    """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
+
+    The pool's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w` are
+    not negative, and minimise the log loss of rows that the members have not seen. Decisions are
+    those of least expected cost, with the costs of `fit`, or with a matrix for each row.
+
+    Every member sees the same folds. A :class:`CostSensitiveAuxMLP` holds out folds itself, and is
+    fitted once. Other members are fitted once per fold, and the means of their probabilities
+    predict. Members whose weight is 0 are dropped, and take no time when predicting.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), default=None
+        The members: names and classifiers with `predict_proba`; "drop" for one left out. None for
+        the default network, "network", and scikit-learn's
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping, "boosting".
+        Both take DataFrames with strings and missing values as they are.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
+    cv : int, cross-validation generator or iterable, default=5
+        The folds. A number means shuffled folds, stratified, and with `groups` without a group in
+        two folds.
+    n_jobs : int, default=None
+        Number of fits at the same time; None for 1, -1 for all processors.
+    random_state : int, RandomState instance or None, default=None
+        Determines the folds, and the random state of members that have none of their own. Pass an
+        int for the same result on every call.
+    verbose : int or bool, default=0
+        Whether to print a line for each member.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    weights_ : ndarray of shape (n_members,)
+        Weight of each member in the order of `estimators`, 0 for those that were dropped. Their sum
+        is above 1 where the members are too cautious, and below 1 where they are too sure.
+    estimators_ : list of classifiers
+        The fitted members that have a weight.
+    named_estimators_ : :class:`~sklearn.utils.Bunch`
+        The fitted members by name; "drop" for those without a weight.
+    held_out_losses_ : ndarray of shape (n_members,)
+        Mean log loss of each member alone on the held-out rows.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes)
+        The costs used in the decision, both axes in the order of `classes_`.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    sklearn.ensemble.StackingClassifier : Another classifier learns from the members' probabilities.
+
+    Notes
+    -----
+    With metadata routing enabled, arguments of `fit` are passed to the members that request them.
+    `fit` itself requests `cost` and `groups`, `predict` and `score` request `cost`.
+
+    References
+    ----------
+    C. Genest, J. V. Zidek, "Combining Probability Distributions: A Critique and an Annotated
+    Bibliography", Statistical Science 1(1), 1986.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from auxcst_sklearn import CostSensitivePoolClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> members = [("bayes", GaussianNB()), ("logistic", LogisticRegression(max_iter=5000))]
+    >>> cost_matrix = [[0, 1, 10], [1, 0, 10], [1, 1, 0]]
+    >>> pool = CostSensitivePoolClassifier(members, cost_matrix=cost_matrix, random_state=0)
+    >>> pool.fit(X, y).predict(X[:3])
+    array([0, 0, 0])
+    >>> pool.weights_.shape
+    (2,)
+    """
+
+    __metadata_request__fit = {"cost": True, "groups": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimators": [list, None],
+        "cost_matrix": ["array-like", None],
+        "classes": ["array-like", None],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimators: Sequence[tuple[str, Any]] | None = None,
+        *,
+        cost_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.cost_matrix = cost_matrix
+        self.classes = classes
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------- fit
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the members, and learn their weights from the rows that they have not seen.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training examples, in any form that all members accept.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights, of the members and of the log loss; rows of weight 0 are left out.
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
+            Cost of each prediction for each sample, or a cost matrix for each sample, to be passed
+            to `predict` as well. Their means over the classes are `cost_matrix_`, which `predict`
+            uses if it gets no costs.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, such as the rows of one customer: none is in two folds.
+        **fit_params : dict
+            Further arguments of the members' `fit`, with metadata routing only.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the data, costs or parameters are not as described, or a member fails, which the
+            message names. A fitted estimator is then unchanged.
+        TypeError
+            If a member has no `predict_proba`, or takes no `sample_weight`.
+        """
+        with unchanged_on_error(self):
+            self._validate_params()
+            members = self._checked_members()
+            data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
+            X = self._validate_rows(X, reset=True)
+            check_consistent_length(X, data.labels, groups)
+            passed = self._route(members, data.weight, fit_params)
+            given = self._given_folds(X, data, groups)
+            X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
+            rng = check_random_state(self.random_state)
+            found = self._random_folds(data, groups, rng) if given is None else given
+            ready = [
+                Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
+            ]
+            fitted, held_out = self._fit_members(ready, X, data, found, groups)
+            self._set_pool(fitted, held_out, data, found)
+            self._set_costs(data, cost)
+        return self
+
+    def _validate_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows that can be selected; their values are checked by the members."""
+        check_frame(X)
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
+        if len(X.shape) < 2:
+            raise ValueError(
+                f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "
+                "your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
+    def _route(
+        self, members: list[tuple[str, Any]], sample_weight: Any, fit_params: dict[str, Any]
+    ) -> dict[str, dict[str, Any]]:
+        """Arguments of each member's `fit`."""
+        known = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **known, **fit_params)
+            return {name: dict(routed[name].fit) for name, _ in members}
+        if fit_params:
+            raise TypeError(
+                f"fit got {sorted(fit_params)}, which only metadata routing passes to members; "
+                "call sklearn.set_config(enable_metadata_routing=True), and the members' "
+                "set_fit_request."
+            )
+        for name, member in members:
+            if known and not has_fit_parameter(member, "sample_weight"):
+                raise TypeError(
+                    f"The fit of the member {name!r}, {member!r}, takes no sample_weight; leave "
+                    "it out, or enable metadata routing and request it for its parts."
+                )
+        return {name: dict(known) for name, _ in members}
+
+    def _given_folds(self, X: Any, data: Labelled, groups: Any) -> list[Fold] | None:
+        """The folds of the caller's generator or iterable; None for a number of folds."""
+        if self.cv is None or isinstance(self.cv, Integral):
+            return None
+        splitter = check_cv(self.cv, data.labels, classifier=True)
+        return list(splitter.split(X, data.labels, groups))
+
+    def _random_folds(self, data: Labelled, groups: Any, rng: np.random.RandomState) -> list[Fold]:
+        n_folds = 5 if self.cv is None else int(self.cv)
+        n = len(data.label) if groups is None else len(np.unique(groups))
+        if not 2 <= n_folds <= n:
+            units = "n_samples" if groups is None else "number of groups"
+            raise ValueError(
+                f"cv={n_folds} folds cannot be made of {units} = {n}; expected a number from 2 to "
+                "that."
+            )
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        return folds(data.label, n_folds, random_state=seed, groups=groups)
+
+    def _fit_members(
+        self, members: list[Member], X: Any, data: Labelled, found: list[Fold], groups: Any
+    ) -> tuple[list[Any], NDArray[np.float64]]:
+        """The fitted members, and their probabilities of held-out rows (n_members, n, K)."""
+        tasks = [member.tasks(found, groups) for member in members]
+        run = delayed(Task.run)
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            run(task, X, data.labels, data.classes) for of_one in tasks for task in of_one
+        )
+        fitted: list[Any] = []
+        held_out = []
+        for member, of_one in zip(members, tasks):
+            models, parts, seconds = zip(*(next(results) for _ in of_one))
+            whole = of_one[0].fold is None
+            fitted.append(models[0] if whole else FoldMean(list(models), data.classes))
+            held_out.append(_mean_of_known(parts))
+            if self.verbose:
+                known = ~np.isnan(held_out[-1]).any(axis=1)
+                loss = _loss(log_clipped(held_out[-1][known]), data.label[known])
+                print(f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s")
+        return fitted, np.stack(held_out)
+
+    def _set_pool(
+        self,
+        fitted: list[Any],
+        held_out: NDArray[np.float64],
+        data: Labelled,
+        found: list[Fold],
+    ) -> None:
+        """Learn the weights, and keep the members that have one."""
+        known = np.zeros(len(data.label), dtype=bool)
+        for seen, unseen in found:  # a class that no member has seen tells nothing about them
+            known[unseen] |= np.isin(data.label[unseen], data.label[seen])
+        known &= np.isfinite(held_out).all(axis=(0, 2))
+        logs, label = log_clipped(held_out[:, known]), data.label[known]
+        weight = None if data.weight is None else data.weight[known]
+        self.weights_ = np.full(len(fitted), 1 / len(fitted))
+        if known.any():
+            self.weights_ = pool_weights(logs, label, weight)
+        self.held_out_losses_ = np.array([_loss(of_one, label, weight) for of_one in logs])
+        names = [name for name, _ in self._checked_members()]
+        trios = list(zip(names, self.weights_, fitted))
+        self.estimators_ = [model for _, share, model in trios if share > 0]
+        kept = {name: model if share > 0 else DROP for name, share, model in trios}
+        self.named_estimators_ = Bunch(**kept)
+
+    # --------------------------------------------------------------- predict
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Probabilities of the pool.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns as in `classes_`.
+        """
+        check_is_fitted(self)
+        X = self._validate_rows(X, reset=False)
+        logs = []
+        for name, model in self.named_estimators_.items():
+            if not is_dropped(model):
+                with naming(name):
+                    logs.append(log_clipped(probabilities(model, X, self.classes_)))
+        return pooled(self.weights_[self.weights_ > 0], np.stack(logs))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Routing of the metadata that `fit` passes on to the members, and of those used here.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing of scikit-learn's metadata.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        for name, member in self._named_members():
+            if not is_dropped(member):
+                mapping = MethodMapping().add(caller="fit", callee="fit")
+                router.add(**{name: member}, method_mapping=mapping)
+        return router
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        of_members = [
+            get_tags(member).input_tags
+            for _, member in self._named_members()
+            if hasattr(member, "__sklearn_tags__")
+        ]
+        tags.input_tags.sparse = all(own.sparse for own in of_members)
+        tags.input_tags.allow_nan = all(own.allow_nan for own in of_members)
+        return tags
+
+
+def _mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of the probabilities that are not NaN; NaN where all are."""
+    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
+    count = np.sum([np.isfinite(part) for part in parts], axis=0)
+    mean: NDArray[np.float64] = np.full_like(total, np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
+
+
+def _loss(
+    logs: NDArray[np.float64], label: NDArray[np.intp], weight: NDArray[np.float64] | None = None
+) -> float:
+    """Mean log loss; NaN of no rows."""
+    if not len(label):
+        return float("nan")
+    return float(-np.average(logs[np.arange(len(label)), label], weights=weight))

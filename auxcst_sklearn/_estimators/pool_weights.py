@@ -1,0 +1,72 @@
+"""The weights of a logarithmic pool of probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+# Smaller probabilities count as this one: no single row then decides on the weights.
+SMALLEST = 1e-6
+# A member with less than this share of the largest weight is dropped.
+LEAST_SHARE = 0.02
+# Weights that sum to more than 1 make probabilities surer than those of the members. Held-out rows
+# without a mistake would ask for any sum, so it takes as much evidence as that of these rows.
+PRIOR_ROWS = 10
+# Loss of a unit of weight: a member that changes nothing has none.
+PRICE = 1e-5
+
+
+def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithms of probabilities that are not too small."""
+    logs: NDArray[np.float64] = np.log(np.clip(probability, SMALLEST, 1))
+    return logs
+
+
+def pooled(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
+    probability: NDArray[np.float64] = softmax(np.tensordot(weights, logs, 1), axis=1)
+    return probability
+
+
+def pool_weights(
+    logs: NDArray[np.float64],
+    label: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Weights (M,) of least log loss, none negative, from log probabilities (M, n, K).
+
+    Their sum is free, so that they hold a temperature, with a prior against sums above 1. Members
+    that add next to nothing have weight 0; where none is better than a guess, the best has one.
+    """
+    n_members, n, _ = logs.shape
+    share = np.ones(n) if sample_weight is None else sample_weight
+    share = share / share.sum()
+    rows = np.arange(n)
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        score = log_softmax(np.tensordot(weights, logs, 1), axis=1)
+        expected = np.einsum("nk,mnk->mn", np.exp(score), logs)
+        above = max(weights.sum() - 1, 0)
+        penalty = PRIOR_ROWS / n * above**2 + PRICE * weights.sum()
+        slope = 2 * PRIOR_ROWS / n * above + PRICE
+        return (
+            penalty - share @ score[rows, label],
+            slope + (expected - logs[:, rows, label]) @ share,
+        )
+
+    kept = np.ones(n_members, dtype=bool)
+    weights = np.full(n_members, 1 / n_members)
+    while True:
+        bounds = [(0.0, None if keep else 0.0) for keep in kept]
+        weights = minimize(loss, weights * kept, jac=True, method="L-BFGS-B", bounds=bounds).x
+        dropped = kept & (weights < LEAST_SHARE * weights.max())
+        if not dropped.any():
+            break
+        kept &= ~dropped
+    if not weights.any():
+        alone = [loss(one)[0] for one in np.eye(n_members)]
+        weights[int(np.argmin(alone))] = LEAST_SHARE
+    found: NDArray[np.float64] = weights
+    return found

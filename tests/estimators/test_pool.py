@@ -1,0 +1,527 @@
+"""The pool of classifiers: weights, folds, costs, parameters, files."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+
+from auxcst_sklearn import CostSensitivePoolClassifier
+from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.pool_weights import pool_weights, pooled
+from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
+from auxcst_sklearn.plotting import CostConfusionDisplay
+from tests.factories import small_stack
+
+MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [10, 1, 0]])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(
+        150, 6, n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.2, random_state=0
+    )
+
+
+def members(**network):
+    return [
+        ("logistic", LogisticRegression()),
+        ("network", small_stack(n_networks=2, validation_fraction=0.5, **network)),
+    ]
+
+
+def pool(estimators=None, **parameters):
+    estimators = members() if estimators is None else estimators
+    return CostSensitivePoolClassifier(estimators, **{"cv": 2, "random_state": 0, **parameters})
+
+
+# --- weights ----------------------------------------------------------------------------------
+
+
+def draw_probabilities(n_members, n=200, n_classes=3, seed=0):
+    """Labels, and members that know more or less of them."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(n_classes, size=n)
+    known = np.linspace(0.2, 1.5, n_members)[:, np.newaxis, np.newaxis] * np.eye(n_classes)[label]
+    logits = known + rng.normal(size=(n_members, n, n_classes))
+    return np.log(pooled(np.ones(1), logits[:1]))[np.newaxis] * 0 + logits, label
+
+
+def numpy_loss(weights, logs, label, sample_weight=None):
+    product = np.exp(sum(w * log for w, log in zip(weights, logs)))
+    p = product / product.sum(axis=1, keepdims=True)
+    prior = 10 / len(label) * max(sum(weights) - 1, 0) ** 2 + 1e-5 * sum(weights)
+    return np.average(-np.log(p[np.arange(len(label)), label]), weights=sample_weight) + prior
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_minimise_the_log_loss_and_its_prior(weighted):
+    logs, label = draw_probabilities(3)
+    weight = np.random.default_rng(1).uniform(size=len(label)) if weighted else None
+
+    found = pool_weights(logs, label, weight)
+
+    bounds = [(0, None)] * 3
+    options = {"x0": [0.3] * 3, "method": "SLSQP", "bounds": bounds, "tol": 1e-12}
+    expected = minimize(numpy_loss, args=(logs, label, weight), **options)
+    assert numpy_loss(found, logs, label, weight) == pytest.approx(expected.fun, abs=1e-6)
+    assert (found >= 0).all()
+
+
+def test_weights_hold_a_temperature():
+    logs, label = draw_probabilities(1, n=2000)
+    sure = 4 * logs - np.log(np.exp(4 * logs).sum(axis=2, keepdims=True))
+
+    assert pool_weights(sure, label) == pytest.approx(pool_weights(logs, label) / 4, rel=0.02)
+
+
+def test_rows_without_a_mistake_do_not_make_probabilities_sure():
+    label = np.arange(100) % 2
+    logs = np.log(np.where(np.eye(2)[label] == 1, 0.9, 0.1))[np.newaxis]
+
+    assert 1 < pool_weights(logs, label) < 2
+
+
+def test_members_that_agree_share_the_weight_of_one():
+    logs, label = draw_probabilities(1)
+
+    both = pool_weights(np.concatenate([logs, logs]), label)
+
+    assert both.sum() == pytest.approx(pool_weights(logs, label).sum(), rel=1e-3)
+    assert both[0] == pytest.approx(both[1])
+
+
+def test_without_a_member_that_knows_anything_there_still_is_a_pool():
+    rng = np.random.default_rng(0)
+    label = rng.integers(2, size=100)
+    wrong = np.log(np.where(np.eye(2)[label] == 1, 0.2, 0.8))[np.newaxis]
+
+    assert pool_weights(wrong, label) > 0
+
+
+# --- the pool ---------------------------------------------------------------------------------
+
+
+def test_probabilities_are_the_weighted_product_of_those_of_the_members(data):
+    X, y = data
+    model = pool(members(max_epochs=30)).fit(X, y)
+
+    parts = [model.named_estimators_[name].predict_proba(X) for name, _ in members()]
+    parts = np.clip(parts, 1e-6, 1)
+    product = np.prod([p**w for p, w in zip(parts, model.weights_)], axis=0)
+
+    assert (model.weights_ > 0).all()
+    expected = product / product.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-5)
+
+
+def test_members_see_the_same_folds_and_networks_are_fitted_once(data):
+    X, y = data
+    X = np.column_stack([X, np.arange(len(y))])  # a number for each row
+    Rows.seen = []
+    network = small_stack(n_networks=5, max_epochs=1)
+
+    model = pool([("rows", Rows()), ("network", network)], cv=5).fit(X, y)
+
+    assert len(Rows.seen) == 5
+    held_out = [set(range(len(y))) - rows for rows in Rows.seen]
+    assert sorted(row for fold in held_out for row in fold) == list(range(len(y)))
+    again = clone(network).set_params(
+        store_held_out_proba=True, classes=[0, 1, 2], cost_matrix=1 - np.eye(3)
+    )
+    number = np.empty(len(y), int)
+    for i, fold in enumerate(held_out):
+        number[list(fold)] = i
+    of_network = again.fit(X, y, groups=number).held_out_proba_
+    loss = log_loss(y, of_network)
+    assert model.held_out_losses_[1] == pytest.approx(loss)
+    assert not hasattr(model.named_estimators_["network"], "held_out_proba_")
+
+
+class Rows(ClassifierMixin, BaseEstimator):
+    """Keeps the numbers of the rows that it learns from, the last column."""
+
+    seen: list = []
+
+    def fit(self, X, y):
+        Rows.seen.append(set(X[:, -1].astype(int).tolist()))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+
+def test_held_out_probabilities_of_the_other_members_are_those_of_cross_validation(data):
+    X, y = data
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
+
+    model = pool([("a", LogisticRegression()), ("b", GaussianNB())], cv=folds).fit(X, y)
+
+    for loss, one in zip(model.held_out_losses_, (LogisticRegression(), GaussianNB())):
+        p = cross_val_predict(one, X, y, cv=folds, method="predict_proba")
+        assert loss == pytest.approx(
+            -np.mean(np.log(np.clip(p[np.arange(len(y)), y], 1e-6, 1))), rel=1e-5
+        )
+
+
+def test_a_useless_member_is_dropped_and_takes_no_time(data):
+    X, y = data
+
+    model = pool([("dummy", DummyClassifier(strategy="uniform")), *members()]).fit(X, y)
+
+    assert model.weights_[0] == 0
+    assert model.named_estimators_["dummy"] == "drop"
+    assert len(model.estimators_) == np.count_nonzero(model.weights_)
+
+
+def test_a_class_that_is_missing_in_a_fold():
+    rng = np.random.default_rng(0)
+    y = np.r_[np.arange(100) % 2, 2]  # one row of class 2
+    X = rng.normal(size=(101, 3)) + y[:, np.newaxis]
+
+    folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+    model = pool(cv=folds).fit(X, y)
+
+    p = cross_val_predict(LogisticRegression(), X, y == 1, cv=folds, method="predict_proba")
+    assert model.predict_proba(X).shape == (101, 3)
+    assert np.isfinite(model.predict_proba(X)).all()
+    # The row whose class no member has seen has no part in losses and weights.
+    assert model.held_out_losses_[0] == pytest.approx(log_loss(y[:100], p[:100]), abs=0.05)
+
+
+def test_groups_are_in_one_fold_each(data):
+    X, y = data
+    groups = np.arange(len(y)) // 10
+    X = np.column_stack([X, np.arange(len(y))])
+    Rows.seen = []
+
+    pool([("rows", Rows())], cv=3).fit(X, y, groups=groups)
+    pool([("rows", Rows())], cv=GroupKFold(3)).fit(X, y, groups=groups)
+
+    assert len(Rows.seen) == 6
+    for rows in Rows.seen:
+        seen = set(groups[list(rows)])
+        assert not seen & set(np.delete(groups, list(rows)))
+
+
+def test_folds_that_leave_rows_out(data):
+    X, y = data
+
+    model = pool(cv=TimeSeriesSplit(3)).fit(X, y)
+
+    assert np.isfinite(model.held_out_losses_).all()
+
+
+def test_boosting_is_stopped_by_its_fold(data):
+    X, y = data
+    boosting = TableBoosting(early_stopping=True, max_iter=200, random_state=0)
+
+    model = pool([("boosting", boosting)]).fit(X, y)
+
+    for one in model.estimators_[0].estimators:
+        assert one.n_iter_ < 200
+
+
+# --- costs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["matrix", "frame", "vectors", "none"])
+def test_costs_are_used_in_the_decision(data, kind):
+    X, y = data
+    labels = np.array(["a", "b", "c"])[y]
+    cost, matrix, used = None, None, 1 - np.eye(3)
+    if kind == "matrix":
+        matrix = used = MATRIX
+    elif kind == "frame":  # in another order
+        order = [2, 0, 1]
+        names = ["c", "a", "b"]
+        matrix = pd.DataFrame(MATRIX[np.ix_(order, order)], index=names, columns=names)
+        used = MATRIX
+    elif kind == "vectors":
+        scale = np.random.default_rng(0).uniform(0.5, 2, (len(y), 1))
+        cost = scale * MATRIX[y]
+        used = np.stack([cost[y == k].mean(axis=0) for k in range(3)])
+
+    model = pool(cost_matrix=matrix).fit(X, labels, cost=cost)
+
+    np.testing.assert_allclose(model.cost_matrix_, used)
+    expected = model.predict_proba(X) @ used
+    np.testing.assert_allclose(model.predict_cost(X), expected)
+    np.testing.assert_array_equal(model.predict(X), np.array(["a", "b", "c"])[expected.argmin(1)])
+
+
+def test_costs_known_for_each_row(data):
+    X, y = data
+    cost = np.random.default_rng(0).uniform(0.5, 2, (len(y), 1, 1)) * MATRIX
+
+    model = pool().fit(X, y, cost=cost)
+
+    expected = np.einsum("nj,njk->nk", model.predict_proba(X), cost)
+    np.testing.assert_allclose(model.predict_cost(X, cost), expected)
+    with pytest.warns(UserWarning, match="mean costs of the classes"):
+        model.predict(X)
+
+
+def test_classes_that_the_data_lack(data):
+    X, y = data
+    rows = y < 2
+
+    model = pool(classes=[0, 1, 2], cost_matrix=MATRIX).fit(X[rows], y[rows])
+
+    assert model.predict_proba(X).shape == (len(y), 3)
+    assert set(model.predict(X)) <= {0, 1, 2}
+
+
+def test_rows_without_a_weight_count_as_absent(data):
+    X, y = data
+    weight = (np.arange(len(y)) % 3 > 0).astype(float)
+    kept = weight > 0
+
+    weighted = pool().fit(X, y, sample_weight=weight)
+    without = pool().fit(X[kept], y[kept], sample_weight=weight[kept])
+
+    np.testing.assert_allclose(weighted.predict_proba(X), without.predict_proba(X))
+
+
+# --- tables, parameters, files ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    city = rng.choice(["here", "there", None], 200)
+    y = np.where(x + (city == "here") + 0.3 * rng.normal(size=200) > 0.3, "yes", "no")
+    return pd.DataFrame({"x": np.where(rng.random(200) < 0.1, np.nan, x), "city": city}), y
+
+
+def test_the_default_members_take_tables_as_they_are(table):
+    X, y = table
+    model = CostSensitivePoolClassifier(random_state=0)
+    model.set_params(network__max_epochs=3, network__width=8, boosting__max_iter=20)
+
+    model.fit(X, y)
+
+    assert (model.predict(X) == y).mean() > 0.7
+    other = X.assign(city="elsewhere")
+    assert np.isfinite(model.predict_proba(other)).all()
+    assert list(model.feature_names_in_) == ["x", "city"]
+
+
+def test_boosting_learns_from_strings(table):
+    X, y = table
+    known = X.assign(city=X["city"].astype("category"))
+    parameters = {"max_iter": 10, "min_samples_leaf": 5, "random_state": 0}
+
+    found = TableBoosting(**parameters).fit(X, y)
+
+    expected = HistGradientBoostingClassifier(**parameters).fit(known, y)
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(known))
+    np.testing.assert_array_equal(found.predict(X), expected.predict(known))
+
+
+def test_boosting_takes_more_categories_than_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": [f"{i:03}" for i in range(300)] * 2, "x": rng.normal(size=600)})
+    y = (X["x"] > 0).to_numpy()
+
+    model = TableBoosting(max_iter=5).fit(X, y)
+
+    assert (model.predict(X) == y).mean() > 0.9
+
+
+def test_parameters_of_members(data):
+    X, y = data
+    model = pool()
+
+    model.set_params(network__alpha=0.7, logistic=GaussianNB(), cv=3)
+
+    assert model.get_params()["network__alpha"] == 0.7
+    assert isinstance(dict(model.estimators)["logistic"], GaussianNB)
+    assert model.cv == 3
+    assert clone(model).get_params()["network__alpha"] == 0.7
+    assert CostSensitivePoolClassifier().get_params()["network__alpha"] == 0.2
+    with pytest.raises(ValueError, match="Invalid parameter 'tree'"):
+        model.set_params(tree__depth=3)
+    left_out = pool().set_params(network="drop").fit(X, y)
+    assert left_out.weights_.shape == (1,)
+
+
+def test_a_search_over_a_member(data, routing):
+    X, y = data
+    cost = MATRIX[y]
+    estimators = [(name, member.set_fit_request(sample_weight=True)) for name, member in members()]
+    search = GridSearchCV(
+        pool(estimators),
+        {"network__alpha": [0, 0.5]},
+        scoring=cost_scorer,
+        cv=2,
+        error_score="raise",
+    )
+
+    search.fit(X, y, cost=cost)
+
+    assert search.best_score_ < 0
+    assert search.best_estimator_.cost_matrix_.shape == (3, 3)
+
+
+def test_metadata_reach_the_members_that_request_them(data, routing):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.1, 1, len(y))
+    asking = [
+        ("a", LogisticRegression().set_fit_request(sample_weight=True)),
+        ("b", LogisticRegression().set_fit_request(sample_weight=False)),
+    ]
+    folds = list(StratifiedKFold(2).split(X, y))
+
+    model = pool(asking, cv=folds).fit(X, y, sample_weight=weight)
+
+    first = [
+        e.estimators[0].coef_ for e in (model.named_estimators_[n] for n in "ab") if e != "drop"
+    ]
+    seen = folds[0][0]
+    expected = [LogisticRegression().fit(X[seen], y[seen], w).coef_ for w in (weight[seen], None)]
+    for one in first:
+        assert min(abs(one - other).max() for other in expected) < 1e-6
+    assert model.held_out_losses_[0] != model.held_out_losses_[1]
+
+
+def test_pickle_and_skops(table):
+    skops = pytest.importorskip("skops.io")
+    X, y = table
+    model = CostSensitivePoolClassifier(random_state=0, cost_matrix=[[0, 1], [5, 0]])
+    model.set_params(network__max_epochs=2, network__width=8, boosting__max_iter=5).fit(X, y)
+
+    files = skops.dumps(model)
+    unknown = skops.get_untrusted_types(data=files)
+    for other in (pickle.loads(pickle.dumps(model)), skops.loads(files, trusted=unknown)):
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+def test_fits_at_the_same_time_change_nothing(data):
+    X, y = data
+    one = pool().fit(X, y)
+
+    with joblib.parallel_config("threading", n_jobs=2):
+        two = pool().fit(X, y)
+
+    np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), rtol=1e-5)
+
+
+def test_a_line_for_each_member(data, capsys):
+    X, y = data
+
+    model = pool(verbose=1).fit(X, y)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["logistic", "network"]
+    assert f"held-out log loss {model.held_out_losses_[0]:.4f}" in lines[0]
+
+
+def test_scorers_and_displays(data):
+    pytest.importorskip("matplotlib")
+    X, y = data
+    model = pool(cost_matrix=MATRIX).fit(X, y)
+
+    paid = np.mean(MATRIX[y, model.predict(X)])
+    assert make_cost_scorer(cost_matrix=MATRIX)(model, X, y) == pytest.approx(-paid)
+    display = CostConfusionDisplay.from_estimator(model, X, y, cost_matrix=MATRIX)
+    assert display.ax_ is not None
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+class Broken(ClassifierMixin, BaseEstimator):
+    """Fails in `fit`, or predicts NaN."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    def fit(self, X, y):
+        if self.error is not None:
+            raise self.error("out of order")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(ValueError, ValueError), (KeyError, RuntimeError), (None, ValueError)]
+)
+def test_a_member_that_fails_names_itself_and_changes_nothing(data, error, raised):
+    X, y = data
+    model = pool().fit(X, y)
+    before = model.predict_proba(X)
+    kept = vars(model).copy()
+
+    model.set_params(estimators=[("broken", Broken(error)), *members()])
+    with pytest.raises(raised, match="In the member 'broken' of the pool"):
+        model.fit(X, y)
+
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert set(vars(model)) == set(kept)
+
+
+@pytest.mark.parametrize(
+    ("estimators", "message"),
+    [
+        ([], "names no member"),
+        ([LogisticRegression()], "pairs of a name and a classifier"),
+        ([("a", GaussianNB()), ("a", GaussianNB())], "different strings"),
+        ([("cv", GaussianNB())], "no names of parameters"),
+        ([("a__b", GaussianNB())], "without '__'"),
+        ([("a", StandardScaler())], "has no predict_proba"),
+    ],
+)
+def test_members_are_checked(data, estimators, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        pool(estimators).fit(*data)
+
+
+def test_arguments_of_members_need_routing(data):
+    X, y = data
+    with pytest.raises(TypeError, match="only metadata routing"):
+        pool().fit(X, y, check_input=True)
+    with pytest.raises(TypeError, match="'rows'.*takes no sample_weight"):
+        pool([("rows", Rows())]).fit(X, y, sample_weight=np.ones(len(y)))
+    with pytest.raises(ValueError, match="cv=200 folds cannot be made of n_samples = 150"):
+        pool(cv=200).fit(X, y)
+    with pytest.raises(ValueError, match="one class only"):
+        pool().fit(X, y, sample_weight=(y == 0).astype(float))
+
+
+def test_random_states(data):
+    X, y = data
+    forest = RandomForestClassifier(5)
+
+    found = [
+        pool([("forest", forest)], random_state=seed).fit(X, y).predict_proba(X)
+        for seed in (0, 0, 1)
+    ]
+
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+    assert not sklearn.get_config()["enable_metadata_routing"]
