@@ -52,7 +52,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
         features of order one, and sparse ones, unchanged; the others get a common scale if they
         seem to have a common unit, as pixels do, and otherwise one scale each, as with True.
-        Columns with outliers are scaled by their quartiles, and clipped softly.
+        Columns with outliers are scaled by their quartiles, and clipped softly; those of several
+        scales become the normal scores of their ranks.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
         Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and

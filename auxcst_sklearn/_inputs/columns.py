@@ -56,11 +56,12 @@ class CategoryCodes:
 
     def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
         """The distinct values of each column, padded to equal length with the last value."""
-        found: list[NDArray[Any]] = [np.empty(0)] * int(self.mask.sum())
+        levels: list[NDArray[Any]] = [np.empty(0)] * int(self.mask.sum())
         for part in row_blocks(X):
-            found = [np.union1d(f, column) for f, column in zip(found, self._categories(X[part]).T)]
-        n = max(map(len, found))
-        return np.column_stack([np.pad(f, (0, n - len(f)), "edge") for f in found])
+            columns = self._categories(X[part]).T
+            levels = [np.union1d(level, column) for level, column in zip(levels, columns)]
+        n = max(map(len, levels))
+        return np.column_stack([np.pad(level, (0, n - len(level)), "edge") for level in levels])
 
     @property
     def sizes(self) -> list[int]:

@@ -39,7 +39,7 @@ class Levels:
                 codes = rows[:, j]
                 count += np.bincount(codes[codes >= 0].astype(np.int64), minlength=len(count))
         fewest = np.clip(n // 100, 1, RARE)
-        self.own = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
+        self.frequent = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
 
     @property
     def numbers(self) -> NDArray[Any]:
@@ -51,15 +51,16 @@ class Levels:
         if not (self.gaps.any() or self.categorical.any() or bins is not None):
             return None
         numbers = self.numbers
-        few: list[Any] = []
-        many: list[Any] = []
-        for j, own in self.own.items():
-            (few if own.sum() <= MOST_INDICATORS else many).append((j, own.tolist()))
+        indicated: list[Any] = []
+        embedded: list[Any] = []
+        for j, frequent in self.frequent.items():
+            into = indicated if frequent.sum() <= MOST_INDICATORS else embedded
+            into.append((j, frequent.tolist()))
         return FeatureInput(
             fill[numbers].tolist(),
             numbers.tolist(),
             gaps=np.flatnonzero(self.gaps).tolist(),
-            few=few,
-            many=many,
+            few=indicated,
+            many=embedded,
             bins=bins,
         )

@@ -28,7 +28,8 @@ from .columns import CategoryCodes, as_table, find_categories, refuse_strings
 from .float32 import as_float32, check_resolution, row_blocks
 from .lazy import LazyRows, row_order, stays_lazy
 from .levels import Levels
-from .scale import FeatureStatistics, Scaling
+from .scaling import Scaling, scaling_of
+from .statistics import FeatureStatistics
 
 # A column with more distinct values than this fraction of the rows is no useful category.
 MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
@@ -127,7 +128,7 @@ class TableInputs(Inputs):
         statistics = FeatureStatistics(self.is_categorical).update(X)
         self.statistics = statistics if stream else None
         self.levels = Levels(X, self.is_categorical, self.codes.sizes if self.codes else [])
-        self.scaling = statistics.scaling(self.standardize)
+        self.scaling = scaling_of(statistics, self.standardize)
         # A later block of a stream may need a scale.
         self.is_scaled = bool(self.scaling.changes or (stream and self.standardize))
         self.bins = Bins(statistics, self.scaling, self.n_bins)
@@ -138,7 +139,7 @@ class TableInputs(Inputs):
         if self.statistics is None:
             return
         self.statistics = deepcopy(self.statistics).update(X)
-        self.scaling = self.statistics.scaling(self.standardize)
+        self.scaling = scaling_of(self.statistics, self.standardize)
         self.is_scaled = bool(self.scaling.changes or self.standardize)
         for part in module.modules():
             if isinstance(part, Standardize):

@@ -14,6 +14,8 @@ from .rows import Rows
 
 # Batches are sliced from this many bytes of examples at a time, which fit into the cache.
 GATHER_BYTES = 2**20
+# Without a gradient, batches of all networks together have at most this many bytes.
+EVALUATED_BYTES = 2**26
 
 # From ordered rows: the rows of this process in each batch, and the sizes of its batches.
 OwnPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
@@ -53,9 +55,13 @@ class Batches:
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
             x, target = self.rows[index]
-            views = (repeat(None) if field is None else field.split(parts) for field in target)
-            for x_part, *target_part in zip(x.split(parts), *views):
-                yield x_part, Target(*target_part)
+            views = [
+                repeat(None) if field is None else iter(field.split(parts)) for field in target
+            ]
+            xs = [*reversed(x.split(parts))]
+            del x  # so that the memory of large batches can be released
+            while xs:
+                yield xs.pop(), Target(*map(next, views))
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -77,6 +83,11 @@ def batch_sizes(n: int, size: int) -> list[int]:
     return sizes
 
 
+def evaluation_size(size: int, sets: Sequence[Rows]) -> int:
+    """The size of batches without a gradient: at most `size`, and fewer of large rows."""
+    return max(1, min(size, EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)))
+
+
 class StackedBatches:
     """The batches of several sets of rows: inputs (n_sets, n_samples, ...), targets in one."""
 
@@ -84,9 +95,18 @@ class StackedBatches:
         self.parts = parts
 
     def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
-        for batches in zip(*self.parts):
-            xs, targets = zip(*batches)
-            yield torch.stack(xs), join_targets(targets)
+        iterators = [iter(part) for part in self.parts]
+        for _ in self.sizes:
+            x, targets = torch.empty(0), []
+            for i, batches in enumerate(iterators):  # not all at once, because they may be large
+                part, target = next(batches)
+                if i == 0:
+                    x = part.new_empty((len(iterators), *part.shape))
+                x[i] = part
+                targets.append(target)
+                del part
+            yield x, join_targets(targets)
+            del x
 
     def __len__(self) -> int:
         return len(self.parts[0])

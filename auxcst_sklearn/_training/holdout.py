@@ -17,6 +17,8 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
+# Folds of more groups are dealt; scikit-learn's loop over groups takes seconds for them.
+MOST_BALANCED_GROUPS = 1000
 # With many rows, the largest number, and size in bytes, of held-out rows of all networks together.
 MOST_HELD_OUT = 2**16
 MOST_HELD_OUT_BYTES = 2**26
@@ -71,6 +73,9 @@ def folds(
     if n_units < n_folds:
         units = "rows" if groups is None else "different values of groups"
         raise _too_few(n_units, units, n_folds)
+    if groups is not None and n_units > MOST_BALANCED_GROUPS:
+        of_row = _deal(label, groups, n_folds, np.random.RandomState(random_state))
+        return [(np.flatnonzero(of_row != i), np.flatnonzero(of_row == i)) for i in range(n_folds)]
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
@@ -81,6 +86,22 @@ def folds(
         if all(len(unseen) for _, unseen in found):  # few groups may leave a fold empty
             break
     return found
+
+
+def _deal(
+    label: NDArray[Any], groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
+) -> NDArray[np.intp]:
+    """The fold of each row: groups of alike sizes and rarest classes are dealt to all folds."""
+    known, of_row = np.unique(groups, return_inverse=True)
+    rank = np.bincount(label).argsort().argsort()[label]  # 0 for the rarest class
+    rarest = np.full(len(known), rank.max())
+    np.minimum.at(rarest, of_row, rank)
+    n_rarest = np.bincount(of_row, rank == rarest[of_row])
+    order = np.lexsort((rng.random_sample(len(known)), np.bincount(of_row), n_rarest, rarest))
+    fold = np.empty(len(known), dtype=np.intp)
+    hands = rng.random_sample((-(-len(known) // n_folds), n_folds)).argsort(axis=1)
+    fold[order] = hands.ravel()[: len(known)]
+    return fold[of_row]
 
 
 class LargeFolds(NamedTuple):

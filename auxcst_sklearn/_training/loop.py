@@ -25,7 +25,7 @@ from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .averaging import INTERVAL, WeightAverage
-from .batches import Batches
+from .batches import Batches, evaluation_size
 from .blocks import AnyBatches, shuffled
 from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
@@ -255,7 +255,11 @@ class TrainingLoop(NeuralNet):
         own_part = self._exchange.own_part
         if training:
             return shuffled(rows, self.batch_size, self.generators[0], own_part)
-        return Batches(rows, max(self.batch_size, self.predict_rows), own_part=own_part)
+        return Batches(rows, self.evaluation_size(dataset), own_part=own_part)
+
+    def evaluation_size(self, dataset: AnyRows) -> int:
+        """Rows of a batch of each set without a gradient."""
+        return evaluation_size(max(self.batch_size, self.predict_rows), dataset.sets)
 
     def run_single_epoch(
         self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -272,7 +276,9 @@ class TrainingLoop(NeuralNet):
         means = torch.empty(0)
         if not notify_batch:  # one for all: checkpoints refer to the last batch
             self.history.new_batch()
-        for i, batch in enumerate(iterator):
+        batches = iter(iterator)
+        for i in range(len(iterator)):
+            batch = next(batches)
             if notify_batch:
                 self.history.new_batch()
                 self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
@@ -285,6 +291,7 @@ class TrainingLoop(NeuralNet):
                 self.history.record_batch(f"{prefix}_loss", step["loss"].item())
                 self.history.record_batch(f"{prefix}_batch_size", len(batch[1].label))
                 self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
+            del batch  # before the next one is read
         if training:
             self._exchange.average_statistics(self.module_)
             if self._average is not None:

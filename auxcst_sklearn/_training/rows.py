@@ -16,6 +16,9 @@ from .._inputs import lazy
 from ..losses import Target
 from .training_set import TrainingSet
 
+# Rows of this many bytes are read and scaled at once.
+READ_BYTES = 2**24
+
 Batch = tuple[Tensor, Target]
 
 
@@ -179,7 +182,16 @@ class Rows(Dataset[Any]):
             return rows
         if isinstance(self.X, Tensor):
             return to_device(self.X[index], self.device)
-        return to_device(densify(self.X[index.numpy()]), self.device)
+        parts = index.split(max(1, READ_BYTES // self.row_nbytes))
+        if len(parts) == 1:
+            return to_device(densify(self.X[index.numpy()]), self.device)
+        x, start = torch.empty(0), 0
+        for part in parts:
+            rows = densify(self.X[part.numpy()])
+            x = x if start else rows.new_empty((len(index), *rows.shape[1:]))
+            x[start : start + len(part)] = rows
+            start += len(part)
+        return to_device(x, self.device)
 
     def _target(self, index: Tensor) -> Target:
         label = self.label[index]

@@ -112,7 +112,7 @@ class StackNet(CostNet):
                 stacked=True,
                 own_part=self._exchange.own_part,
             )
-        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
+        size = self.batch_size if training else self.evaluation_size(dataset)
         generators = self.generators if training else [None] * self.n_row_sets
         return StackedBatches(
             [

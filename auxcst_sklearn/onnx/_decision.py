@@ -5,11 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._inputs.scale import OUTLYING, Scaling
+from .._inputs.scaling import OUTLYING, Scaling
 from ..modules import ImageInput
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
@@ -23,25 +24,62 @@ class ScaledRows(nn.Module):
     scale: Tensor
     fill: Tensor
     heavy: Tensor
+    places: Tensor
     filled: Tensor
 
     def __init__(self, scaling: Scaling, keep: NDArray[Any]) -> None:
         super().__init__()
-        self.moves, self.has_heavy, self.fills = scaling.moves, scaling.has_heavy, not keep.all()
+        self.moves, self.fills = scaling.moves, not keep.all()
+        self.has_heavy = scaling.has_heavy
         for name in ("center", "scale", "fill", "heavy"):
             self.register_buffer(name, torch.as_tensor(getattr(scaling, name)))
         self.register_buffer("filled", torch.as_tensor(~keep))
+        self.ranks = Ranks(scaling) if scaling.ranked.any() else None
+        d = len(scaling.ranked)
+        places = np.where(scaling.ranked, d - 1 + scaling.ranked.cumsum(), np.arange(d))
+        self.register_buffer("places", torch.as_tensor(places))
 
     def forward(self, x: Tensor) -> Tensor:
         """Float32 rows for the network."""
+        raw = x
         if self.moves:
             x = (x.double() - self.center) / self.scale
         if self.has_heavy:
             t = (x / OUTLYING).clamp(-_LARGEST, _LARGEST)
             x = torch.where(self.heavy, OUTLYING * t / (1 + t * t).sqrt(), x)
+        if self.ranks is not None:
+            x = torch.cat([x, self.ranks(raw.double())], dim=1).index_select(1, self.places)
         if self.fills:
             x = torch.where(torch.isnan(x) & self.filled, self.fill.to(x.dtype), x)
         return x.float()
+
+
+class Ranks(nn.Module):
+    """Normal scores of the ranks of some features."""
+
+    columns: Tensor
+    low: Tensor
+    width: Tensor
+    height: Tensor
+    first: Tensor
+
+    def __init__(self, scaling: Scaling) -> None:
+        super().__init__()
+        columns = np.flatnonzero(scaling.ranked)
+        width = np.diff(scaling.quantiles, axis=0).T
+        for name, values in {
+            "columns": columns,
+            "low": scaling.quantiles[:-1].T,
+            "width": np.where(width > 0, width, 1.0),
+            "height": np.diff(scaling.scores, axis=0).T,
+            "first": scaling.scores[0],
+        }.items():
+            self.register_buffer(name, torch.as_tensor(values))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores (n, n_ranked) of float64 rows."""
+        parts = (x.index_select(1, self.columns).unsqueeze(-1) - self.low) / self.width
+        return self.first + (parts.clamp(0, 1) * self.height).sum(dim=-1)
 
 
 class Decision(nn.Module):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxcst_sklearn._inputs.statistics import LEVELS, MOST_SAMPLED, FeatureStatistics
 from auxcst_sklearn.losses import LOSSES
 from tests.factories import small_mlp, small_stack
 from tests.fuzz.conftest import examples
@@ -48,6 +49,26 @@ def test_order_of_test_rows(kind, order):
     np.testing.assert_allclose(
         model.predict_cost(X[order]), model.predict_cost(X)[order], rtol=1e-6, atol=1e-9
     )
+
+
+@examples(12)
+@given(st.sampled_from([700, 20_000]), st.integers(2, 40), st.integers(0, 9), st.booleans())
+def test_orders_of_training_rows(n, period, seed, stream):
+    """Sorted, periodic, blocked and shuffled rows have about the same quantiles."""
+    rng = np.random.default_rng(seed)
+    phase = np.arange(n) % period
+    rows = (rng.lognormal(size=n) + 10.0 ** (3 * phase / period))[:, np.newaxis]
+    tolerance = 0.0 if n <= MOST_SAMPLED else 0.02
+    low, high = (
+        np.quantile(rows, (LEVELS + t).clip(0, 1), axis=0) for t in (-tolerance, tolerance)
+    )
+    for order in (np.arange(n), rows[:, 0].argsort(), phase.argsort(), rng.permutation(n)):
+        statistics = FeatureStatistics()
+        for block in np.array_split(rows[order], 3 if stream else 1):
+            statistics.update(block)
+        assert (statistics.quantiles >= low * (1 - 1e-12)).all()
+        assert (statistics.quantiles <= high * (1 + 1e-12)).all()
+        np.testing.assert_allclose(statistics.mean, rows.mean(axis=0))
 
 
 @examples(8)

@@ -8,7 +8,8 @@ from sklearn.utils import shuffle
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._inputs.bins import MOST_BINS, Bins
-from auxcst_sklearn._inputs.scale import FeatureStatistics
+from auxcst_sklearn._inputs.scaling import scaling_of
+from auxcst_sklearn._inputs.statistics import FeatureStatistics
 from auxcst_sklearn.modules._bins import PiecewiseLinear
 
 N = 2000
@@ -24,7 +25,7 @@ def columns():
 
 def bins_of(X, n_bins=16, standardize="auto"):
     statistics = FeatureStatistics().update(X)
-    scaling = statistics.scaling(standardize)
+    scaling = scaling_of(statistics, standardize)
     return Bins(statistics, scaling, n_bins), scaling
 
 
@@ -124,3 +125,21 @@ def test_blocks_of_a_stream_keep_their_bins_where_they_were():
         scaled = model._inputs.scaling.scaled(np.column_stack([edges, edges]))[:, 0]
         np.testing.assert_allclose(encoding.low, scaled[:-1], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(1 / encoding.factor, np.diff(scaled), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("n_values", "expected"), [(56, 0), (250, 0), (430, 4), (2000, 16)])
+def test_columns_with_gaps_have_bins_for_their_values(columns, n_values, expected):
+    X = columns[:, [1, 1]].copy()
+    X[n_values:, 1] = np.nan
+    assert bins_of(X)[0].kept.sum(axis=1).tolist() == [16, expected]
+
+
+@pytest.mark.parametrize("standardize", [False, "auto"])
+def test_bins_of_columns_of_several_scales_or_small_units(columns, standardize):
+    rng = np.random.RandomState(0)
+    far = np.where(rng.rand(N) < 0.2, rng.uniform(1e4, 1e6, N), rng.uniform(0, 10, N))
+    small = 1e-9 * columns[:, 1]
+    residue = np.where(rng.rand(N) < 0.2, rng.uniform(1e4, 1e6, N), rng.uniform(0, 1e-16, N))
+    kept = bins_of(np.column_stack([far, small, residue]), standardize=standardize)[0].kept
+    assert kept.sum(axis=1).tolist()[:2] == [16, 16]
+    assert kept.sum(axis=1)[2] == 4

@@ -1,3 +1,5 @@
+from weakref import ref
+
 import numpy as np
 import pytest
 import torch
@@ -66,3 +68,21 @@ def test_targets_without_weights_are_joined_and_split():
     assert joined.weight is None
     assert joined.label.tolist() == [0, 1, 2, 2]
     assert [part.weight for part in split_target(joined, 2)] == [None, None]
+
+
+@pytest.mark.parametrize(("n_sets", "expected"), [(1, 6), (2, 4), (5, 1), (50, 1)])
+def test_batches_to_evaluate_are_bounded_in_bytes(monkeypatch, n_sets, expected):
+    rows = make_rows()
+    monkeypatch.setattr(batches_module, "EVALUATED_BYTES", 8 * rows.row_nbytes)
+    assert batches_module.evaluation_size(6, [rows] * n_sets) == expected
+
+
+def test_large_batches_are_not_kept_while_the_next_ones_are_read(monkeypatch):
+    monkeypatch.setattr(batches_module, "GATHER_BYTES", 1)
+    kept = []
+    for x, _ in StackedBatches([Batches(make_rows(), 2) for _ in range(3)]):
+        assert all(reference() is None for reference in kept[:-1])
+        kept.append(ref(x))
+        assert x.shape[0] == 3
+        del x
+    assert len(kept) == 3

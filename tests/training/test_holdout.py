@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn._training.holdout import hold_out, sampled_folds
+from auxcst_sklearn._training.holdout import folds, hold_out, sampled_folds
 
 
 def split_of(label, fraction=0.1):
@@ -46,3 +46,18 @@ def test_folds_of_groups_of_many_rows_are_disjoint_and_equal():
     sizes = [len(np.unique(groups[found.of_row == i])) for i in range(3)]
     assert len(set(sizes)) == 1
     assert 17 <= sizes[0] <= 19
+
+
+@pytest.mark.parametrize("share", [0.5, 0.05, 0.002])
+@pytest.mark.parametrize("n_folds", [2, 5])
+def test_many_groups_are_dealt_to_equal_folds(share, n_folds):
+    rng = np.random.default_rng(0)
+    groups = rng.integers(5000, size=20_000)
+    label = (rng.random(5000) < share)[groups].astype(int)
+    found = folds(label, n_folds, random_state=0, groups=groups)
+    assert sorted(np.concatenate([unseen for _, unseen in found])) == list(range(20_000))
+    for seen, unseen in found:
+        assert not np.intersect1d(groups[seen], groups[unseen]).size
+        expected = np.bincount(label) / n_folds
+        sizes = np.array([len(unseen), *np.bincount(label[unseen])])
+        np.testing.assert_allclose(sizes, [expected.sum(), *expected], rtol=0.01, atol=6)

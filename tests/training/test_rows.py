@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from auxcst_sklearn._inputs.lazy import LazyRows
 from auxcst_sklearn._training import rows as rows_module
 from auxcst_sklearn._training.batches import Batches
 from auxcst_sklearn._training.rows import as_tensor
@@ -82,3 +83,11 @@ def test_half_of_the_free_memory_of_a_gpu_is_for_the_training_set():
 
 def test_the_memory_of_the_computer_has_room_for_what_is_already_there():
     assert rows_module.has_room("cpu", 10**15)
+
+
+@pytest.mark.parametrize("kind", [LazyRows, sparse.csr_array])
+@pytest.mark.parametrize("n_bytes", [1, 2 * X[0].nbytes, 10**6])
+def test_rows_are_read_in_parts_of_bounded_size(monkeypatch, kind, n_bytes):
+    monkeypatch.setattr(rows_module, "READ_BYTES", n_bytes)
+    rows, index = make_rows(kind(X)), torch.tensor([4, 0, 3, 1, 0])
+    np.testing.assert_array_equal(rows[index][0].numpy(), X[index])

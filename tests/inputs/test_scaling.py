@@ -5,7 +5,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs.scale import FeatureStatistics
+from auxcst_sklearn._inputs.scaling import scaling_of
+from auxcst_sklearn._inputs.statistics import FeatureStatistics
 
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 
@@ -24,7 +25,7 @@ def feature_scale(features, standardize):
 
 
 def center_and_scale(statistics, standardize):
-    found = statistics.scaling(standardize)
+    found = scaling_of(statistics, standardize)
     return (found.center, found.scale) if found.changes else None
 
 
@@ -114,7 +115,7 @@ def test_a_flag_or_rate_beside_percentages_has_a_scale_of_its_own():
 def test_constant_features_of_any_size_are_ignored(value, standardize):
     table = np.hstack([X, np.full((10_000, 1), value)])
 
-    scaling = FeatureStatistics().update(table).scaling(standardize)
+    scaling = scaling_of(FeatureStatistics().update(table), standardize)
 
     constant = scaling.apply(table, np.zeros(5, bool))[:, 4]
     np.testing.assert_allclose(constant, 0, atol=1e-6)
@@ -155,7 +156,7 @@ def test_features_that_vary_little_about_a_large_mean_are_learnt():
 def test_a_code_for_missing_values_does_not_determine_the_scale(share, standardize):
     coded = np.where(np.random.RandomState(1).uniform(size=X.shape) < share, -999, X)
 
-    scaling = FeatureStatistics().update(coded).scaling(standardize)
+    scaling = scaling_of(FeatureStatistics().update(coded), standardize)
 
     assert scaling.heavy.all()
     np.testing.assert_allclose(scaling.scale, 1, atol=0.6)
@@ -250,7 +251,7 @@ def test_an_outlier_does_not_squeeze_its_column(n, standardize):
     narrow = X[:n].astype(np.float64)
     narrow[0, 1] = 1e6
 
-    found = FeatureStatistics().update(narrow).scaling(standardize)
+    found = scaling_of(FeatureStatistics().update(narrow), standardize)
 
     assert found.heavy.tolist() == [False, True, False, False]
     low, median, high = np.percentile(narrow[:4096, 1], [25, 50, 75])
@@ -267,7 +268,7 @@ def test_an_outlier_does_not_squeeze_its_column(n, standardize):
 
 
 def test_an_outlier_beyond_those_of_the_training_is_no_infinity():
-    found = FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])).scaling("auto")
+    found = scaling_of(FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])), "auto")
 
     rows = found.apply(np.array([[1e308, 0, 0, 0], [-1e308, 0, 0, 0]]), np.zeros(4, dtype=bool))
 
@@ -278,7 +279,7 @@ def test_a_rare_flag_keeps_its_deviation():
     flag = np.zeros((10_000, 1))
     flag[:20] = 1
 
-    found = FeatureStatistics().update(flag).scaling("auto")
+    found = scaling_of(FeatureStatistics().update(flag), "auto")
 
     np.testing.assert_allclose(found.center, flag.mean())
     np.testing.assert_allclose(found.scale, flag.std())
@@ -295,6 +296,77 @@ def test_outliers_in_a_training():
 
 
 def test_float32_rows_without_a_scale_are_not_copied():
-    found = FeatureStatistics().update(X).scaling("auto")
+    found = scaling_of(FeatureStatistics().update(X), "auto")
 
     assert found.apply(X, np.zeros(4, dtype=bool)) is X
+
+
+def two_modes(share, low, high):
+    """Most values below `low`, and a share of them around a thousandth to all of `high`."""
+    return lambda rng, n: np.where(
+        rng.random(n) < share, rng.uniform(high / 100, high, n), rng.uniform(0, low, n)
+    )
+
+
+SEVERAL_SCALES = {
+    "a fifth far away": two_modes(0.2, 10, 1e6),
+    "a hundredth far away": two_modes(0.01, 10, 1e6),
+    "half far away": two_modes(0.5, 10, 1e6),
+    "rounding instead of zero": two_modes(0.2, 1e-16, 1e6),
+    "seconds and milliseconds": lambda r, n: r.normal(1.7e9, 1e6, n) * r.choice([1, 1e3], n),
+    "three codes": lambda r, n: np.where(
+        r.random(n) < 0.2, r.choice([-999, -998, -997], n), r.normal(size=n)
+    ),
+    "small codes": lambda r, n: np.where(
+        r.random(n) < 0.6, r.choice([0, 1], n), r.uniform(1e4, 1e6, n)
+    ),
+    "lognormal": lambda r, n: r.lognormal(0, 5, n),
+    "heavy counts": lambda r, n: r.zipf(1.2, n).astype(float),
+}
+
+
+@pytest.mark.parametrize("kind", SEVERAL_SCALES)
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_frequent_values_that_differ_stay_apart(kind, standardize):
+    column = SEVERAL_SCALES[kind](np.random.default_rng(0), 4000)
+    table = np.column_stack([column, X[:4000, 0]])
+
+    scaling = scaling_of(FeatureStatistics().update(table), standardize)
+    rows = scaling.apply(table, np.zeros(2, bool))
+
+    assert scaling.ranked.tolist() == [True, False]
+    assert (np.diff(rows[column.argsort(), 0]) >= 0).all()
+    assert np.abs(rows[:, 0]).max() < 10
+    levels = np.linspace(0.005, 0.995, 100)  # of which neighbours are a hundredth of the rows apart
+    before, after = (np.quantile(a, levels, method="lower") for a in (column, rows[:, 0]))
+    differ = np.diff(before) > 1e-9
+    assert (np.diff(after)[differ] > 0.005).all()
+    if standardize == "auto":  # the other column is of order one
+        np.testing.assert_array_equal(rows[:, 1], X[:4000, 0])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda r, n: r.lognormal(0, 2, n),
+        lambda r, n: r.standard_cauchy(n),
+        lambda r, n: r.exponential(size=n),
+        lambda r, n: r.poisson(1, n).astype(float),
+        lambda r, n: np.where(r.random(n) < 0.1, -999.0, r.normal(size=n)),
+        lambda r, n: (r.random(n) < 0.9) * r.lognormal(3, 1, n),
+    ],
+)
+def test_columns_of_one_scale_are_not_ranked(draw):
+    column = draw(np.random.default_rng(0), 4000)[:, np.newaxis]
+    assert not scaling_of(FeatureStatistics().update(column), True).ranked.any()
+
+
+@pytest.mark.parametrize("kind", ["a fifth far away", "rounding instead of zero", "half far away"])
+def test_steps_within_the_upper_scale_are_learnt(kind):
+    rng = np.random.default_rng(0)
+    values = SEVERAL_SCALES[kind](rng, 4000)
+    upper = values > 1e4
+    y = values > np.median(values[upper])
+    model = CostSensitiveAuxMLP(2, 32, n_networks=2, max_epochs=8, random_state=0)
+    table = np.column_stack([values, rng.normal(size=4000)])
+    assert model.fit(table, y).score(table[upper], y[upper]) > 0.9

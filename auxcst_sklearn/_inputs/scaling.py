@@ -1,0 +1,224 @@
+"""Centre and scale of the features, if the training set needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import norm
+from sklearn.utils import assert_all_finite
+
+from .float32 import as_float32, row_blocks
+from .statistics import IS_EVEN, LEVELS, FeatureStatistics
+
+# Deviations, and root mean squares of features with a common unit, that suit initial weights and
+# learning rates; and the largest distance of a mean from zero, in deviations.
+SMALLEST_DEVIATION, LARGEST_DEVIATION, FARTHEST_MEAN = 0.1, 10.0, 10.0
+# Features with values this many deviations from their mean have outliers, and are clipped softly.
+OUTLYING = 10.0
+# Values merge where an eighth of the rows that differ is within the first distance after scaling;
+# beyond the clipping, where this share and number of rows is, in steps of the second distance.
+MERGED, MERGED_OUTSIDE = 0.01, 0.1
+MERGED_SHARE, MERGED_ROWS = 1 / 128, 10
+# Distance between the outer quartiles of a normal distribution, in deviations.
+NORMAL_IQR = 1.349
+
+
+@dataclass
+class Scaling:
+    """Scaling of each feature: ``(X - center) / scale``, clipped softly if it is heavy-tailed.
+
+    Features of several scales are `ranked` instead: they become the normal scores of their ranks,
+    interpolated from `quantiles` and `scores` (n_levels, n_ranked). `fill` is the median after
+    scaling, for missing values. Sparse rows would become dense, so the network scales them.
+    """
+
+    center: NDArray[Any]
+    scale: NDArray[Any]
+    heavy: NDArray[Any]
+    ranked: NDArray[Any]
+    quantiles: NDArray[Any]
+    scores: NDArray[Any]
+    fill: NDArray[Any]
+    in_network: bool
+
+    def __post_init__(self) -> None:
+        self.has_heavy = bool(self.heavy.any())
+        self.changes = bool((self.center != 0).any() or (self.scale != 1).any())
+
+    @property
+    def moves(self) -> bool:
+        """Whether rows without missing values change at all."""
+        return self.changes or self.has_heavy or bool(self.ranked.any())
+
+    def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
+        """Float32 rows; NaN is kept in the columns `keep`, and replaced by the median in others."""
+        has_nan = bool(np.isnan(X.sum(dtype=np.float64)))
+        if not (self.moves or has_nan):
+            return as_float32(X)
+        scaled = np.empty(X.shape, np.float32)
+        with np.errstate(over="ignore"):  # found below
+            for part in row_blocks(X):
+                rows = self.scaled(X[part].toarray() if sparse.issparse(X) else X[part])
+                if has_nan:
+                    rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
+                scaled[part] = rows
+        if not np.isfinite(scaled.sum()):  # faster than the check
+            assert_all_finite(scaled, allow_nan=True, input_name="X")
+        return scaled
+
+    def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows in float64, after scaling."""
+        scaled: NDArray[Any] = (
+            rows - self.center
+        ) / self.scale  # in float64, whatever the rows are
+        if self.has_heavy:
+            heavy = scaled[:, self.heavy]
+            scaled[:, self.heavy] = heavy / np.hypot(1, heavy / OUTLYING)
+        for i, j in enumerate(np.flatnonzero(self.ranked)):
+            scaled[:, j] = np.interp(rows[:, j], self.quantiles[:, i], self.scores[:, i])
+        return scaled
+
+
+def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scaling:
+    """The scaling of every feature.
+
+    With "auto" features with a common unit, such as pixels, share one scale, and each of the
+    others has its own; groups of order one, and sparse rows, are not scaled.
+    """
+    d = len(statistics.mean)
+    center, scale, (heavy, ranked) = np.zeros(d), np.ones(d), np.zeros((2, d), dtype=bool)
+    if standardize is True or (standardize == "auto" and not statistics.sparse):
+        deviation = statistics.deviation()
+        alike = np.zeros(d, dtype=bool)
+        if standardize == "auto":
+            alike = have_common_unit(statistics)
+        heavy = _are_heavy(statistics, deviation) & ~alike
+        mean, deviation = _robust(statistics, deviation, heavy)
+        ranked = _merge(statistics, mean, deviation, heavy) & ~alike
+        heavy &= ~ranked
+        move = np.ones(d, dtype=bool)
+        if standardize == "auto":
+            move = ~_stay(mean, deviation, alike, heavy | ranked)
+        # A value other than that of a constant does not become a large input.
+        unit = np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0))
+        if (alike & (deviation > 0)).any():
+            unit[alike] = np.sqrt(np.mean(deviation[alike & (deviation > 0)] ** 2))
+        center[move], scale[move] = mean[move], unit[move]
+    quantiles = statistics.quantiles[:, ranked]
+    scores = _normal_scores(quantiles)
+    scaling = Scaling(
+        center, scale, heavy, ranked, quantiles, scores, np.zeros(d), statistics.sparse
+    )
+    if not statistics.sparse:
+        scaling.fill = scaling.scaled(statistics.quartiles[[1]])[0]
+    return scaling
+
+
+def _are_heavy(statistics: FeatureStatistics, deviation: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of features whose deviation is dominated by outliers: a few, or many far away."""
+    if statistics.sparse:
+        return np.zeros(len(deviation), dtype=bool)
+    low, _, high = statistics.quartiles
+    iqr, mean = high - low, statistics.mean
+    farthest = np.maximum(statistics.high - mean, mean - statistics.low)
+    # No value of n is farther from the mean than sqrt(n - 1) deviations.
+    limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(statistics.count)), OUTLYING)
+    few = (farthest > limit * deviation) & (deviation > 1.5 * iqr / NORMAL_IQR)
+    # Such as -999 for a missing value in every twentieth row.
+    far = (iqr > 0) & (iqr / NORMAL_IQR < SMALLEST_DEVIATION * deviation)
+    heavy: NDArray[np.bool_] = (deviation > 0) & (few | far)
+    return heavy
+
+
+def _robust(
+    statistics: FeatureStatistics, deviation: NDArray[Any], heavy: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Centres and deviations; for heavy-tailed features from the quartiles, if these differ."""
+    low, median, high = statistics.quartiles
+    robust = heavy & (high > low)
+    center = np.where(robust, median, statistics.mean)
+    return center, np.where(robust, (high - low) / NORMAL_IQR, deviation)
+
+
+def _merge(
+    statistics: FeatureStatistics,
+    mean: NDArray[Any],
+    deviation: NDArray[Any],
+    heavy: NDArray[Any],
+) -> NDArray[np.bool_]:
+    """Mask of features of several scales, of which one scale makes frequent values almost equal."""
+    quantiles = statistics.quantiles
+    far = z = (quantiles - mean) / np.where(deviation > 0, deviation, 1.0)
+    z = np.where(heavy, z / np.hypot(1, z / OUTLYING), z)
+    even, scaled, resolution = quantiles[IS_EVEN], z[IS_EVEN], rounding_of(quantiles)
+    differ = even[6:-2] - even[2:-6] > resolution
+    inside = differ & (scaled[8:] - scaled[:-8] < MERGED)
+    outlying = heavy & (np.minimum(abs(far[1:]), abs(far[:-1])) > OUTLYING)
+    step = (np.diff(quantiles, axis=0) > resolution) & (np.diff(z, axis=0) < MERGED_OUTSIDE)
+    share = np.diff(LEVELS) @ (outlying & step)
+    outside = (share >= MERGED_SHARE) & (share * statistics.count >= MERGED_ROWS)
+    merge: NDArray[np.bool_] = (deviation > 0) & (inside.any(axis=0) | outside)
+    return merge
+
+
+def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
+    """Normal quantiles at the levels of the quantiles; of equal ones, at the middle level."""
+    scores = np.empty_like(quantiles)
+    for j, starts in enumerate((np.diff(quantiles, axis=0) > rounding_of(quantiles)).T):
+        first = np.flatnonzero(np.r_[True, starts])
+        last = np.r_[first[1:], len(LEVELS)] - 1
+        middle = (LEVELS[first] + LEVELS[last]) / 2
+        lowest = LEVELS[1] / 2
+        score = norm.ppf(middle.clip(lowest, 1 - lowest))
+        scores[:, j] = np.repeat(score, last - first + 1)
+    return scores
+
+
+def rounding_of(quantiles: NDArray[Any]) -> NDArray[Any]:
+    """Differences that may be errors of rounding of frequent values, for each feature."""
+    frequent = quantiles[IS_EVEN][1:-1]
+    rounding: NDArray[Any] = 100 * np.finfo(np.float64).eps * abs(frequent).max(axis=0)
+    return rounding
+
+
+def _stay(
+    mean: NDArray[Any], deviation: NDArray[Any], alike: NDArray[Any], moved: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Mask of the features of order one, group by group; of those that are not `moved` anyway."""
+    varying = deviation > 0
+    largest = np.sqrt(mean**2 + deviation**2)[alike].max(initial=0)
+    wide = (deviation >= SMALLEST_DEVIATION) & (deviation <= LARGEST_DEVIATION)
+    near = np.abs(mean) <= FARTHEST_MEAN * deviation
+    stay = np.zeros_like(varying)
+    stay[alike] = SMALLEST_DEVIATION <= largest <= LARGEST_DEVIATION
+    others = ~alike & ~moved
+    stay[others] = (wide & near)[others & varying].all()
+    stay[others & ~varying] &= np.abs(mean[others & ~varying]) <= LARGEST_DEVIATION
+    return stay
+
+
+def have_common_unit(statistics: FeatureStatistics) -> NDArray[np.bool_]:
+    """Mask of features with common bounds that all reach the lower bound.
+
+    A pixel at the rim varies less than the others, and differs from the lower bound in few
+    rows. A feature that varies as little in many rows, as a flag beside percentages, has
+    another unit.
+    """
+    deviation, low, high = statistics.deviation(), statistics.low, statistics.high
+    varying = deviation > 0
+    none = np.zeros_like(varying)
+    if not varying.any():
+        return none
+    both = np.stack([low, high])
+    bounds, counts = np.unique(both[:, varying], axis=1, return_counts=True)
+    bottom, top = bounds[:, counts.argmax()]
+    if counts.max() < max(4, varying.sum() / 8):
+        return none
+    within: NDArray[np.bool_] = (low == bottom) & (high <= top)
+    unit = np.sqrt(np.mean(deviation[within & (high == top)] ** 2))
+    within &= (deviation >= SMALLEST_DEVIATION * unit) | (statistics.quantiles[IS_EVEN][-2] <= low)
+    return within
