@@ -16,15 +16,12 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ._checks.array_api import numpy_arrays
-from ._checks.labels import as_labels, frame_labels, label_index, same_label_kind, sorted_labels
+from ._checks.labels import as_labels, frame_labels, label_index, same_label_kind
+from ._checks.rows import check_row_order
 from ._checks.warn import warn
 from ._checks.weights import check_some_weight, check_weight
-from .costs._validation import (
-    check_cost_matrix,
-    check_row_order,
-    is_per_sample_matrix,
-    sample_costs,
-)
+from .costs._source import column_labels, warn_if_order_is_lost
+from .costs._validation import check_cost_matrix, is_per_sample_matrix, sample_costs
 
 __all__ = [
     "CostDifference",
@@ -83,9 +80,11 @@ def mean_cost(
     ...           classes=["bad", "ok"])
     3.33...
     """
-    expected, chosen = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
+    expected, chosen, weights = _sample_costs(
+        y_true, y_pred, cost, cost_matrix, classes, sample_weight
+    )
     paid = expected[np.arange(len(chosen)), chosen]
-    return float(np.average(paid, weights=_weights(sample_weight, chosen)))
+    return float(np.average(paid, weights=weights))
 
 
 def savings_score(
@@ -134,8 +133,9 @@ def savings_score(
     >>> savings_score([0, 0, 0, 1], [0, 0, 1, 1], cost_matrix=[[0, 1], [8, 0]])
     0.66...
     """
-    expected, chosen = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
-    weights = _weights(sample_weight, chosen)
+    expected, chosen, weights = _sample_costs(
+        y_true, y_pred, cost, cost_matrix, classes, sample_weight
+    )
     constant = np.average(expected, axis=0, weights=weights).min()
     if constant <= 0:
         warn(
@@ -222,13 +222,11 @@ def cost_difference(
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
     given = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     ys = [as_labels(y, name) for name, y in given.items()]
-    if classes is None:
-        classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=ys[0])
-    if classes is None:
-        classes = sorted_labels(*ys, name="y_true or y_pred")
-    expected, a = _sample_costs(y_true, y_pred_a, cost, cost_matrix, classes)
-    _, b = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes)
-    weights = _weights(sample_weight, a)
+    classes = column_labels(cost, cost_matrix, classes, given, *ys)
+    expected, a, weights = _sample_costs(
+        y_true, y_pred_a, cost, cost_matrix, classes, sample_weight
+    )
+    _, b, _ = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes)
     weights = np.ones(len(a)) if weights is None else weights
     counted = np.count_nonzero(weights)
     if counted < 2:
@@ -250,8 +248,9 @@ def _sample_costs(
     cost: ArrayLike | None,
     cost_matrix: ArrayLike | None,
     classes: ArrayLike | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cost vectors of the samples, and the column of each prediction."""
+    sample_weight: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Cost vectors of the samples, the column of each prediction, and weights."""
     if (cost is None) == (cost_matrix is None):
         given = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
         raise ValueError(
@@ -259,28 +258,30 @@ def _sample_costs(
             "with one row per class."
         )
     true, predicted = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
-    check_row_order(cost, y_true=y_true)
+    named = {"y_true": y_true, "y_pred": y_pred}
+    check_row_order(**named, cost=cost, sample_weight=sample_weight)
     check_consistent_length(true, predicted)
     if not len(true):
         raise ValueError("y_true holds no samples; expected at least one to take the mean of.")
-    if classes is None:
-        classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=true)
-    if classes is None:
-        classes = sorted_labels(true, predicted, name="y_true or y_pred")
-    columns = np.asarray(classes)
+    columns = column_labels(cost, cost_matrix, classes, named, true, predicted)
     chosen = label_index(predicted, columns, name="y_pred")
+    label = label_index(true, columns, name="y_true")
     if cost is None:
-        matrix = check_cost_matrix(cost_matrix, classes=columns)
-        return matrix[label_index(true, columns, name="y_true")], chosen
-    return sample_costs(cost, label_index(true, columns, name="y_true"), columns), chosen
-
-
-@numpy_arrays()
-def _weights(sample_weight: ArrayLike | None, chosen: np.ndarray) -> np.ndarray | None:
+        expected = check_cost_matrix(cost_matrix, classes=columns)[label]
+    else:
+        expected = sample_costs(cost, label, columns)
     weights = check_weight(sample_weight, chosen)
     if weights is not None:
         check_some_weight(weights)
-    return weights
+    return expected, chosen, weights
+
+
+def check_evaluated(
+    X: Any, y: Any, cost: Any, cost_matrix: Any, sample_weight: Any, classes: Any = None
+) -> None:
+    """Check that the rows belong together, and that their order of classes is that of the costs."""
+    check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight)
+    warn_if_order_is_lost(cost, cost_matrix, classes, y=y)
 
 
 class _Scorer:
@@ -331,6 +332,7 @@ class _CostScorer(_Scorer):
                 "on, as in permutation_importance, use scoring=lambda estimator, X, y: "
                 "cost_scorer(estimator, X, y, cost=C)."
             )
+        check_evaluated(X, y, cost, None, sample_weight)
         return -mean_cost(
             y,
             _decisions(estimator, X, cost),
@@ -352,8 +354,7 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
         elif isinstance(deciding, FrozenEstimator):
             deciding = deciding.estimator
         elif isinstance(deciding, Pipeline):
-            inputs = deciding[:-1].transform(inputs) if len(deciding) > 1 else inputs
-            deciding = deciding[-1]
+            inputs, deciding = before_last(deciding, inputs), deciding[-1]
         elif "cost" in signature(deciding.predict).parameters and hasattr(
             deciding, "predict_proba"
         ):
@@ -361,6 +362,14 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
         else:  # without probabilities, costs of each row decide nothing
             break
     return estimator.predict(X)
+
+
+def before_last(pipeline: Any, X: Any) -> Any:
+    """X after the steps before the last; steps that resample do nothing when predicting."""
+    for _, step in pipeline.steps[:-1]:
+        if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
+            X = step.transform(X)
+    return X
 
 
 class _MatrixScorer(_Scorer):
@@ -378,6 +387,7 @@ class _MatrixScorer(_Scorer):
         sample_weight: ArrayLike | None = None,
     ) -> float:
         costs = dict(self._kwargs)
+        check_evaluated(X, y, None, costs["cost_matrix"], sample_weight, costs["classes"])
         if costs["classes"] is None:
             labels, classes = frame_labels(costs["cost_matrix"]), np.asarray(estimator.classes_)
             # As in fit, column names match labels that are not strings by their string.

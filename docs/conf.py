@@ -93,8 +93,7 @@ html_sidebars = {
         "benchmarks",
         "experiments",
         "reliability",
-        "architecture",
-        "research",
+        "findings",
         "changelog",
     ]
 }

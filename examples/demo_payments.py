@@ -51,7 +51,7 @@ def draw_payments(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     )
     log_amount = np.random.RandomState(seed).normal(4.0, 1.2, size=n)
     cost = binary_cost_matrices(
-        fp_cost=ALERT, tp_cost=ALERT, fn_cost=np.exp(log_amount), classes=[0, 1], positive=1
+        fp_cost=ALERT, tp_cost=ALERT, fn_cost=np.exp(log_amount), classes=[0, 1], pos_label=1
     )
     return np.column_stack([X, log_amount]), y, cost
 

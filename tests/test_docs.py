@@ -27,6 +27,12 @@ def blocks(page):
             yield "\n".join(line[4:] for line in text.splitlines())
 
 
+def test_the_documentation_is_short():
+    made = {"generated", "gallery", "_build"}  # by Sphinx
+    pages = [page for page in (ROOT / "docs").rglob("*.rst") if not made & set(page.parts)]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 22_000
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     matplotlib.use("agg")

@@ -195,7 +195,7 @@ def two_models():
     rng = np.random.default_rng(0)
     y, a, b = rng.integers(2, size=(3, 80))
     amount = rng.lognormal(3, 1, 80)
-    return y, a, b, binary_cost_matrices(fp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
+    return y, a, b, binary_cost_matrices(fp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.5])

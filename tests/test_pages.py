@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
+from auxcst_sklearn.datasets import to_memmap
 from tests.factories import small_stack
 from tests.test_docs import ROOT
 
@@ -14,9 +15,13 @@ from tests.test_docs import ROOT
 BLOCK = re.compile(r"^(?:\.\. code-block:: python|(?!\.\. ).*::)\n\n((?:    .*\n|\n)+)", re.M)
 # These need a group or a cluster, and run in the tests of training and in `test_cluster`.
 ELSEWHERE = re.compile(r"init_process_group|Client\(|LocalCluster\(|ray\.")
+# Ways to write the same file, by the package that reads the table.
+SOURCES = ("pyarrow", "polars", "dask", "datasets")
+RECIPE = re.compile(rf"import ({'|'.join(SOURCES)})\b(?s:.)*to_memmap\(")
 
 X, Y = make_classification(300, 4, n_informative=3, n_redundant=0, random_state=0)
 X = X.astype(np.float32)
+FEATURES = ["amount", "age", "days_since_last"]
 
 
 def fitted():
@@ -48,16 +53,21 @@ def mixed():
     return table
 
 
+def payments():
+    """A table with numbers, gaps, categories and labels."""
+    table = pytest.importorskip("pandas").DataFrame(X[:, :3], columns=FEATURES)
+    table.loc[::7, "age"] = None
+    return table.assign(country=np.where(X[:, 3] > 0, "NL", "FR"), is_fraud=Y)
+
+
 def scale():
-    pd, zarr = pytest.importorskip("pandas"), pytest.importorskip("zarr")
-    for name in ("pyarrow", "dask.array"):
-        pytest.importorskip(name, exc_type=ImportError)  # pyarrow may need a newer numpy
-    names = ["amount", "age", "country", "days_since_last"]
-    country = np.where(X[:, 2] > 0, "NL", "FR")
-    frame = pd.DataFrame(X, columns=names).assign(country=country, is_fraud=Y)
-    frame.to_parquet("payments.parquet")
+    zarr = pytest.importorskip("zarr")
+    pytest.importorskip("dask.array")
+    payments().to_csv("payments.csv", index=False)
     zarr.save("rows.zarr", X)
     return {
+        "X_sample": X,
+        "y_sample": Y,
         "read_blocks": lambda: [(X[:150], Y[:150]), (X[150:], Y[150:])],
         "C": np.tile([[0.0, 1.0], [5.0, 0.0]], (len(X), 1, 1)),
         "np": np,
@@ -89,10 +99,27 @@ def test_the_code_of_a_page_runs(given, monkeypatch, tmp_path):
     n_run = 0
     for block in blocks:
         code = compile("\n".join(line[4:] for line in block.splitlines()), str(page), "exec")
-        if ELSEWHERE.search(block):
+        if ELSEWHERE.search(block) or RECIPE.search(block):
             continue
         if "model" in names and "da.from_zarr" in block:
             names["model"] = fitted()  # of the rows that the page predicts
         exec(code, names)
         n_run += 1
     assert n_run
+
+
+@pytest.mark.parametrize("package", SOURCES)
+def test_each_source_of_a_memory_map(package, monkeypatch, tmp_path):
+    for name in (package, "pyarrow"):  # which may need a newer numpy
+        pytest.importorskip(name, exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    payments().to_parquet("payments.parquet")
+    page = (ROOT / "docs" / "scale.rst").read_text(encoding="utf-8")
+    recipes = [block for block in BLOCK.findall(page) if RECIPE.search(block)]
+    (code,) = [block for block in recipes if f"import {package}" in block]
+
+    names = {"to_memmap": to_memmap, "features": FEATURES[::-1]}
+    exec(textwrap.dedent(code), names)
+
+    expected = payments()[FEATURES[::-1]].to_numpy(np.float32)
+    np.testing.assert_array_equal(np.load("X.npy"), expected)

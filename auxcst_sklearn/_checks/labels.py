@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from .array_api import numpy_arrays
+from .frames import is_frame, select
 from .masks import check_no_mask
 
 
@@ -18,6 +21,12 @@ def check_labels(y: Any, name: str) -> None:
         labels = np.asarray(y)
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
+    first = y[0] if isinstance(y, list | tuple) and labels.dtype.kind == "U" else None
+    if isinstance(first, Enum) and str(first) != first.value:
+        raise ValueError(
+            f"{name} holds members of an Enum such as {first!r}, which numpy reads as "
+            f"{labels.flat[0]!s}; expected labels. Pass [label.value for label in {name}]."
+        )
     if labels.dtype.kind not in "Of" or labels.ndim == 0:
         return
     gaps = ("None", "nan", "<NA>")
@@ -39,7 +48,8 @@ def check_labels(y: Any, name: str) -> None:
 def as_labels(y: Any, name: str) -> NDArray[Any]:
     """Labels in one dimension, checked; objects that are all numbers become numbers."""
     check_labels(y, name)
-    labels: NDArray[Any] = column_or_1d(y)
+    with numpy_arrays():
+        labels: NDArray[Any] = column_or_1d(y)
     if labels.dtype == object:
         plain = np.asarray(labels.tolist())
         return plain if plain.dtype.kind in "biuf" else labels
@@ -62,6 +72,24 @@ def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
     )
 
 
+def own_order(y: Any) -> list[Any] | None:
+    """All categories of labels that have an order of their own, in this order."""
+    if is_frame(y) and y.shape[1] == 1:
+        y = select(y, 0)
+    if hasattr(getattr(y, "dtype", None), "pyarrow_dtype"):
+        y = y.array.__arrow_array__()
+    if type(y).__module__.startswith("pyarrow."):
+        y = y.to_pandas()
+    dtype: Any = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas, polars
+        categories: list[Any] = dtype.categories.to_list()
+        return categories
+    is_object = str(dtype).lower() == "object"
+    values = y if isinstance(y, list | tuple) else np.asarray(y).ravel() if is_object else ()
+    kind: Any = type(values[0]) if len(values) else object
+    return [member.value for member in kind] if issubclass(kind, Enum) else None
+
+
 def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:
     """Column of each label; `classes` may be in any order."""
     if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
@@ -77,7 +105,8 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
     if len(unknown):
         raise ValueError(
             f"{name} holds labels that are not among the classes: {shorten(unknown)}; expected "
-            f"labels among {shorten(classes)}. Name every class that can occur in classes=."
+            f"labels among {shorten(classes)}. "
+            + (if_encoded(y, classes) or "Name every class that can occur in classes=.")
         )
     return index
 
@@ -98,8 +127,8 @@ def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | 
         )
     if like is None or labels.dtype.kind not in "USO":
         return labels
-    if like.dtype.kind == "b" and set(labels.tolist()) <= {"False", "True"}:
-        return np.asarray(labels == "True")
+    if like.dtype.kind in "biuf" and set(labels.tolist()) <= {"False", "True"}:
+        return np.asarray(labels == "True", like.dtype)  # nullable booleans are read as numbers
     if like.dtype.kind in "iuf":
         try:
             numbers = labels.astype(like.dtype)
@@ -121,9 +150,24 @@ def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
     return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
 
 
+def if_encoded(y: NDArray[Any], named: NDArray[Any]) -> str:
+    """What to do if labels may have been encoded as 0 .. K-1; empty if they are no such numbers."""
+    codes = np.arange(len(named))
+    if y.dtype.kind not in "iu" or not np.isin(y, codes).all() or np.isin(y, named).all():
+        return ""
+    return (
+        "Rename the labels; or, if y arrived encoded as 0 .. K-1, as from a VotingClassifier or "
+        "from cross_val_predict with method='predict_proba', pass costs without labels in the "
+        "order of the sorted labels, such as cost_matrix.loc[labels, labels].to_numpy(), and no "
+        "classes=."
+    )
+
+
 def column_positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[int]:
     """Position of each class among the labels; string labels match classes by their string."""
-    wanted = classes.tolist()
+    wanted, encoded = classes.tolist(), if_encoded(classes, labels)
+    if labels.dtype.kind in "US" and classes.dtype.kind in "biuf":
+        labels = labels == "True" if set(labels.tolist()) <= {"False", "True"} else labels
     if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
         # If a meta-estimator has encoded labels, "10" may be at position 2, and still match 10.
         if len(wanted) > 10 and wanted == list(range(len(wanted))):
@@ -136,13 +180,7 @@ def column_positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> 
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):
         missing = [label for label in wanted if label not in place]
-        remedy = "Rename the labels, or name all classes in classes=."
-        if labels.dtype.kind in "US" and classes.tolist() == list(range(len(labels))):
-            remedy = (
-                "Rename the labels; or, if a meta-estimator, such as a VotingClassifier, has "
-                "encoded those of y, pass an array in the order of the sorted labels, such as "
-                "cost_matrix.loc[labels, labels].to_numpy()."
-            )
+        remedy = encoded or "Rename the labels, or name all classes in classes=."
         raise ValueError(
             f"{name} are {shorten(labels)}; expected each class once: {shorten(classes)}. "
             f"{f'Missing: {missing[:10]}. ' if missing else ''}{remedy}"

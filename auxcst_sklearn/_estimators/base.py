@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.array_api import numpy_arrays
 from .._checks.frames import check_in_memory
 from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
+from .._checks.rows import check_row_order
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
 from .._checks.weights import check_weight
@@ -27,7 +28,6 @@ from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
-from ..costs._validation import check_row_order
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .few_rows import predict_few
@@ -156,7 +156,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     )
     __metadata_request__partial_fit = {"cost": True}
     __metadata_request__predict = {"cost": True}
-    __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
     _parameter_constraints: dict[str, Any] = CONSTRAINTS
@@ -316,8 +315,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     ) -> TrainingSet:
         check_in_memory(cost, "cost")
         check_labels(y, "y")
-        check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix)
+        check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
+        named = self.classes_ if resume else classes
+        warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
@@ -357,7 +357,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
         check_labels(y_val, "y_val")
         try:
-            check_row_order(cost_val, X=X_val, y=y_val)
+            check_row_order(
+                X_val=X_val, y_val=y_val, cost_val=cost_val, sample_weight_val=sample_weight_val
+            )
             X, y = self._validate(X_val, y_val, reset=False)
             label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
             costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)

@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks.array_api import numpy_arrays
 from .._checks.labels import label_index
 from .bayes_decision import BayesDecisionMixin
 
@@ -56,7 +57,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     calibration : {"sigmoid", "isotonic", "temperature"}, default=None
         How to calibrate the probabilities, by
         :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
-        needs scikit-learn 1.8.
+        needs scikit-learn 1.8. Where `estimator` has no `decision_function`, as those of this
+        package with probabilities, "sigmoid" fits a sigmoid of the probabilities, which is too
+        coarse near 0 and 1 if one mistake costs much more than another.
     cv : int, cross-validation generator or iterable, default=None
         The folds for calibration; None for 5, stratified. Not used without `calibration`.
 
@@ -130,6 +133,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         self.calibration = calibration
         self.cv = cv
 
+    @numpy_arrays()
     def fit(
         self,
         X: ArrayLike,
@@ -170,11 +174,16 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             If `estimator` has no `predict_proba`.
         """
         self._validate_params()
+        if isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator={self.estimator.__name__} is a class; expected an instance, such as "
+                f"{self.estimator.__name__}()."
+            )
         classifier = self._classifier()
         if not _has_stack(classifier):
             self._check_probabilities(classifier)
         self._check_calibration()
-        data = self._validate_labels(X, y, cost, sample_weight)
+        data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
         if data.weight is not None:
             fit_params["sample_weight"] = sample_weight
         if _routing_enabled():
@@ -216,6 +225,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
                 f"{sklearn.__version__}; use 'sigmoid' or 'isotonic', or upgrade scikit-learn."
             )
 
+    @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of the wrapped classifier.
 

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._checks.array_api import numpy_arrays
 from .._checks.labels import check_labels, label_index
+from .._checks.rows import check_row_order
 from .._checks.weights import check_some_weight, check_weight
 from ..costs._source import (
     Costs,
@@ -20,7 +22,7 @@ from ..costs._source import (
     warn_if_truth_is_not_cheapest,
 )
 from ..costs._statistics import CostStatistics
-from ..costs._validation import check_row_order, expected_cost
+from ..costs._validation import expected_cost
 from .prediction import DecisionMixin, warn_of_missing_costs
 
 
@@ -48,7 +50,6 @@ class BayesDecisionMixin(DecisionMixin):
 
     __metadata_request__fit: dict[str, Any] = {"cost": True}
     __metadata_request__predict = {"cost": True}
-    __metadata_request__decision_function = {"cost": True}
     __metadata_request__score = {"cost": True}
 
     classes: ArrayLike | None
@@ -62,18 +63,22 @@ class BayesDecisionMixin(DecisionMixin):
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, (n_samples, n_classes)."""
 
-    def _validate_labels(self, X: Any, y: Any, cost: Any, sample_weight: Any) -> Labelled:
-        """Labels with their costs; X is validated by the classifiers that learn from it."""
+    @numpy_arrays()
+    def _validate_labels(self, X: Any, y: Any, cost: Any, **more: Any) -> Labelled:
+        """Labels with their costs; X is validated by the classifiers that learn from it.
+
+        `more` are weights, and other arguments of `fit` for each row.
+        """
         check_labels(y, "y")
-        check_row_order(cost, X=X, y=y)
-        warn_if_order_is_lost(y, cost, self.cost_matrix)
+        check_row_order(X=X, y=y, cost=cost, **more)
+        warn_if_order_is_lost(cost, self.cost_matrix, self.classes, y=y)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix)
         label = label_index(labels, classes, name="y")  # a label without costs is an error
         costs = resolve_costs(cost, self.cost_matrix, label, classes)
         warn_if_truth_is_not_cheapest(costs, label, classes)
-        weight = check_weight(sample_weight, labels)
+        weight = check_weight(more.get("sample_weight"), labels)
         if weight is not None:
             check_some_weight(weight)
         return Labelled(labels, label, classes, costs, weight)
@@ -108,11 +113,7 @@ class BayesDecisionMixin(DecisionMixin):
         """
         if cost is not None:
             return expected_cost(self.predict_proba(X), cost, self.classes_)
-        estimate = self._learnt_cost(X)
+        expected: NDArray[Any] = self.predict_proba(X) @ self.cost_matrix_
         if self._known_costs:
             warn_of_missing_costs()
-        return estimate
-
-    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
-        expected: NDArray[Any] = self.predict_proba(X) @ self.cost_matrix_
         return expected

@@ -58,6 +58,7 @@ class BuildMixin:
     _random_state: np.random.RandomState
     loss: str | Loss
     max_epochs: int
+    schedule: str
     batch_size: int | str
     learning_rate: float
     weight_decay: float
@@ -177,7 +178,7 @@ class BuildMixin:
         self._check_cost_network(data)
         net.use_callbacks(check_callbacks(self.callbacks))
         net.verbose = self._verbose()
-        size = resolve_batch_size(self.batch_size, len(data.label))
+        size = self._resolve_batch_size(data, stream)
         if stream:
             if self.batch_size == "auto":
                 # A first block may be tiny, but then many small steps for later blocks take long.
@@ -229,7 +230,7 @@ class BuildMixin:
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
             "lr": float(self.learning_rate),
             "max_epochs": self.max_epochs,
-            "batch_size": resolve_batch_size(self.batch_size, len(data.label)),
+            "batch_size": self._resolve_batch_size(data, stream),
             "user_callbacks": check_callbacks(self.callbacks),
             "device": device,
             "train_split": None,
@@ -248,6 +249,10 @@ class BuildMixin:
             net.temperature = float(self.temperature)
         net.initialize()
         return net
+
+    def _resolve_batch_size(self, data: TrainingSet, stream: bool) -> int:
+        schedule = self.schedule if self.early_stopping and not stream else "constant"
+        return resolve_batch_size(self.batch_size, len(data.label), schedule)
 
     def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
         """Losses of the output and of the auxiliary heads."""

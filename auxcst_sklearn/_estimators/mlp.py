@@ -61,23 +61,32 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         network gets the median and an indicator instead.
     n_bins : int, default=16
         Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded. Every second network uses the encoding in addition to
+        that are far from normal are encoded. Every third network uses the encoding in addition to
         the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
-    n_networks : int, default=5
+    n_networks : int, default=4
         Number of networks, which are trained side by side as one stack; estimates and probabilities
         are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
-    learning_rate : float, default=2e-3
+    batch_size : int or "auto", default="auto"
+        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
+        plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.
+    learning_rate : float, default=8e-3
         Learning rate of the optimizer; with a schedule, its maximum.
-    schedule : {"constant", "one_cycle"}, default="constant"
-        How the learning rate changes over `max_epochs`: not at all, or up during the first tenth
-        and then down to zero, along cosines. `partial_fit` keeps it constant.
+    schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
+        How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
+        networks has not decreased by a thousandth for `patience` epochs, at most twice, and then
+        stops; without held-out rows, as in `partial_fit`, it is always divided by 4. "one_cycle"
+        goes up during the first tenth of `max_epochs` and then down to zero, along cosines; with it
+        `partial_fit` keeps the rate constant.
     averaging : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights, which replaces a schedule:
-        training can stop after any epoch. 0 for the weights of the last step. `partial_fit` always
-        uses the weights of the last step.
+        Horizon, in epochs, of the exponential average of the weights, so that training can stop
+        after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
+        of the last step.
+    patience : int, default=4
+        Number of epochs without improvement after which training stops: of any network, or, with
+        ``schedule="plateau"``, of their mean by a thousandth, after which the rate changes first.
     store_held_out_proba : bool, default=False
         Whether to keep `held_out_proba_`, as a stacking of models needs.
     random_state : int, RandomState instance or None, default=None
@@ -146,6 +155,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
+        "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
         "store_held_out_proba": ["boolean"],
     }
 
@@ -164,17 +174,17 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         n_bins: int = 16,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        n_networks: int = 5,
+        n_networks: int = 4,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 2e-3,
-        schedule: Literal["constant", "one_cycle"] = "constant",
+        learning_rate: float = 8e-3,
+        schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
         averaging: float = 5.0,
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
-        patience: int = 10,
+        patience: int = 4,
         temperature: float | Literal["auto"] = "auto",
         store_held_out_proba: bool = False,
         warm_start: bool = False,

@@ -77,7 +77,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     ...     alphas=[0, 0.2, 1], width=16, cost_matrix=[[0, 1, 10], [1, 0, 10], [1, 1, 0]],
     ...     max_epochs=5, random_state=0)
     >>> model.fit(scale(X), y).mean_cost_path_.shape
-    (3, 5)
+    (3, 4)
     >>> model.alpha_ in model.alphas_
     True
     """
@@ -109,17 +109,17 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         n_bins: int = 16,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        n_networks: int = 5,
+        n_networks: int = 4,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 2e-3,
-        schedule: Literal["constant", "one_cycle"] = "constant",
+        learning_rate: float = 8e-3,
+        schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
         averaging: float = 5.0,
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
-        patience: int = 10,
+        patience: int = 4,
         temperature: float | Literal["auto"] = "auto",
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",

@@ -200,8 +200,12 @@ def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str)
     return arguments
 
 
-def resolve_batch_size(batch_size: int | str, n_samples: int) -> int:
-    """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch."""
-    if batch_size == "auto":
-        return int(np.clip(n_samples // 32, 16, 128))
-    return int(batch_size)
+def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: str = "constant") -> int:
+    """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch.
+
+    The higher rate of "plateau" suits larger batches: 256, and more where an epoch still has 100.
+    """
+    if batch_size != "auto":
+        return int(batch_size)
+    largest = int(np.clip(n_samples // 100, 256, 1024)) if schedule == "plateau" else 128
+    return int(np.clip(n_samples // 32, 16, largest))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -21,26 +21,23 @@ from .._checks.unchanged import unchanged_on_error
 from .._training.holdout import folds
 from .bayes_decision import BayesDecisionMixin, Labelled
 from .pool_members import (
-    DEFAULT_MEMBERS,
     Fold,
     FoldMean,
     Member,
     Task,
-    default_members,
     naming,
     prepare,
     probabilities,
     with_weight,
 )
+from .pool_parameters import DROP, NamedMembers, is_dropped
 from .pool_weights import log_clipped, pool_weights, pooled
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-DROP = "drop"
 
-
-class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
+class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedMembers):
     """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
 
     The pool's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w` are
@@ -157,90 +154,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
         self.random_state = random_state
         self.verbose = verbose
 
-    # ------------------------------------------------------------ parameters
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the pool, and of its members as ``name__parameter``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the members and their parameters.
-
-        Returns
-        -------
-        dict
-            Names and values.
-        """
-        params: dict[str, Any] = super().get_params(deep=False)
-        for name, member in self._named_members() if deep else ():
-            params[name] = member
-            if hasattr(member, "get_params"):
-                own = member.get_params(deep=True)
-                params |= {f"{name}__{key}": value for key, value in own.items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the pool and of its members, or replace a member by its name.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
-
-        Returns
-        -------
-        self : object
-            The pool.
-        """
-        if "estimators" in params:
-            self.estimators = params.pop("estimators")
-        if self.estimators is None and any(p.split("__")[0] in DEFAULT_MEMBERS for p in params):
-            self.estimators = default_members()
-        names = [name for name, _ in self._named_members()]
-        for name in set(names) & set(params):
-            self.estimators = [
-                (n, params[name] if n == name else member) for n, member in self.estimators or []
-            ]
-            del params[name]
-        super().set_params(**params)
-        return self
-
-    def _named_members(self) -> list[tuple[str, Any]]:
-        """Names and classifiers, before they are checked."""
-        if self.estimators is None:
-            return default_members()
-        given = self.estimators if isinstance(self.estimators, list) else []
-        return [entry for entry in given if isinstance(entry, tuple) and len(entry) == 2]
-
-    def _checked_members(self) -> list[tuple[str, Any]]:
-        """Names and classifiers, without those that are left out."""
-        members = self._named_members()
-        if self.estimators is not None and len(members) < len(self.estimators):
-            raise ValueError(
-                f"estimators={self.estimators!r} must be a list of pairs of a name and a "
-                "classifier."
-            )
-        names = [name for name, _ in members]
-        taken = set(super().get_params(deep=False))
-        for name in names:
-            if not isinstance(name, str) or "__" in name or name in taken or names.count(name) > 1:
-                raise ValueError(
-                    f"estimators has the names {names}; expected different strings without '__', "
-                    "and no names of parameters of the pool."
-                )
-        members = [(name, member) for name, member in members if not _is_dropped(member)]
-        for name, member in members:
-            if not (hasattr(member, "fit") and hasattr(member, "predict_proba")):
-                raise TypeError(
-                    f"The member {name!r} is {member!r}, which has no predict_proba; expected a "
-                    "classifier that estimates probabilities, such as one in a "
-                    "CalibratedClassifierCV."
-                )
-        if not members:
-            raise ValueError("estimators names no member; expected one at least.")
-        return members
-
     # ------------------------------------------------------------------- fit
 
     def fit(
@@ -289,7 +202,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
         with unchanged_on_error(self):
             self._validate_params()
             members = self._checked_members()
-            data = self._validate_labels(X, y, cost, sample_weight)
+            data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
             X = self._validate_rows(X, reset=True)
             check_consistent_length(X, data.labels, groups)
             passed = self._route(members, data.weight, fit_params)
@@ -424,7 +337,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
         X = self._validate_rows(X, reset=False)
         logs = []
         for name, model in self.named_estimators_.items():
-            if not _is_dropped(model):
+            if not is_dropped(model):
                 with naming(name):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return pooled(self.weights_[self.weights_ > 0], np.stack(logs))
@@ -439,7 +352,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
         """
         router = MetadataRouter(owner=self).add_self_request(self)
         for name, member in self._named_members():
-            if not _is_dropped(member):
+            if not is_dropped(member):
                 mapping = MethodMapping().add(caller="fit", callee="fit")
                 router.add(**{name: member}, method_mapping=mapping)
         return router
@@ -454,10 +367,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEs
         tags.input_tags.sparse = all(own.sparse for own in of_members)
         tags.input_tags.allow_nan = all(own.allow_nan for own in of_members)
         return tags
-
-
-def _is_dropped(member: Any) -> bool:
-    return isinstance(member, str) and member == DROP
 
 
 def _mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

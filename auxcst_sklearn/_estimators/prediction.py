@@ -16,7 +16,7 @@ from .._checks.array_api import numpy_arrays
 from .._checks.decorators import available_if
 from .._checks.warn import warn
 from ..costs._validation import expected_cost, is_per_sample_matrix
-from ..metrics import mean_cost
+from ..metrics import check_evaluated, mean_cost
 
 
 def warn_of_missing_costs() -> None:
@@ -24,7 +24,8 @@ def warn_of_missing_costs() -> None:
     warn(
         "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
         "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
-        "n_classes); in a Pipeline or a search enable metadata routing.",
+        "n_classes), also to the predict of a Pipeline; that of a search takes no costs: call "
+        "search.best_estimator_.predict(X, cost=C).",
     )
 
 
@@ -38,10 +39,6 @@ class DecisionMixin(ClassifierMixin):
     @abstractmethod
     def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Estimated costs, (n_samples, n_classes)."""
-
-    @abstractmethod
-    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
-        """Estimated costs under the learnt costs, (n_samples, n_classes)."""
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -62,31 +59,18 @@ class DecisionMixin(ClassifierMixin):
         ndarray of shape (n_samples,)
             Predicted labels.
         """
-        choice = self.predict_cost(X, cost).argmin(axis=1)
-        labels: NDArray[Any] = self.classes_[choice]
+        return self._cheapest(self.predict_cost(X, cost))
+
+    def _cheapest(self, cost: np.ndarray) -> np.ndarray:
+        """Labels with the smallest estimated cost."""
+        if np.isnan(cost).any():  # as of NaN in X with assume_finite
+            unknown = np.isnan(cost).any(axis=1)
+            raise ValueError(
+                f"The estimated costs are NaN for {np.count_nonzero(unknown)} of {len(cost)} rows, "
+                f"first for row {unknown.argmax()}, which allow no decision. Check these rows of X."
+            )
+        labels: NDArray[Any] = self.classes_[cost.argmin(axis=1)]
         return labels
-
-    def decision_function(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Minus the estimated costs: larger values mean better classes.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, as in `predict_cost`. None for the learnt costs, which
-            rank the rows of two classes by probability, as an AUC needs, if costs are known when
-            deciding.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive if the second is predicted.
-        """
-        # Without a warning: scikit-learn's scorers and calibration cannot pass costs on.
-        values = self._learnt_cost(X) if cost is None else self.predict_cost(X, cost)
-        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
     def score(
         self,
@@ -117,6 +101,7 @@ class DecisionMixin(ClassifierMixin):
             Minus the mean cost, so that greater is better; or the accuracy, with a warning if
             the estimator was fitted with per-sample costs that are missing here.
         """
+        check_evaluated(X, y, cost, self.cost_matrix, sample_weight)
         known = is_per_sample_matrix(cost) and self._has_probabilities()
         y_pred = self.predict(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
@@ -175,6 +160,29 @@ class CostPredictionMixin(DecisionMixin):
             Probabilities, columns as in `classes_`.
         """
         return self._predict_proba(X)
+
+    @available_if(lambda self: not self._has_probabilities())
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Minus the estimated costs: larger values mean better classes.
+
+        Only for losses without class probabilities. Where there are probabilities, the order of
+        rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
+        logit, would be wrong by the threshold of the decision; scikit-learn then uses
+        `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
+            ``classes_[1]``, positive if the second is predicted.
+        """
+        values = self._learnt_cost(X)
+        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
     def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Estimate the cost of each prediction.
@@ -245,4 +253,4 @@ class CostPredictionMixin(DecisionMixin):
             Predicted labels of one head; the last are those of `predict`.
         """
         for cost in self.staged_predict_cost(X):
-            yield self.classes_[cost.argmin(axis=1)]
+            yield self._cheapest(cost)

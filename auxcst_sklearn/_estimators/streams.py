@@ -24,6 +24,7 @@ class StreamMixin:
     _validate_training_set: Any
     _sample_costs: bool
     _known_costs: bool
+    schedule: str
     _build: Any
     _set_attributes: Any
 
@@ -81,7 +82,8 @@ class StreamMixin:
             data.warn_if_truth_is_not_cheapest(self.classes_)
             check_same(self, data, None, resume)
             training = self._build(data, resume, stream=True)
-            training.run(Plan(1, "constant"))
+            schedule = "plateau" if self.schedule == "plateau" else "constant"
+            training.run(Plan(1, schedule))
             self._set_attributes(training)
             return self
 

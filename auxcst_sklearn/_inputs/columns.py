@@ -50,7 +50,7 @@ class CategoryCodes:
         try:
             self.encoder.fit(values)
         except TypeError:
-            _refuse_mixed(values)
+            _refuse_mixed(X, self.mask, values)
             raise
         return self
 
@@ -255,13 +255,14 @@ def _kind(value: Any) -> str | None:
     return None if kind in MISSING else kind
 
 
-def _refuse_mixed(values: NDArray[Any]) -> None:
+def _refuse_mixed(X: Any, mask: NDArray[np.bool_], values: NDArray[Any]) -> None:
     """Raise an error that names a column whose categories cannot be sorted."""
-    for j, column in enumerate(np.asarray(values).T):  # of a np.matrix, rows are matrices
+    of_each = np.asarray(values).T  # of a np.matrix, rows are matrices
+    for j, column in zip(np.flatnonzero(mask).tolist(), of_each):
         types = {type(value).__name__ for value in column if value == value}
         if len(types) > 1:
             raise ValueError(
-                f"Column {j} of those with categories in X holds values of types "
+                f"Column {_name(X, j)} of X, which has categories, holds values of types "
                 f"{', '.join(sorted(types))}; expected all strings, or all numbers. Convert them, "
                 "such as with astype(str)."
             )

@@ -40,7 +40,7 @@ class TableInputs(Inputs):
     """Columns of numbers, with missing values, and of categories.
 
     Validated rows hold unscaled numbers, NaN for missing values, and codes of categories;
-    `transform` scales the numbers. In a stack with bins every second network has them.
+    `transform` scales the numbers. In a stack with bins every third network has them.
     """
 
     is_categorical: NDArray[np.bool_] | None
@@ -197,4 +197,4 @@ class TableInputs(Inputs):
     def vary(self, module: nn.Module, i: int) -> None:
         for part in module.modules():
             if isinstance(part, FeatureInput):
-                part.sees_bins.fill_(i % 2)
+                part.sees_bins.fill_(i % 3 == 1)

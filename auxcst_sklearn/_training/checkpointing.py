@@ -10,7 +10,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 
 from .checkpoints import TrainingFiles
-from .early_stopping import EarlyStopping
+from .early_stopping import EarlyStopping, Plateaus
 
 
 class Checkpointing(Callback):
@@ -67,8 +67,7 @@ def get_state(net: Any, n_before: int) -> dict[str, Any]:
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best_)],
-            "value": torch.from_numpy(stop.value_),
-            "misses": torch.from_numpy(stop.misses_),
+            **{name: torch.from_numpy(getattr(stop, name)) for name in stop.counts},
         },
         "stopped": stop is not None and not stop.running.any(),
     }
@@ -90,7 +89,10 @@ def set_state(net: Any, state: dict[str, Any]) -> None:
         net._average.take_up(state["average"]["weights"], state["average"]["step"])
     if (stop := _stop_of(net)) is not None:
         stop.best_ = [*map(list, zip(*state["stop"]["best"]))]
-        stop.value_, stop.misses_ = (state["stop"][name].numpy() for name in ("value", "misses"))
+        for name in stop.counts:
+            setattr(stop, name, state["stop"][name].numpy())
+        if isinstance(stop, Plateaus):
+            stop.set_rates(net)
 
 
 def _stop_of(net: Any) -> EarlyStopping | None:

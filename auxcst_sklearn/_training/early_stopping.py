@@ -11,6 +11,11 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor
 
+# On a plateau the rate is multiplied by this, so many times before the training ends.
+LOWER, N_LOWERED = 0.25, 2
+# A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
+LEAST = 1e-3
+
 
 class EarlyStopping(Callback):
     """Keep the weights of each network at its least held-out value.
@@ -21,6 +26,7 @@ class EarlyStopping(Callback):
     """
 
     best_: list[list[Tensor]] = []  # of each network; empty until the training begins
+    counts: tuple[str, ...] = ("value_", "misses_")  # what a checkpoint holds beside the weights
 
     def __init__(self, patience: int, sizes: Sequence[int] = (1,)) -> None:
         self.patience = patience
@@ -32,10 +38,16 @@ class EarlyStopping(Callback):
         self.misses_ = np.zeros(net.n_networks, dtype=int)
 
     @property
+    def starts(self) -> np.ndarray:
+        """The first network of each model."""
+        starts: np.ndarray = np.r_[0, np.cumsum(self.sizes)[:-1]]
+        return starts
+
+    @property
     def running(self) -> np.ndarray:
         """Mask of the models that may still find better weights."""
-        starts = np.r_[0, np.cumsum(self.sizes)[:-1]]
-        return np.minimum.reduceat(self.misses_, starts) < self.patience
+        mask: np.ndarray = np.minimum.reduceat(self.misses_, self.starts) < self.patience
+        return mask
 
     @torch.no_grad()
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
@@ -53,6 +65,44 @@ class EarlyStopping(Callback):
         for i, (best, weights) in enumerate(zip(self.best_, net.weights())):
             if np.isfinite(self.value_[i]):
                 _copy(best, weights)
+
+
+class Plateaus(EarlyStopping):
+    """Lower the rate of a model on each plateau, and stop it on the last one.
+
+    On a plateau the mean held-out value of the networks has not decreased by `LEAST` of itself for
+    `patience` epochs. torch's `ReduceLROnPlateau` does this for one network, without an end.
+    """
+
+    counts = (*EarlyStopping.counts, "least_", "waited_", "lowered_")
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        super().on_train_begin(net, **kwargs)
+        self.least_ = np.full(len(self.sizes), np.inf)
+        self.waited_, self.lowered_ = np.zeros((2, len(self.sizes)), dtype=int)
+
+    @property
+    def running(self) -> np.ndarray:
+        """Mask of the models that have not reached their last plateau."""
+        mask: np.ndarray = self.lowered_ <= N_LOWERED
+        return mask
+
+    def set_rates(self, net: Any) -> None:
+        """Set the rates of the next epoch."""
+        rates = LOWER ** np.minimum(self.lowered_, N_LOWERED).astype(float)
+        net.set_rates(np.repeat(rates, self.sizes))
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        super().on_epoch_end(net, **kwargs)
+        mean = np.add.reduceat(net.stop_values, self.starts) / np.asarray(self.sizes)
+        margin = LEAST * np.abs(np.where(np.isfinite(self.least_), self.least_, 0))
+        better = mean < self.least_ - margin
+        self.least_[better] = mean[better]
+        self.waited_ = np.where(better, 0, self.waited_ + 1)
+        on_plateau = self.waited_ >= self.patience
+        self.lowered_ = self.lowered_ + on_plateau
+        self.waited_[on_plateau] = 0
+        self.set_rates(net)
 
 
 class EndWhenStopped(Callback):

@@ -31,7 +31,7 @@ from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
 from .distributed import processes
-from .early_stopping import EarlyStopping, EndWhenStopped
+from .early_stopping import LOWER, EarlyStopping, EndWhenStopped, Plateaus
 from .exchange import NO_EXCHANGE, NoExchange, exchange
 from .interrupts import InterruptWatch
 from .rows import AnyRows
@@ -80,6 +80,7 @@ class TrainingLoop(NeuralNet):
     _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
+    _slowed: dict[int, float] = {}  # networks with a lower rate than others, and its share
     _exchange: NoExchange = NO_EXCHANGE
 
     def __init__(
@@ -170,13 +171,16 @@ class TrainingLoop(NeuralNet):
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
-            stop = EarlyStopping(plan.patience, self.model_sizes)
+            kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
+            stop = kind(plan.patience, self.model_sizes)
         saved = Checkpointing(plan.checkpoints.next_training()) if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
         n_steps = len(self.get_iterator(rows, training=True))
         if plan.schedule == "one_cycle":
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
+        if plan.schedule == "plateau" and stop is None:
+            set_rate(self.optimizer_, LOWER)
         if plan.averaging:
             self._average = WeightAverage(
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
@@ -191,9 +195,10 @@ class TrainingLoop(NeuralNet):
                 self._average.put_in_place()
         finally:
             self.callbacks_, self.train_split = users, None
-            if self._rates is not None:
+            if plan.schedule != "constant":
                 set_rate(self.optimizer_, 1.0)
             self._trained, self._rates, self._average = (), None, None
+            self._slowed = {}
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
@@ -344,10 +349,29 @@ class TrainingLoop(NeuralNet):
                 batch=as_skorch_batch(batch),
                 training=True,
             )
-        self.optimizer_.step()
+        self._step()
         if self._average is not None:
             self._average.update()
         return {"loss": loss, "y_pred": output, "means": losses}
+
+    def set_rates(self, rates: np.ndarray) -> None:
+        """Set the rate of each network, as a share of the first rate."""
+        largest = rates.max()
+        set_rate(self.optimizer_, float(largest))
+        self._slowed = {i: float(r / largest) for i, r in enumerate(rates) if r < largest}
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        """Step; a part of it for networks with a lower rate, in which steps are linear."""
+        if not self._slowed:
+            self.optimizer_.step()
+            return
+        weights = self.weights()
+        before = {i: [weight.clone() for weight in weights[i]] for i in self._slowed}
+        self.optimizer_.step()
+        for i, share in self._slowed.items():
+            for weight, old in zip(weights[i], before[i]):
+                weight.lerp_(old, 1 - share)
 
     def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
         """The objective, the heads' losses, and the outputs."""

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from .._checks.rows import check_row_order
+
 
 def binary_cost_matrices(
     *,
@@ -16,7 +18,7 @@ def binary_cost_matrices(
     tp_cost: ArrayLike = 0,
     tn_cost: ArrayLike = 0,
     classes: ArrayLike,
-    positive: Any,
+    pos_label: Any,
 ) -> NDArray[np.float64]:
     """Arrange the costs of the four outcomes of a binary decision as cost matrices.
 
@@ -26,17 +28,17 @@ def binary_cost_matrices(
     Parameters
     ----------
     fp_cost : float or array-like of shape (n_samples,)
-        Cost of a false alarm: `positive` is predicted for the other class.
+        Cost of a false alarm: `pos_label` is predicted for the other class.
     fn_cost : float or array-like of shape (n_samples,)
-        Cost of a miss: the other class is predicted for `positive`.
+        Cost of a miss: the other class is predicted for `pos_label`.
     tp_cost : float or array-like of shape (n_samples,), default=0
         Cost of a hit, such as the cost of the work that it causes.
     tn_cost : float or array-like of shape (n_samples,), default=0
         Cost of a correct prediction of the other class.
     classes : array-like of shape (2,)
         Both labels, in any order.
-    positive : label
-        The label in `classes` that is to be detected.
+    pos_label : label
+        The positive class: the label in `classes` that is to be detected.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def binary_cost_matrices(
     Raises
     ------
     ValueError
-        If `classes` are not two labels, `positive` is not one of them, or the costs are not finite
+        If `classes` are not two labels, `pos_label` is not one of them, or the costs are not finite
         numbers or arrays of equal length.
 
     Examples
@@ -55,7 +57,7 @@ def binary_cost_matrices(
     >>> from auxcst_sklearn.costs import binary_cost_matrices
     >>> amount = [20.0, 500.0]                                   # of two payments
     >>> binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount,
-    ...                      classes=["fraud", "good"], positive="fraud")
+    ...                      classes=["fraud", "good"], pos_label="fraud")
     array([[[  5.,  20.],
             [  5.,   0.]],
     <BLANKLINE>
@@ -65,12 +67,13 @@ def binary_cost_matrices(
     labels = np.unique(np.asarray(classes))
     if np.shape(classes) != (2,) or len(labels) != 2:
         raise ValueError(f"classes={classes!r}; expected the two labels of a binary problem.")
-    if np.ndim(positive) or positive not in labels.tolist():
-        raise ValueError(f"positive={positive!r} is not among the classes {labels.tolist()}.")
+    if np.ndim(pos_label) or pos_label not in labels.tolist():
+        raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
     named = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
+    check_row_order(**named)
     costs = {name: _as_costs(cost, name) for name, cost in named.items()}
     check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
-    p = labels.tolist().index(positive)
+    p = labels.tolist().index(pos_label)
     matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
     matrices[..., p, p], matrices[..., 1 - p, 1 - p] = costs["tp_cost"], costs["tn_cost"]
     matrices[..., p, 1 - p], matrices[..., 1 - p, p] = costs["fn_cost"], costs["fp_cost"]

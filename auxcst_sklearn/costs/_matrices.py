@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from .._checks.labels import as_labels, frame_labels, label_index, sorted_labels
+from ._source import warn_if_order_is_lost
 from ._validation import check_cost_matrix, is_per_sample_matrix, sample_costs
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def cost_vectors(
            [5., 0.]])
     """
     labels = as_labels(y, "y")
+    warn_if_order_is_lost(None, cost_matrix, classes, y=y)
     if classes is None and (of_frame := frame_labels(cost_matrix, like=labels)) is not None:
         classes = np.sort(of_frame)
     columns = sorted_labels(labels, name="y") if classes is None else np.asarray(classes)

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks.labels import frame_labels, same_label_kind
+from .._checks.labels import (
+    frame_labels,
+    if_encoded,
+    own_order,
+    same_label_kind,
+    shorten,
+    sorted_labels,
+)
 from .._checks.warn import warn
 from ._validation import check_cost, check_cost_matrices, check_cost_matrix, is_per_sample_matrix
 
@@ -40,20 +47,39 @@ def _plain(classes: Any) -> Any:
     return np.asarray(classes).tolist()
 
 
-def warn_if_order_is_lost(y: Any, cost: Any, cost_matrix: Any) -> None:
-    """Warn of ordered categories in another order than sorted, if costs have no labels."""
+def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **labels: Any) -> None:
+    """Warn of labels with an order other than sorted, if nothing names the columns of the costs."""
     costs = cost_matrix if cost is None else cost
-    dtype: Any = getattr(y, "dtype", None)
-    if costs is None or frame_labels(costs) is not None or not getattr(dtype, "ordered", False):
+    if costs is None or classes is not None or frame_labels(costs) is not None:
         return
-    categories = np.asarray(dtype.categories)
-    if not np.array_equal(categories, np.sort(categories)):
-        warn(
-            f"y has ordered categories, {categories.tolist()}, but classes_, and so the columns of "
-            "costs without labels, are sorted, as everywhere in scikit-learn: "
-            f"{np.sort(categories).tolist()}. Pass costs as a DataFrame with these labels; "
-            "ordinal_cost_matrix returns one for a list of labels.",
-        )
+    for name, y in labels.items():
+        categories = own_order(y) or []
+        try:
+            expected = sorted(categories)
+        except TypeError:  # which have no sorted order, an error elsewhere
+            continue
+        if categories != expected:
+            warn(
+                f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
+                "costs without labels, are sorted, as everywhere in scikit-learn: "
+                f"{expected}. Pass costs as a DataFrame with these labels (ordinal_cost_matrix "
+                "returns one for a list of labels), or name the columns of an array in classes=.",
+            )
+
+
+def column_labels(
+    cost: Any, cost_matrix: Any, classes: Any, given: dict[str, Any], *labels: np.ndarray
+) -> np.ndarray:
+    """Labels of the cost columns: as named, those of a DataFrame, or else all labels, sorted.
+
+    `labels` are those in `given`, validated.
+    """
+    if classes is None:
+        classes = frame_labels(cost_matrix if cost is None else cost, like=labels[0])
+    if classes is None:
+        warn_if_order_is_lost(cost, cost_matrix, **given)
+        classes = sorted_labels(*labels, name=" or ".join(given))
+    return np.asarray(classes)
 
 
 def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -62,8 +88,17 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
     if len(missing):
         raise ValueError(
             f"The columns of {name} are {labels.tolist()}, but y also holds "
-            f"{missing.tolist()}; expected a column for every class. Add the missing columns, or "
-            "rename those that stand for these classes."
+            f"{missing.tolist()}; expected a column for every class. "
+            + (
+                if_encoded(present, labels)
+                or "Add the missing columns, or rename those that stand for these classes."
+            )
+        )
+    if name == "cost" and len(unseen := np.setdiff1d(labels, present)):
+        warn(
+            f"cost has columns for classes of which y holds no example: {shorten(unseen)}. If they "
+            "are classes, name all classes in classes=; if not, such as an identifier, leave them "
+            "out of cost."
         )
     found = np.unique(labels)
     if present.dtype.kind in "biu" and np.array_equal(found, found.astype(present.dtype)):

@@ -49,23 +49,6 @@ def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> 
     return values
 
 
-def check_row_order(cost: Any, **others: Any) -> None:
-    """Raise an error for costs whose index has the labels of another one in another order.
-
-    Rows belong together by position, as everywhere in scikit-learn.
-    """
-    for name, other in others.items():
-        if not (hasattr(cost, "iloc") and hasattr(other, "iloc")) or len(cost) != len(other):
-            continue
-        if not cost.index.equals(other.index) and set(cost.index) == set(other.index):
-            raise ValueError(
-                f"The index of cost has the labels of that of {name} in another order, "
-                f"{cost.index[:3].tolist()} ... instead of {other.index[:3].tolist()} ...; "
-                f"expected rows in the same order. Pass cost.loc[{name}.index], or, if the order "
-                f"is right, cost.set_axis({name}.index)."
-            )
-
-
 def is_per_sample_matrix(cost: Any) -> bool:
     """Whether costs hold a matrix for each sample, rather than a row."""
     try:
@@ -193,7 +176,7 @@ def _of_amounts(values: NDArray[Any]) -> str:
         return ""
     return (
         " One amount per row becomes costs by auxcst_sklearn.costs.binary_cost_matrices(fp_cost=, "
-        "fn_cost=, classes=, positive=), such as with the amounts as fn_cost."
+        "fn_cost=, classes=, pos_label=), such as with the amounts as fn_cost."
     )
 
 

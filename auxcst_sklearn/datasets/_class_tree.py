@@ -27,9 +27,8 @@ def caltech256_taxonomy() -> list[tuple[str, ...]]:
     Returns
     -------
     list of 256 tuples of str
-        One path per category, in the order of the data set's category numbers, 1 to 256, e.g.
-        `("inanimate", "sports", "baseball", "baseball-bat")`. The data set's folder of background
-        clutter, number 257, is not part of the tree.
+        Paths in the order of the category numbers 1 to 256. Background clutter, the folder number
+        257, is not part of the tree.
 
     References
     ----------

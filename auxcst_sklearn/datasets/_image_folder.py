@@ -19,16 +19,14 @@ from sklearn.utils import Bunch
 from .._checks.decorators import validate_params
 from ._readers import naming_file, opened_archive
 
-_SUFFIXES = frozenset([".jpg", ".jpeg", ".png"])
+_SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
 
 
 @validate_params(
     {
         "path": [str, os.PathLike],
-        "image_size": [Integral, tuple, list, None],
         "subset": [str, None],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        "image_size": [Integral, tuple, list, None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -42,25 +40,23 @@ def load_image_folder(
 ) -> Bunch:
     """Load images that are sorted into one folder per class.
 
-    The JPEG and PNG files `path/<class>/<image>`, or `path/<subset>/<class>/<image>`, are read;
-    hidden files, other files and deeper folders are ignored. `path` is a folder or a tar archive
-    of any compression, which need not be unpacked.
+    The JPEG, PNG and WebP files `path/<class>/<image>`, or `path/<subset>/<class>/<image>`, are
+    read; hidden files, other files and deeper folders are ignored.
 
     Parameters
     ----------
     path : str or path-like
-        Folder or tar archive.
+        Folder, or tar archive of any compression, which need not be unpacked.
     image_size : int or (int, int), default=None
         Height and width of the result; one number for both. Images are resized bilinearly, ignoring
         their aspect ratio. None keeps the size, which must then be the same for all images.
     subset : str, default=None
-        Folder inside `path` that holds the class folders, e.g. `"train"`, or the top folder of
-        an archive.
+        Folder inside `path` that holds the class folders, such as "train".
     n_jobs : int, default=None
-        Number of threads for decoding. More threads help with photographs, not with tiny images.
-        None means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all processors.
+        Number of threads for decoding. None means 1 unless in a :obj:`joblib.parallel_config`
+        context, -1 means all processors.
     verbose : int, default=0
-        If positive, show progress.
+        Progress messages, as in :class:`joblib.Parallel`.
 
     Returns
     -------
@@ -83,7 +79,7 @@ def load_image_folder(
     ValueError
         If a file cannot be decoded, or image sizes differ and `image_size` is None.
     ImportError
-        If Pillow is missing.
+        If Pillow is missing; the extra ``auxcst_sklearn[images]`` installs it.
 
     Examples
     --------
@@ -101,15 +97,16 @@ def load_image_folder(
     >>> colors.target_names[colors.target].tolist()
     ['blue', 'red']
     """
-    images, target, classes, names = read_images(
+    images, names = read_images(
         Path(path), [subset or ""], _height_width(image_size), n_jobs=n_jobs, verbose=verbose
     )
+    classes, target = np.unique([name.parent.name for name in names], return_inverse=True)
     return Bunch(
         data=images.reshape(len(images), -1),
         images=images,
-        target=target,
+        target=target.astype(np.int64),
         target_names=classes,
-        filenames=np.array(names),
+        filenames=np.array([str(name) for name in names]),
     )
 
 
@@ -118,74 +115,70 @@ def read_images(
     subsets: Sequence[str],
     size: tuple[int, int] | None = None,
     *,
+    top: str = "",
     n_jobs: int | None = None,
     verbose: int = 0,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.str_], list[str]]:
-    """Return images, class indices, class names and file names, subset after subset."""
+) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
+    """Return images and names of files, subset after subset; all may be in a folder `top`."""
     _pillow()
     roots = [PurePosixPath(subset) for subset in subsets]
-    with _opened(path, roots) as (stored, source):
-        stored = [name for name in stored if _is_image(name, roots)]
-        _check_found(path, roots, stored)
+    with _opened(path, roots) as files:
+        if top and not any(_is_image(name, roots) for name in files):
+            roots = [PurePosixPath(top, subset) for subset in subsets]
+        stored = [name for name in files if _is_image(name, roots)]
+        for root in roots:
+            if not any(name.parent.parent == root for name in stored):
+                raise FileNotFoundError(
+                    f"no images in {path / root}/<class>/, where files that end with "
+                    f"{', '.join(_SUFFIXES)} are expected. If the class folders lie deeper, name "
+                    "the folder that holds them with subset=."
+                )
         names = sorted(stored, key=lambda name: (roots.index(name.parent.parent), name))
         row = {name: i for i, name in enumerate(names)}
-        height, width = size or _decode(path / stored[0], source(stored[0])).shape[1:]
-        images = np.empty((len(names), 3, height, width), np.uint8)
+        shape = (3, *size) if size else _decode(path / stored[0], files[stored[0]]()).shape
+        images = np.empty((len(names), *shape), np.uint8)
 
-        def store(name: PurePosixPath, file: Path | io.BytesIO) -> None:
-            image = _decode(path / name, file, size)
-            _check_shape(path / name, image.shape, images.shape[1:])
+        def store(name: PurePosixPath, content: bytes) -> None:
+            image = _decode(path / name, content, size)
+            if image.shape != shape:
+                raise ValueError(
+                    f"image sizes differ: {path / name} is {image.shape[1]} x {image.shape[2]}, "
+                    f"others are {shape[1]} x {shape[2]} (height x width). Pass image_size= to "
+                    "resize them."
+                )
             images[row[name]] = image
 
         # In stored order, so that a compressed archive is read once, sequentially.
-        Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64)(
-            delayed(store)(name, source(name)) for name in _progress(stored, verbose)
+        Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64, verbose=verbose)(
+            delayed(store)(name, files[name]()) for name in stored
         )
-    classes, target = np.unique([name.parent.name for name in names], return_inverse=True)
-    return images, target.astype(np.int64), classes, [str(name) for name in names]
+    return images, names
 
 
 @contextmanager
 def _opened(
     path: Path, roots: Sequence[PurePosixPath]
-) -> Iterator[tuple[list[Any], Callable[..., Any]]]:
-    """Yield the names of the stored files, and a function that opens a name for Pillow."""
+) -> Iterator[dict[PurePosixPath, Callable[[], bytes]]]:
+    """Functions that read the files of a folder or an archive, by name."""
     if path.is_dir():
         files = [file for root in roots for file in (path / root).glob("*/*") if file.is_file()]
-        yield [PurePosixPath(file.relative_to(path).as_posix()) for file in files], path.joinpath
+        yield {PurePosixPath(file.relative_to(path).as_posix()): file.read_bytes for file in files}
     else:
-        with opened_archive(path) as (names, read):
-            yield names, lambda name: io.BytesIO(read(name))
+        with opened_archive(path) as archived:
+            yield archived
 
 
 def _is_image(name: PurePosixPath, roots: Sequence[PurePosixPath]) -> bool:
-    return (
-        name.parent.parent in roots
-        and name.parent.name != ""
-        and name.suffix.lower() in _SUFFIXES
-        and not name.name.startswith(".")
-        and not name.parent.name.startswith(".")
-    )
+    """Whether a file is root/class/image, and neither of both is hidden."""
+    is_inside = name.parent.parent in roots and name.parent.name != ""
+    is_hidden = any(part.startswith(".") for part in name.parts[-2:])
+    return is_inside and not is_hidden and name.suffix.lower() in _SUFFIXES
 
 
-def _check_found(
-    path: Path, roots: Sequence[PurePosixPath], names: Sequence[PurePosixPath]
-) -> None:
-    for root in roots:
-        if not any(name.parent.parent == root for name in names):
-            raise FileNotFoundError(
-                f"no images in {path / root}/<class>/, where files that end with "
-                f"{', '.join(sorted(_SUFFIXES))} are expected. If the class folders lie deeper, "
-                "name the folder that holds them with subset=."
-            )
-
-
-def _decode(
-    name: Path, file: Path | io.BytesIO, size: tuple[int, int] | None = None
-) -> NDArray[np.uint8]:
+def _decode(name: Path, content: bytes, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
     """Decode an image to RGB, channels first."""
     Image = _pillow()
-    with naming_file(name), Image.open(file) as image:
+    with naming_file(name), Image.open(io.BytesIO(content)) as image:
         image.load()
     if image.mode.startswith(("I", "F")):  # Pillow would clip values above 255
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")
@@ -196,33 +189,18 @@ def _decode(
     return pixels
 
 
-def _check_shape(name: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    if shape != expected:
-        raise ValueError(
-            f"image sizes differ: {name} is {shape[1]} x {shape[2]}, others are "
-            f"{expected[1]} x {expected[2]} (height x width). Pass image_size= to resize them."
-        )
-
-
-def _height_width(image_size: int | Sequence[int] | None) -> tuple[int, int] | None:
+def _height_width(image_size: Any) -> tuple[int, int] | None:
     if image_size is None:
         return None
-    sizes = [image_size] * 2 if isinstance(image_size, int | np.integer) else list(image_size)
-    if len(sizes) != 2 or not all(isinstance(s, int | np.integer) and s > 0 for s in sizes):
+    sizes = [image_size] * 2 if np.ndim(image_size) == 0 else [*image_size]
+    if len(sizes) != 2 or not all(
+        isinstance(size, int | np.integer) and size > 0 for size in sizes
+    ):
         raise ValueError(
             "image_size should be a positive int, or two of them (height, width). "
             f"Got {image_size!r}."
         )
     return int(sizes[0]), int(sizes[1])
-
-
-def _progress(names: Sequence[PurePosixPath], verbose: int) -> Sequence[PurePosixPath]:
-    if not verbose:
-        return names
-    from tqdm import tqdm  # comes with skorch
-
-    shown: Sequence[PurePosixPath] = tqdm(names, desc="images", unit="")
-    return shown
 
 
 def _pillow() -> ModuleType:

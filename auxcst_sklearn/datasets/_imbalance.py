@@ -7,26 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import (
-    _safe_indexing,
-    check_random_state,
-    column_or_1d,
-    indexable,
-)
+from sklearn.utils import _safe_indexing, check_random_state, column_or_1d, indexable
 from sklearn.utils._param_validation import Interval
 
 from .._checks.decorators import validate_params
 
+_FRACTION = [Interval(Real, 0, 1, closed="both")]
+
 
 @validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "y": ["array-like"],
-        "classes_fraction": [Interval(Real, 0, 1, closed="both")],
-        "removed_fraction": [Interval(Real, 0, 1, closed="both")],
-        "random_state": ["random_state"],
-        "return_indices": ["boolean"],
-    },
+    {"classes_fraction": _FRACTION, "removed_fraction": _FRACTION},
     prefer_skip_nested_validation=True,
 )
 def make_imbalanced(
@@ -49,13 +39,11 @@ def make_imbalanced(
     classes_fraction : float, default=0.4
         Fraction of the classes that lose examples, rounded to a number of classes.
     removed_fraction : float, default=0.7
-        Fraction of the examples that such a class loses, rounded to a number of examples. Every
-        class keeps at least one example.
+        Fraction of the examples that such a class loses, rounded; each class keeps at least one.
     random_state : int, RandomState instance or None, default=None
         Determines the draw. Pass an int for the same result on every call.
     return_indices : bool, default=False
-        If True, also return the indices of the remaining rows, to index per-sample costs in the
-        same way.
+        Whether to return the indices of the remaining rows too, such as to index costs.
 
     Returns
     -------

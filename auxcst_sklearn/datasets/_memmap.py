@@ -1,97 +1,71 @@
-"""Tables as memory-mapped files, which an estimator trains on without loading them."""
+"""Rows of numbers as memory-mapped files, which an estimator trains on without loading them."""
 
 from __future__ import annotations
 
-import json
+import math
 import os
-from collections.abc import Sequence
-from numbers import Integral
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
 
 from .._checks.decorators import validate_params
+from .._checks.masks import check_no_mask
 from .._inputs.float32 import unresolved
-from ._tables import BATCH_ROWS, Categories, Table, as_table, levels_of, to_batches, write_batch
+
+# Values of an array or a DataFrame that are converted at a time.
+BLOCK_SIZE = 2**23
+NUMBERS = "biuf"  # kinds of types
+A_NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
 @validate_params(
-    {
-        "source": [object],
-        "path": [str, os.PathLike],
-        "columns": ["array-like", str, Integral, None],
-        "dtype": [object],
-        "like": [str, os.PathLike, None],
-        "shuffle": ["boolean"],
-        "random_state": [Integral, None],
-        "overwrite": ["boolean"],
-        "verbose": ["verbose"],
-    },
-    prefer_skip_nested_validation=True,
+    {"path": [str, os.PathLike], "overwrite": ["boolean"]}, prefer_skip_nested_validation=True
 )
 def to_memmap(
     source: Any,
     path: str | os.PathLike[str],
     *,
-    columns: Sequence[str] | Sequence[int] | str | int | None = None,
     dtype: DTypeLike = "float32",
-    like: str | os.PathLike[str] | None = None,
-    shuffle: bool = False,
-    random_state: int | None = None,
     overwrite: bool = False,
-    verbose: int | bool = 0,
 ) -> np.memmap[Any, np.dtype[Any]]:
-    """Write a table to a file of numbers, batch by batch, and open it as a memory map.
+    """Write rows of numbers to a file, block by block, and open it as a memory map.
 
-    The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Features,
-    labels and costs are written by one call each, with their `columns`. Strings and categories
-    become codes from 0 in the order of the sorted strings; missing ones become NaN. In CSV files
-    NA, null and the like are missing values; elsewhere they are strings. A file ``path + ".json"``
-    holds the names of the columns and these strings.
+    The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Missing
+    values become NaN.
 
     Parameters
     ----------
-    source : path, array, DataFrame or table
-        A file or folder of parquet, CSV, Arrow or Feather files, or a ``.npy`` file; a numpy or
-        zarr array; a pandas or polars DataFrame; a pyarrow Table or Dataset; a Hugging Face data
-        set; a dask array or DataFrame, whose workers write their parts themselves, and must have
-        access to the folder.
+    source : array, DataFrame, or iterable of either
+        All rows, or blocks of them: what ``pandas.read_csv(path, chunksize=...)``, ``to_batches()``
+        of pyarrow, ``iter_slices()`` of polars or the partitions of dask yield. DataFrames and
+        record batches have the same columns, and are written in the order of the first. Arrays,
+        also those of zarr, have shape (n, ...). A Series becomes an array of one dimension.
     path : str or path-like
         The file to write, such as ``"X.npy"``.
-    columns : sequence of str or int, str, int or None, default=None
-        Names of the columns, or positions for arrays, in the order in which to write them; None for
-        all, or for those of `like`. A single name or position gives an array of one dimension.
     dtype : dtype, default="float32"
         Type of the file. Values that it cannot hold raise an error; floats are rounded.
-    like : str or path-like, default=None
-        An earlier file of `to_memmap`, such as that of the training data, whose columns, in their
-        order, and codes are used. Strings that it does not have become -1.
-    shuffle : bool, default=False
-        Whether to write the rows in random order, for a source sorted by class or date.
-    random_state : int, default=None
-        Determines the order; required with `shuffle`. Use the same int for features, labels and
-        costs.
     overwrite : bool, default=False
-        Whether to replace an existing file.
-    verbose : int or bool, default=0
-        Whether to print the number of rows written.
+        Whether to replace an existing file. If this fails, the old file stays as it was.
 
     Returns
     -------
-    memmap of shape (n_rows, n_columns) or (n_rows,)
+    memmap of shape (n_rows, n_columns), (n_rows,) for Series, or (n_rows, ...) for arrays
         The file, opened for reading.
 
     Raises
     ------
     FileExistsError
         If the file exists, or if another call was interrupted or is writing it.
-    ValueError, TypeError
-        If a column is unknown or missing, holds neither numbers nor strings, or values that `dtype`
-        cannot hold; then nothing is written.
-    ImportError
-        If pyarrow is needed and missing; the extra ``auxcst_sklearn[arrow]`` installs it.
+    TypeError
+        If a column holds something other than numbers, such as strings, or `source` is no table.
+    ValueError
+        If blocks differ in their columns, or hold values that `dtype` cannot hold. Then, as after
+        a TypeError, nothing is written.
 
     Examples
     --------
@@ -99,222 +73,175 @@ def to_memmap(
     >>> from tempfile import TemporaryDirectory
     >>> import numpy as np
     >>> from auxcst_sklearn.datasets import to_memmap
+    >>> blocks = (np.full((2, 3), i) for i in range(4))
     >>> with TemporaryDirectory() as folder:
-    ...     X = to_memmap(np.arange(12.0).reshape(4, 3), Path(folder) / "X.npy", columns=[2, 0])
-    ...     print(X.shape, X.dtype, X[1])
-    (4, 2) float32 [5. 3.]
+    ...     X = to_memmap(blocks, Path(folder) / "X.npy")
+    ...     print(X.shape, X.dtype, X[-1])
+    (8, 3) float32 [3. 3. 3.]
     """
-    path, dtype = Path(path), _check_dtype(dtype)
-    single = isinstance(columns, (str, Integral))
-    chosen: Any = [columns] if single else columns
-    if shuffle and not isinstance(random_state, Integral):
-        raise ValueError(
-            f"random_state={random_state!r} with shuffle=True; expected an int, with which "
-            "features, labels and costs are written in the same order."
-        )
-    part, about = Path(f"{path}.part"), Path(f"{path}.json.part")
+    path, part, numbers = Path(path), Path(f"{os.fspath(path)}.part"), np.dtype(dtype)
+    if numbers.kind not in "iuf":
+        raise ValueError(f"dtype={dtype!r}; expected a type of numbers, such as float32 or int64.")
     try:
-        part.touch(exist_ok=False)  # two calls cannot both succeed
+        file = part.open("xb")  # of two calls at once, one fails
     except FileExistsError:
         raise FileExistsError(
             f"{part} is there already: another call writes it, or was killed. If none does, delete "
             "it."
         ) from None
     try:
-        if path.exists() and not overwrite:
-            raise FileExistsError(f"{path} is there already; pass overwrite=True, or another path.")
-        described = {} if like is None else _description(like)
-        table = as_table(source, chosen)
-        if described and chosen is None:
-            single = described.get("is_single", False)
-            names = _columns_of(described, table, f"like={like!r}")
-            table = table if names == table.names else as_table(source, names)
-        shape: tuple[int, ...] = (table.n_rows,) if single else (table.n_rows, len(table.names))
-        if 0 in shape:
-            raise ValueError(f"source has shape {shape}; expected at least one row and one column.")
-        categories = _known(described, table) if described else _find_categories(table)
-        random = np.random.RandomState(random_state)
-        order = random.permutation(table.n_rows) if shuffle else None
-        _create(part, shape, dtype)
-        _write(table, part, categories, order, verbose)
-        _check_resolution(np.load(part, mmap_mode="r"), table.names)
-        _describe(about, table, categories, single)
+        with file:
+            if path.exists() and not overwrite:
+                raise FileExistsError(
+                    f"{path} is there already; pass overwrite=True, or another path."
+                )
+            _write(_blocks(source), file, numbers)
         os.replace(part, path)
-        os.replace(about, f"{path}.json")
     except BaseException:
         part.unlink(missing_ok=True)
-        about.unlink(missing_ok=True)
         raise
     written: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r")
     return written
 
 
-def _check_dtype(dtype: Any) -> np.dtype:
-    found: np.dtype[Any] = np.dtype(dtype)
-    if found.kind not in "iuf":
-        raise ValueError(f"dtype={dtype!r}; expected a type of numbers, such as float32 or int64.")
-    return found
-
-
-def _find_categories(table: Table) -> Categories:
-    """The sorted strings of each column that has strings."""
-    found: dict[Any, set[Any]] = {}
-    if table.parts is None:
-        of_batches = (levels_of(batch, table.names) for batch in table.batches())
-    else:
-        import dask
-
-        find = dask.delayed(_levels_of)
-        of_batches = iter(dask.compute(*(find(part, table.names) for part, _ in table.parts)))
-    for levels in of_batches:
-        _add_levels(found, levels)
-        if not found and table.parts is None and table.one_schema:  # not read twice
-            break
-    return {name: sorted(strings) for name, strings in found.items()}
-
-
-def _description(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Columns and categories of an earlier file, as `_describe` has written them."""
-    file = Path(f"{os.fspath(path)}.json")
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"like={os.fspath(path)!r}: {file} is missing, which to_memmap writes beside it."
-        )
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
-
-
-def _columns_of(described: dict[str, Any], table: Table, like: str) -> list[Any]:
-    """The columns of an earlier file, in its order; JSON may have made strings of their names."""
-    names = {str(name): name for name in table.names}
-    if missing := [name for name in described["columns"] if str(name) not in names]:
-        raise ValueError(
-            f"{like} has the columns {described['columns']}, of which source lacks {missing}. To "
-            "write others, pass columns."
-        )
-    return [names[str(name)] for name in described["columns"]]
-
-
-def _known(described: dict[str, Any], table: Table) -> Categories:
-    """The strings of the columns of an earlier file."""
-    known = described["categories"]
-    return {name: known[str(name)] for name in table.names if str(name) in known}
-
-
-def _levels_of(part: Any, names: list[Any]) -> dict[Any, set[Any]]:
-    """The strings of a dask partition."""
-    found: dict[Any, set[Any]] = {}
-    for batch in to_batches(part):
-        _add_levels(found, levels_of(batch, names))
-    return found
-
-
-def _add_levels(found: dict[Any, set[Any]], levels: dict[Any, set[Any]]) -> None:
-    for name, strings in levels.items():
-        found.setdefault(name, set()).update(strings)
-
-
-def _create(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Create the file in its full size, so that a full disk is detected before writing."""
-    np.lib.format.open_memmap(path, "w+", dtype, shape)
-    if hasattr(os, "posix_fallocate"):
-        with open(path, "r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-
-
-def _write(
-    table: Table,
-    path: Path,
-    categories: Categories,
-    order: NDArray[Any] | None,
-    verbose: int | bool,
-) -> None:
-    """Write all rows, and count them."""
-    if table.parts is None:
-        batches = table.batches()
-        counts = [_write_batches(batches, path, 0, table.names, categories, order, verbose)]
-    else:
-        import dask
-
-        starts = np.cumsum([0, *(size for _, size in table.parts)]).tolist()
-        write = dask.delayed(_write_part)
-        tasks = [
-            write(part, path, start, size, table.names, categories, order)
-            for (part, size), start in zip(table.parts, starts)
-        ]
-        counts = dask.compute(*tasks)
-    if (n := sum(counts)) != table.n_rows:
-        raise ValueError(
-            f"source gave {n} rows, but has {table.n_rows}; expected the same. Did it change?"
-        )
-
-
-def _write_part(
-    part: Any,
-    path: Path,
-    start: int,
-    size: int,
-    names: list[Any],
-    categories: Categories,
-    order: Any,
-) -> int:
-    """Write a dask partition, on the worker that holds it."""
-    n = _write_batches(iter(to_batches(part)), path, start, names, categories, order, False)
-    if n != size:
-        raise ValueError(f"A partition of source has {n} rows; expected {size}. Did it change?")
-    return n
-
-
-def _write_batches(
-    batches: Any,
-    path: Path,
-    start: int,
-    names: list[Any],
-    categories: Categories,
-    order: NDArray[Any] | None,
-    verbose: int | bool,
-) -> int:
-    out: Any = np.lib.format.open_memmap(path, "r+")
-    out, n_rows, stop = out.reshape(len(out), -1), len(out), start
-    for batch in batches:
-        n = len(batch)
-        if stop + n > n_rows:
-            return stop + n - start
-        if order is None:
-            write_batch(batch, out[stop : stop + n], names, categories)
-        else:
-            rows = np.empty((n, out.shape[1]), out.dtype)
-            write_batch(batch, rows, names, categories)
-            out[order[stop : stop + n]] = rows
-        stop += n
-        if verbose:
-            print(f"to_memmap: {stop:,} of {n_rows:,} rows")
-    out.flush()
-    return stop - start
-
-
-def _describe(path: Path, table: Table, categories: Categories, single: bool) -> None:
-    """Write the names of the columns and the strings of the codes to a second file."""
-    names = [name if isinstance(name, int) else str(name) for name in table.names]
-    strings = {str(name): levels for name, levels in categories.items()}
-    about = {"columns": names, "is_single": single, "categories": strings}
-    text = json.dumps(about, indent=1)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _check_resolution(values: NDArray[Any], names: list[Any]) -> None:
-    """Raise an error for columns, such as timestamps, whose differences are lost in rounding."""
-    if values.dtype.kind != "f":
-        return
-    rows = values.reshape(len(values), -1)
-    blocks = [rows[start : start + BATCH_ROWS] for start in range(0, len(rows), BATCH_ROWS)]
-    low, high = (
-        f.reduce([f.reduce(block, axis=0) for block in blocks]).astype(np.float64)
-        for f in (np.fmin, np.fmax)
+def _blocks(source: Any) -> Iterator[Any]:
+    """Blocks of rows in memory."""
+    expected = (
+        "expected an array, a DataFrame, or an iterable of either, such as "
+        "pandas.read_csv(path, chunksize=100_000)."
     )
-    for j in unresolved(low, high, values.dtype):
+    blocks = getattr(source, "partitions", source)  # of dask
+    if blocks is source and _is_rows(source):
+        rows, shape = getattr(source, "iloc", source), getattr(source, "shape", None)
+        n_rows, *of_row = shape or [len(source)]
+        size = max(1, BLOCK_SIZE // max(1, math.prod(of_row)))
+        blocks = (rows[start : start + size] for start in range(0, n_rows, size))
+    elif hasattr(source, "collect") or not {"__iter__", "__getitem__"} & {*dir(blocks)}:
+        raise TypeError(f"source is a {type(source).__name__}; {expected}")
+    for block in blocks:
+        if sparse.issparse(block):
+            raise TypeError("source is sparse; expected a dense array. Pass source.toarray().")
+        found = block.compute() if hasattr(block, "compute") else block
+        if not _is_rows(found):
+            raise TypeError(f"source yields a {type(found).__name__}; {expected}")
+        check_no_mask(found, "source")
+        yield found
+
+
+def _is_rows(block: Any) -> bool:
+    return bool(getattr(block, "shape", ())) or hasattr(block, "to_numpy")
+
+
+def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
+    """Write blocks of rows, one after the other, and compare what all must have in common."""
+    names: list[Any] = []
+    shape: tuple[int, ...] = ()
+    n_rows = 0
+    for block in blocks:
+        columns, of_row = _columns(block)
+        if not file.tell():
+            names, shape = list(columns), of_row
+            low, high = np.full((2, len(names)), np.nan)
+            _write_header(file, dtype, (0, *shape))
+        if of_row != shape or {*columns} != {*names}:
+            lacking = [name for name in names if name not in columns][:9]
+            more = [name for name in columns if name not in names][:9]
+            raise ValueError(
+                f"After {n_rows:,} rows, source yields rows of shape {of_row} without the columns "
+                f"{lacking} and with {more}; expected {shape} and the same columns in all blocks."
+            )
+        rows = np.empty((len(block), len(names)), dtype)
+        for j, name in enumerate(names):
+            values, gaps = _numbers(columns[name], name)
+            rows[~gaps, j] = _cast(values, dtype, name)
+            rows[gaps, j] = _cast(np.full(gaps.sum(), np.nan), dtype, name)
+            bounds = values.astype(np.float64)
+            low[j] = np.fmin.reduce(bounds, initial=low[j])
+            high[j] = np.fmax.reduce(bounds, initial=high[j])
+        file.write(rows.data)
+        n_rows += len(rows)
+    if not n_rows or not names:
+        raise ValueError("source is empty; expected at least one row and one column.")
+    for j in unresolved(low, high, dtype) if dtype.kind == "f" else ():  # such as timestamps
         raise ValueError(
-            f"Column {names[j]!r} of source has values from {low[j]:.17g} to {high[j]:.17g}, "
-            f"whose differences {values.dtype} cannot hold. Pass dtype='float64', or subtract a "
-            "constant."
+            f"Column {names[j]!r} of source has values from {low[j]:.17g} to {high[j]:.17g}, whose "
+            f"differences {dtype} cannot hold. Pass dtype='float64', or subtract a constant."
         )
+    file.seek(0)
+    _write_header(file, dtype, (n_rows, *shape))  # numpy leaves room for a longer number
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
+    """The columns of a block by their names, and the shape of a row."""
+    names = getattr(block, "column_names", getattr(block, "columns", None))
+    if names is None and hasattr(block, "to_numpy"):  # a Series
+        return {getattr(block, "name", None): block}, ()
+    if names is None:
+        rows = np.asarray(block)
+        return dict(enumerate(rows.reshape(len(rows), math.prod(rows.shape[1:])).T)), rows.shape[1:]
+    about = getattr(getattr(block, "schema", None), "pandas_metadata", None) or {}
+    if index := [name for name in about.get("index_columns", []) if name in names]:
+        raise ValueError(
+            f"The columns {index} of source are the index of a pandas DataFrame, and no features; "
+            "expected features alone. Read the other columns, by their names."
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"source has the columns {list(names)}; expected each name once.")
+    return {name: block[name] for name in names}, (len(names),)
+
+
+def _numbers(column: Any, name: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The numbers of a column, and its gaps, without which integers are integers."""
+    if isinstance(column, np.ndarray):
+        values, gaps = column, np.zeros(len(column), bool)
+    elif hasattr(column, "isna"):  # pandas
+        values, gaps = np.asarray(column.dropna()), np.asarray(column.isna())
+    else:
+        drop = column.drop_nulls if hasattr(column, "drop_nulls") else column.drop_null
+        values, gaps = np.asarray(drop()), np.asarray(column.is_null())  # polars, pyarrow
+    if values.dtype.kind in NUMBERS:
+        return values, gaps
+    texts = [value for value in values.tolist() if isinstance(value, str)]
+    if texts:
+        found = next((text for text in texts if not A_NUMBER.fullmatch(text)), texts[0])
+        raise TypeError(
+            f"Column {name!r} of source holds the string {found!r}; expected numbers. If it stands "
+            "for a missing value, read it as one, such as by na_values= of pandas.read_csv; if the "
+            "column holds categories, encode them by sklearn.preprocessing.OrdinalEncoder."
+        )
+    try:
+        numbers = np.array(values.tolist())
+        numbers = numbers.astype(np.float64) if numbers.dtype == object else numbers  # decimals
+    except (TypeError, ValueError):
+        numbers = values
+    if numbers.dtype.kind not in NUMBERS or numbers.ndim != 1:
+        raise TypeError(
+            f"Column {name!r} of source holds {values[0]!r}; expected numbers. Make numbers of it "
+            "first, such as the days since a date."
+        )
+    return numbers, gaps
+
+
+def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]:
+    """Numbers in the type of the file; an error for those that it cannot hold."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = values.astype(dtype)
+        if values.dtype.kind == dtype.kind == "f":
+            wrong = np.isinf(cast) & ~np.isinf(values)
+        else:
+            wrong = (cast.astype(values.dtype) != values) | ((cast < 0) != (values < 0))
+    if wrong.any():
+        found = values[wrong][0].item()
+        raise ValueError(
+            f"Column {name!r} of source holds {found!r}, which {dtype} cannot hold; pass another "
+            "dtype, such as float64."
+        )
+    return cast

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,9 +35,10 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
     """The steps before the network, and the decision."""
     if not isinstance(model, Pipeline):
         return _of_estimator(model, X, takes_costs)
-    if len(model) == 1:
+    steps = [step for step in model.steps[:-1] if not hasattr(step[1], "fit_resample")]
+    if not steps:
         return _of_estimator(model[-1], X, takes_costs)
-    head = _named(_of_steps(model[:-1], X), "steps/")
+    head = _named(_of_steps(Pipeline(steps), X), "steps/")
     (output,) = head.graph.output
     dtype = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
     rows = np.zeros((1, model[-1].n_features_in_), dtype)
@@ -70,25 +75,39 @@ def _of_network(model: Any, X: np.ndarray, takes_costs: bool) -> onnx.ModelProto
     name = type((bodies or [module.module])[0]).__name__
     try:
         free = tuple({0: torch.export.Dim.DYNAMIC} for _ in examples)
-        with torch.no_grad():
+        with torch.no_grad(), _quiet():
             program = torch.export.export(module, tuple(examples), dynamic_shapes=free)
-        outputs = OUTPUTS if module.has_probabilities else OUTPUTS[:2]
-        found: Any = torch.onnx.export(
-            program,
-            tuple(examples),
-            dynamo=True,
-            opset_version=OPSET,
-            external_data=False,
-            input_names=names,
-            output_names=outputs,
-            verbose=False,
-        )
+            outputs = OUTPUTS if module.has_probabilities else OUTPUTS[:2]
+            found: Any = torch.onnx.export(
+                program,
+                tuple(examples),
+                dynamo=True,
+                opset_version=OPSET,
+                external_data=False,
+                input_names=names,
+                output_names=outputs,
+                verbose=False,
+            )
     except Exception as error:
         raise ValueError(
             f"The module {name} cannot be exported to ONNX: {type(error).__name__}, "
             f"{_reason(error)}"
         ) from error
     return _finished(found.model_proto, name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's notes: that torchvision is not installed, and of its own old calls."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*treespec", FutureWarning)
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _finished(model: onnx.ModelProto, name: str) -> onnx.ModelProto:

@@ -143,7 +143,9 @@ def skl2onnx_types(X: Any) -> list[tuple[str, Any]]:
     for j, name in enumerate(input_names(X)):
         column = select(X, j)
         kind = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
-        if str(column.dtype).lower().startswith(("int", "uint")):
-            kind = kinds.Int64TensorType
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+            kind = (
+                kinds.Int64TensorType
+            )  # types that hold no missing value, which a file has as NaN
         found.append((name, kind([None, 1])))
     return found

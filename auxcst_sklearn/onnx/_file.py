@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.frames import is_frame
 from .._estimators.base import BaseCostSensitiveNet
+from ..metrics import before_last
 
 
 def to_onnx(
@@ -43,8 +44,9 @@ def to_onnx(
         inputs. An array is one input ``"X"``: float32 and uint8 keep their type, all others are
         float64; sparse rows are passed to the file as dense ones. A DataFrame has an input of shape
         (n, 1) for each column, with its name: of strings for string columns, in a pipeline int64
-        for integers, otherwise float64. The name of an output or of ``"cost_matrices"`` becomes
-        ``"cost_"`` and the like. A missing number is NaN, a missing string ``""``.
+        for integers of a type without missing values, otherwise float64. The name of an output or
+        of ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
+        string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
@@ -98,7 +100,7 @@ def to_onnx(
             "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
     rows = _rows(X)
-    before = model[:-1].transform(rows) if isinstance(model, Pipeline) and len(model) > 1 else rows
+    before = before_last(model, rows) if isinstance(model, Pipeline) else rows
     estimator._validate(before, reset=False)
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.labels import as_labels, frame_labels, label_index
-from ..metrics import _decisions, _sample_costs, _weights
+from ..costs._source import column_labels
+from ..metrics import _decisions, _sample_costs, check_evaluated
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_WHOLE = {"all": "the total cost", "true": "the row's cost", "pred": "the column's cost"}
 
 
 class CostConfusionDisplay:
@@ -37,19 +39,12 @@ class CostConfusionDisplay:
 
     Attributes
     ----------
-    total_cost : float
-        Sum of all costs.
-    mean_cost : float
-        Mean cost of a sample, as in :func:`auxcst_sklearn.metrics.mean_cost`.
-    ax_ : matplotlib Axes
-        Axes with the matrix.
-    figure_ : matplotlib Figure
-        Figure of the axes.
-    im_ : matplotlib AxesImage
-        The coloured cells.
+    total_cost, mean_cost : float
+        Sum of all costs, and the mean as in :func:`auxcst_sklearn.metrics.mean_cost`.
+    ax_, figure_, im_ : matplotlib Axes, Figure and AxesImage
+        What is drawn.
     text_ : ndarray of shape (n_classes, n_classes) or None
-        The numbers in the cells: matplotlib Text, or None for cells without costs, or, with counts,
-        without samples. None without numbers.
+        The matplotlib Text in each cell, None in cells without; None without numbers.
 
     Examples
     --------
@@ -90,10 +85,9 @@ class CostConfusionDisplay:
         *,
         cost: ArrayLike | None = None,
         cost_matrix: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        normalize: Literal["all", "true", "pred"] | None = None,
         display_labels: Collection[Any] | None = None,
-        ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
         """Draw the costs of a classifier.
@@ -102,28 +96,16 @@ class CostConfusionDisplay:
         ----------
         estimator : estimator
             Fitted classifier, or a pipeline or search that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            True labels.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), or \
-                (n_samples, n_classes, n_classes), default=None
-            Cost of each prediction for each sample, columns in the order of the
-            estimator's `classes_`; or matrices, known when deciding.
-        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-            Cost of each prediction (column) for each true class (row). Without `cost` and
-            `cost_matrix`, that of the estimator. The classes are drawn in the order of the labels
-            of a DataFrame, otherwise in that of `classes_`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-        normalize : {"all", "true", "pred"} or None, default=None
-            Whether to draw percentages, as in :meth:`plot`.
-        display_labels : array-like of shape (n_classes,), default=None
-            Names of the classes; None for the labels.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Examples and their true labels.
+        cost, cost_matrix : array-like or DataFrame, default=None
+            As in :meth:`from_predictions`, in the order of `classes_`; without either, the
+            `cost_matrix` of the estimator. Matrices of samples are known when deciding.
+        labels, sample_weight, display_labels : array-like, default=None
+            As in :meth:`from_predictions`. Without `labels`, axes have the order of the labels of a
+            DataFrame of costs, otherwise that of `classes_`.
         **plot_kw : dict
-            Further arguments of :meth:`plot`.
+            Arguments of :meth:`plot`, such as `ax`.
 
         Returns
         -------
@@ -133,25 +115,25 @@ class CostConfusionDisplay:
         Raises
         ------
         ValueError
-            If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+            As in :meth:`from_predictions`.
         """
         check_is_fitted(estimator)
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        check_evaluated(X, y, cost, cost_matrix, sample_weight)
         classes = np.asarray(estimator.classes_)
-        labels = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
-        if labels is not None and np.array_equal(np.sort(labels), classes):
-            classes = labels  # such as grades in their order
+        of_frame = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
+        if of_frame is not None and np.array_equal(np.sort(of_frame), classes):
+            classes = of_frame  # such as grades in their order
         return cls.from_predictions(
             y,
             _decisions(estimator, X, cost),
             cost=cost,
             cost_matrix=cost_matrix,
             classes=classes,
+            labels=labels,
             sample_weight=sample_weight,
-            normalize=normalize,
             display_labels=display_labels,
-            ax=ax,
             **plot_kw,
         )
 
@@ -164,20 +146,17 @@ class CostConfusionDisplay:
         cost: ArrayLike | None = None,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        normalize: Literal["all", "true", "pred"] | None = None,
         display_labels: Collection[Any] | None = None,
-        ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
         """Draw the costs of predictions.
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            True labels.
-        y_pred : array-like of shape (n_samples,)
-            Predicted labels.
+        y_true, y_pred : array-like of shape (n_samples,)
+            True and predicted labels.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or \
                 (n_samples, n_classes, n_classes), default=None
             Cost of each prediction for each sample, or each sample's cost matrix. Pass either
@@ -187,16 +166,14 @@ class CostConfusionDisplay:
         classes : array-like of shape (n_classes,), default=None
             Labels of the cost columns, in their order. By default the labels of a DataFrame,
             otherwise the sorted labels in `y_true` and `y_pred`.
+        labels : array-like of shape (n_classes,), default=None
+            The labels in the order of the axes; None for that of `classes`.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
-        normalize : {"all", "true", "pred"} or None, default=None
-            Whether to draw percentages, as in :meth:`plot`.
         display_labels : array-like of shape (n_classes,), default=None
-            Names of the classes; None for the labels.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
+            Names to write at the axes, in the order of the labels; None for the labels.
         **plot_kw : dict
-            Further arguments of :meth:`plot`.
+            Arguments of :meth:`plot`, such as `ax`.
 
         Returns
         -------
@@ -206,37 +183,37 @@ class CostConfusionDisplay:
         Raises
         ------
         ValueError
-            If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+            If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`, if
+            `labels` are not the classes, or `display_labels` are the labels in another order.
         """
         label = as_labels(y_true, "y_true")
-        if classes is None:
-            classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
-        classes = unique_labels(label, as_labels(y_pred, "y_pred")) if classes is None else classes
-        classes = np.asarray(classes)
-        expected, pred = _sample_costs(y_true, y_pred, cost, cost_matrix, classes)
-        true = label_index(label, classes, name="y_true")
-        paid = expected[np.arange(len(pred)), pred]
-        weight = _weights(sample_weight, pred)
-        weight = np.ones(len(pred)) if weight is None else weight
-
-        def cells(values: NDArray[Any]) -> NDArray[Any]:
-            n = len(classes)
-            return np.bincount(true * n + pred, values, minlength=n * n).reshape(n, n)
-
-        display = cls(
-            cells(weight * paid),
-            cells(weight),
-            display_labels=classes if display_labels is None else display_labels,
+        given = {"y_true": y_true, "y_pred": y_pred}
+        given_labels = (label, as_labels(y_pred, "y_pred"))
+        classes = column_labels(cost, cost_matrix, classes, given, *given_labels)
+        expected, pred, weight = _sample_costs(
+            y_true, y_pred, cost, cost_matrix, classes, sample_weight
         )
-        return display.plot(ax, normalize=normalize, **plot_kw)
+        true = label_index(label, classes, name="y_true")
+        n = len(classes)
+        paid = expected[np.arange(len(pred)), pred]
+        weight = np.ones(len(pred)) if weight is None else weight
+        order = np.arange(n) if labels is None else _order(labels, classes)
+        if display_labels is not None:
+            _check_names(display_labels, classes[order])
+        cost_and_counts = (
+            np.bincount(true * n + pred, values, minlength=n * n).reshape(n, n)[
+                np.ix_(order, order)
+            ]
+            for values in (weight * paid, weight)
+        )
+        names = classes[order] if display_labels is None else display_labels
+        return cls(*cost_and_counts, display_labels=names).plot(**plot_kw)
 
     @validate_params(
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
             "include_counts": ["boolean", StrOptions({"auto"})],
-            "colorbar": ["boolean"],
-            "unit": [str, None],
         },
         prefer_skip_nested_validation=True,
     )
@@ -261,12 +238,10 @@ class CostConfusionDisplay:
             None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
             of the cost of each true class (row), "pred" those of each prediction (column).
         include_values : bool or "auto", default="auto"
-            Whether to write numbers in the cells with costs; "auto" writes them if they are
-            legible.
+            Whether to write numbers in the cells with costs; "auto" if they are legible.
         include_counts : bool or "auto", default="auto"
-            Whether to write the number of samples, or the sum of their weights, below the cost in
-            all cells with samples. This distinguishes few expensive mistakes from many cheap ones.
-            "auto" writes them if they are legible. Has no effect without `include_values`.
+            Whether to write the number of samples below the cost, in all cells with samples, which
+            distinguishes few expensive mistakes from many cheap ones; "auto" if they are legible.
         cmap : str or matplotlib Colormap, default=None
             Colour map. None for "Blues", or "RdBu_r" around zero if some costs are negative.
         colorbar : bool, default=True
@@ -281,15 +256,13 @@ class CostConfusionDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
         ValueError
             If `normalize` is set, but some costs are negative.
         """
         shown = self._shown(normalize)
-        ax = axes(ax)
+        self.ax_ = ax = axes(ax)
+        self.figure_ = ax.figure
         limit, signed = np.abs(shown).max(), shown.min() < 0
-        self.ax_, self.figure_ = ax, ax.figure
         self.im_ = ax.imshow(
             shown,
             cmap=cmap or ("RdBu_r" if signed else "Blues"),
@@ -298,17 +271,15 @@ class CostConfusionDisplay:
             interpolation="nearest",
         )
         if colorbar:
-            whole = {"all": "the total cost", "true": "the row's cost", "pred": "the column's cost"}
             paid = f"cost paid ({unit})" if unit else "cost paid"
-            label = f"% of {whole[normalize]}" if normalize else paid
+            label = f"% of {_WHOLE[normalize]}" if normalize else paid
             self.figure_.colorbar(self.im_, ax=ax, label=label)
         of = f" {unit}" if unit else ""
         title = f"total cost {amount(self.total_cost)}{of}, mean {amount(self.mean_cost)}{of}"
         ax.set_title(title, fontsize="medium")
         ax.set(xlabel="predicted label", ylabel="true label")
         names = range(len(shown)) if self.display_labels is None else self.display_labels
-        labels = [str(name) for name in names]
-        thin_out_ticks(ax, labels)
+        thin_out_ticks(ax, [str(name) for name in names])
         self.text_ = self._write_values(shown, include_values, include_counts)
         return self
 
@@ -321,30 +292,8 @@ class CostConfusionDisplay:
                 f"normalize={normalize!r} asks for shares, but some costs are negative, down to "
                 f"{self.cost.min():g}; expected costs of zero or more. Use normalize=None."
             )
-        axis = {"all": None, "true": 1, "pred": 0}[normalize]
-        total = self.cost.sum(axis=axis, keepdims=True)
-        share = np.zeros_like(self.cost)
-        np.divide(self.cost, total, out=share, where=total > 0)
-        return 100 * share
-
-    def _cell_texts(self, shown: NDArray[Any], include_counts: bool) -> dict[tuple[int, int], str]:
-        """Texts of the cells with costs; with counts, of the cells with samples."""
-        largest = np.abs(shown).max() or 1
-        whole = np.array_equal(shown, np.round(shown))
-        decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
-        filled = self.counts if include_counts else self.cost
-        texts = {(int(i), int(j)): f"{shown[i, j]:,.{decimals}f}" for i, j in np.argwhere(filled)}
-        if include_counts:
-            for cell in texts:
-                texts[cell] += f"\nn = {_count(self.counts[cell])}"
-        return texts
-
-    def _text_size(self, texts: dict[tuple[int, int], str]) -> float:
-        """The largest font size, up to 10 points, at which all texts fit their cells."""
-        lines = [text.split("\n") for text in texts.values()]
-        width = max((0.6 * len(line) for text in lines for line in text), default=1)
-        height = max((1.2 * len(text) for text in lines), default=1)
-        return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / max(width, height))
+        total = self.cost.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
+        return 100 * self.cost / np.where(total > 0, total, 1)
 
     def _write_values(
         self, shown: NDArray[Any], include_values: bool | str, include_counts: bool | str
@@ -359,13 +308,51 @@ class CostConfusionDisplay:
         written = np.full(shown.shape, None, dtype=object)
         for (i, j), text in texts.items():
             red, green, blue, _ = self.im_.cmap(self.im_.norm(shown[i, j]))
-            bright = 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
+            color = "k" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "w"
             written[i, j] = self.ax_.text(
-                j, i, text, ha="center", va="center", size=size, color="k" if bright else "w"
+                j, i, text, ha="center", va="center", size=size, color=color
             )
         return written
 
+    def _cell_texts(self, shown: NDArray[Any], include_counts: bool) -> dict[tuple[int, int], str]:
+        """Texts of the cells with costs; with counts, of the cells with samples."""
+        largest = np.abs(shown).max() or 1
+        whole = np.array_equal(shown, np.round(shown))
+        decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
+        texts = {}
+        for i, j in np.argwhere(self.counts if include_counts else self.cost).tolist():
+            n = float(self.counts[i, j])
+            count = f"\nn = {f'{n:,.0f}' if n.is_integer() else amount(n)}"
+            texts[i, j] = f"{shown[i, j]:,.{decimals}f}" + (count if include_counts else "")
+        return texts
 
-def _count(value: float) -> str:
-    """A number of samples, or a sum of weights."""
-    return f"{value:,.0f}" if float(value).is_integer() else amount(value)
+    def _text_size(self, texts: dict[tuple[int, int], str]) -> float:
+        """The largest font size, up to 10 points, at which all texts fit their cells."""
+        lines = [text.split("\n") for text in texts.values()]
+        width = max((0.6 * len(line) for text in lines for line in text), default=1)
+        height = max((1.2 * len(text) for text in lines), default=1)
+        return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / max(width, height))
+
+
+def _order(labels: ArrayLike, classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Positions of the labels among the classes."""
+    order = label_index(as_labels(labels, "labels"), classes, name="labels")
+    if not np.array_equal(np.sort(order), np.arange(len(classes))):
+        raise ValueError(
+            f"labels={np.asarray(labels).tolist()}; expected each of the classes "
+            f"{classes.tolist()} once, in the order of the axes."
+        )
+    return order
+
+
+def _check_names(names: Collection[Any], labels: NDArray[Any]) -> None:
+    """Raise an error for the labels in another order, which would rename the cells."""
+    given, expected = (
+        [str(name).strip().casefold() for name in which] for which in (names, labels)
+    )
+    if given != expected and sorted(given) == sorted(expected):
+        raise ValueError(
+            f"display_labels={list(names)} are the labels {labels.tolist()} in another order, and "
+            "would give cells the names of other classes; expected names in the order of the "
+            "labels. To order the axes, pass labels=."
+        )

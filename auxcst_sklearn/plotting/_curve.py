@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,8 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._checks.decorators import validate_params
 from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
-from ._results import columns, find_name, finite_column, hue_column, matches, summarize
-from ._searches import find_path, path_curve, search_curves
+from ._results import path_curve, search_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 class CostCurveDisplay:
     """Mean cost against a parameter, one curve per value of another.
 
-    Created by :meth:`from_search` or :meth:`from_results`.
+    Created by :meth:`from_search`.
 
     Parameters
     ----------
@@ -46,31 +45,19 @@ class CostCurveDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure of the axes.
-    lines_ : list of matplotlib Line2D
-        The curves and the horizontal lines.
-    spread_ : list of matplotlib artists
-        Their bands or error bars, if any.
-    legend_ : matplotlib Legend or None
-        The legend.
+    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+        What is drawn.
+    lines_, spread_ : list of matplotlib artists
+        The curves and the horizontal lines, and their bands or error bars.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from auxcst_sklearn.plotting import CostCurveDisplay
-    >>> runs = [
-    ...     {"alpha": 0.0, "depth": 2, "seed": 0, "test_cost": 1.2},
-    ...     {"alpha": 0.0, "depth": 2, "seed": 1, "test_cost": 1.4},
-    ...     {"alpha": 0.2, "depth": 2, "seed": 0, "test_cost": 0.5},
-    ...     {"alpha": 0.2, "depth": 2, "seed": 1, "test_cost": 1.0},
-    ... ]
-    >>> display = CostCurveDisplay.from_results(runs, x="alpha", y="test_cost", hue="depth")
-    >>> display.x_values, display.mean
-    ([0.0, 0.2], array([[1.3 , 0.75]]))
-    >>> display.ax_.get_ylabel()
-    'mean test cost'
+    >>> mean = np.array([[1.3, 0.75], [1.2, 0.9]])
+    >>> display = CostCurveDisplay([0.0, 0.2], [2, 5], mean, mean / 10, x_name="alpha").plot()
+    >>> display.ax_.get_xlabel()
+    'alpha'
     """
 
     def __init__(
@@ -104,7 +91,6 @@ class CostCurveDisplay:
         where: Mapping[str, Any] | None = None,
         metric: str | None = None,
         negate: bool | None = None,
-        ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostCurveDisplay:
         """Draw the results of a search: mean cost over the folds, and its standard error.
@@ -113,14 +99,11 @@ class CostCurveDisplay:
         subtracted before standard errors are computed, so that they apply to differences between
         candidates, and are smaller than the spread of the folds.
 
-        If further parameters were searched, several candidates share their `x` and `hue`. The one
-        with the smallest mean cost is drawn, unless `where` fixes those parameters; the caption
-        names all parameters of the best candidate. Its cost is optimistic, because it was chosen on
-        these folds. Candidates that failed are omitted.
-
-        In a list of grids, a parameter may be missing from some. Candidates without `x` become a
-        horizontal line. For `hue` and `where`, a missing parameter has the value of the searched
-        estimator.
+        Of several candidates with the same `x` and `hue`, the one with the smallest mean cost is
+        drawn, unless `where` fixes the other parameters; the caption names all parameters of the
+        best candidate. Its cost is optimistic, because it was chosen on these folds. Candidates
+        that failed are omitted. In a list of grids, candidates without `x` become a horizontal
+        line; a missing `hue` or parameter of `where` has the value of the searched estimator.
 
         Parameters
         ----------
@@ -138,15 +121,12 @@ class CostCurveDisplay:
         metric : str, default=None
             Name of the scorer, in a search with several; None for the one used to refit.
         negate : bool, default=None
-            Whether to draw minus the scores, as costs. None for True if the scorer returns minus
-            costs: :data:`auxcst_sklearn.metrics.cost_scorer`, the result of
-            :func:`auxcst_sklearn.metrics.make_cost_scorer`, or, with ``scoring=None``, the `score`
-            of an estimator of this package with costs. Other scores, such as "accuracy", are drawn
-            as they are, under their own name; True draws those of another cost scorer as costs.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
+            Whether to draw minus the scores, as costs. None for True with
+            :data:`auxcst_sklearn.metrics.cost_scorer`, a scorer of
+            :func:`auxcst_sklearn.metrics.make_cost_scorer`, or ``scoring=None`` and an estimator
+            with a `cost_matrix`. Other scores are drawn as they are, under their own name.
         **plot_kw : dict
-            Further arguments of :meth:`plot`.
+            Arguments of :meth:`plot`, such as `ax`.
 
         Returns
         -------
@@ -155,97 +135,18 @@ class CostCurveDisplay:
 
         Raises
         ------
-        ValueError
-            If a parameter was not searched or its name is ambiguous, if there is no such
-            scorer, if no candidate remains, or if a CostSensitiveAuxMLPCV does not have what
-            is to be drawn.
-        TypeError
-            If `search` is fitted, but is no search.
+        TypeError, ValueError
+            If `search` is no search; if a parameter or scorer does not exist or its name is
+            ambiguous, or no candidate remains.
         """
-        model = find_path(search)
-        options = (x, hue, where, metric, negate)
-        curves = path_curve(model, *options) if model else search_curves(search, *options)
-        return cls(**curves).plot(ax, **plot_kw)
-
-    @classmethod
-    def from_results(
-        cls,
-        results: Any,
-        x: str,
-        y: str,
-        hue: str | None = None,
-        *,
-        hue_order: Sequence[Any] | None = None,
-        where: Mapping[str, Any] | None = None,
-        ax: Axes | None = None,
-        **plot_kw: Any,
-    ) -> CostCurveDisplay:
-        """Draw saved runs: mean and standard error over the runs with the same `x` and `hue`.
-
-        Parameters
-        ----------
-        results : DataFrame, list of dict, or dict of columns
-            One record per run, for example per seed.
-        x : str
-            Column on the x axis. Records in which it is missing, None or NaN become a horizontal
-            line.
-        y : str
-            Column with the cost.
-        hue : str, default=None
-            Column with one curve per value; None for a single curve.
-        hue_order : list, default=None
-            Values of `hue` to draw, in this order; None for all. With the same list, the panels of
-            a figure have the same colours, even if some have no record with one of the values.
-        where : dict, default=None
-            Only records with these values are used, e.g. ``{"dataset": "mnist"}``. Records with the
-            same `x` and `hue` are averaged, whatever their other columns hold.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
-        **plot_kw : dict
-            Further arguments of :meth:`plot`.
-
-        Returns
-        -------
-        CostCurveDisplay
-            The display, drawn.
-
-        Raises
-        ------
-        ValueError
-            If a column does not exist, costs are not finite numbers, or no record remains.
-        """
-        table = columns(results)
-        at_x = table[find_name(x, table, "x")]
-        cost = finite_column(table[find_name(y, table, "y")], y)
-        at_hue = hue_column(table, hue)
-        keep = matches(table, where)
-        if hue_order is not None:
-            keep &= [any(np.array_equal(hue, h) for h in hue_order) for hue in at_hue]
-        rows = np.flatnonzero(keep)
-        if not len(rows):
-            raise ValueError(
-                f"No record of results matches where={where!r} and hue_order={hue_order!r}."
-            )
-
-        def mean_and_error(rows: NDArray[Any]) -> tuple[float, float]:
-            runs, n = cost[rows], len(rows)
-            return runs.mean(), runs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
-
-        display = cls(
-            *summarize(at_x, at_hue, rows, mean_and_error, hue_order),
-            x_name=x,
-            hue_name=hue,
-            y_label=f"mean {y}".replace("_", " "),
-            caption="± standard error over runs",
-        )
-        return display.plot(ax, **plot_kw)
+        find = search_curves if hasattr(search, "cv_results_") else path_curve
+        curves = find(search, x=x, hue=hue, where=where, metric=metric, negate=negate)
+        return cls(**curves).plot(**plot_kw)
 
     @validate_params(
         {
             "spread_style": [StrOptions({"band", "bars"}), None],
             "xscale": [StrOptions({"linear", "log"})],
-            "y_label": [str, None],
-            "legend": ["boolean"],
         },
         prefer_skip_nested_validation=True,
     )
@@ -283,25 +184,22 @@ class CostCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
         ValueError
             If `xscale` is "log" and the x axis holds no numbers or negative ones.
         """
-        ax = axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax = axes(ax)
+        self.figure_ = ax.figure
         self.lines_: list[Any] = []
         self.spread_: list[Any] = []
-        positions, numeric = self._place_x(xscale)
+        x, numeric = self._place_x(xscale)
         n_curves = len(self.hue_values)
         for i, color in enumerate(colors(n_curves)):
-            style = {"color": color, "marker": MARKERS[i % len(MARKERS)]}
-            label = self._label(i)
-            # Side by side, so that the bars of one category do not overlap.
+            # Categories are drawn side by side, so that their bars do not overlap.
             shift = 0 if numeric else 0.5 * ((i + 0.5) / n_curves - 0.5)
-            self._draw_curve(i, positions + shift, {**style, "label": label}, spread_style, numeric)
+            style = {"color": color, "marker": MARKERS[i % len(MARKERS)], "label": self._label(i)}
+            self._draw_curve(i, x + shift, "-" if numeric else ":", spread_style, **style)
             if None in self.x_values:
-                self._draw_level(i, color, label, spread_style)
+                self._draw_level(i, spread_style, **style)
         ax.set(xlabel=self.x_name, ylabel=y_label or self.y_label)
         tidy(ax)
         if self.caption and not ax.get_title():
@@ -314,8 +212,7 @@ class CostCurveDisplay:
         """Set ticks and scale of the x axis; return positions, and whether they are numeric."""
         ax = self.ax_
         values = [value for value in self.x_values if value is not None]
-        numeric = not any(isinstance(value, str) for value in values)
-        if not numeric:
+        if any(isinstance(value, str) for value in values):
             if xscale == "log":
                 raise ValueError(f"xscale='log', but {self.x_name} holds {values}, not numbers.")
             ax.set_xticks(range(len(values)), values)
@@ -336,31 +233,23 @@ class CostCurveDisplay:
         return hue if isinstance(hue, str) else f"{hue:g}"
 
     def _draw_curve(
-        self,
-        i: int,
-        x: NDArray[Any],
-        style: dict[str, Any],
-        spread_style: str | None,
-        numeric: bool,
+        self, i: int, x: NDArray[Any], line: str, spread_style: str | None, **style: Any
     ) -> None:
-        mean, spread = self.mean[i, : len(x)], self.spread[i, : len(x)]
-        known = np.isfinite(mean)
-        x, mean, spread = x[known], mean[known], spread[known]
-        if not len(x):
+        known = np.flatnonzero(np.isfinite(self.mean[i, : len(x)]))
+        if not len(known):
             return
-        line = "-" if numeric else ":"
+        x, mean, spread = x[known], self.mean[i, known], self.spread[i, known]
         self.lines_ += self.ax_.plot(x, mean, linestyle=line, markersize=5, **style)
-        color = style["color"]
-        if spread_style == "band" and numeric and len(x) > 1:
-            band = self.ax_.fill_between(
-                x, mean - spread, mean + spread, color=color, alpha=0.25, linewidth=0
-            )
-            self.spread_.append(band)
+        if spread_style == "band" and line == "-" and len(x) > 1:
+            fill = {"color": style["color"], "alpha": 0.25, "linewidth": 0}
+            self.spread_.append(self.ax_.fill_between(x, mean - spread, mean + spread, **fill))
         elif spread_style is not None:
-            bars = self.ax_.errorbar(x, mean, spread, fmt="none", color=color, capsize=3)
-            self.spread_.append(bars)
+            bars = {"fmt": "none", "color": style["color"], "capsize": 3}
+            self.spread_.append(self.ax_.errorbar(x, mean, spread, **bars))
 
-    def _draw_level(self, i: int, color: str, label: str | None, spread_style: str | None) -> None:
+    def _draw_level(
+        self, i: int, spread_style: str | None, color: str, label: str | None, **_: Any
+    ) -> None:
         """Draw the result without x, which applies to every x."""
         mean, spread = self.mean[i, -1], self.spread[i, -1]
         if not np.isfinite(mean):

@@ -37,15 +37,11 @@ class LayerLossDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure of the axes.
+    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+        What is drawn.
     lines_ : dict of str to matplotlib Line2D
         The curve of each head, and of "total" if there is more than one head. Those of `held_out`
         are in its own `lines_`.
-    legend_ : matplotlib Legend or None
-        The legend.
 
     References
     ----------
@@ -87,9 +83,7 @@ class LayerLossDisplay:
         cls,
         estimator: Any,
         *,
-        normalize: bool = False,
         part: Literal["train", "valid", "both"] = "train",
-        ax: Axes | None = None,
         **plot_kw: Any,
     ) -> LayerLossDisplay:
         """Draw the training of a fitted network.
@@ -98,17 +92,12 @@ class LayerLossDisplay:
         ----------
         estimator : estimator
             Fitted network, a pipeline that ends with one, or a search with such a best estimator.
-        normalize : bool, default=False
-            Whether to divide each curve by its first value, so that heads with different losses can
-            be compared.
         part : {"train", "valid", "both"}, default="train"
             "train" draws losses on the training rows, averaged over an epoch in which the network
             changes and dropout is active. "valid" draws losses on the rows held out by early
             stopping, after each epoch; they may be lower for this reason. "both" draws both.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         **plot_kw : dict
-            Further arguments of :meth:`plot`.
+            Arguments of :meth:`plot`, such as `ax`.
 
         Returns
         -------
@@ -117,10 +106,8 @@ class LayerLossDisplay:
 
         Raises
         ------
-        TypeError
-            If the estimator records no `history_`.
-        ValueError
-            If there are no such losses, e.g. no held-out rows.
+        TypeError, ValueError
+            If the estimator records no `history_`, or no such losses, as without held-out rows.
         """
         check_is_fitted(estimator)
         network = final_estimator(estimator)
@@ -130,12 +117,9 @@ class LayerLossDisplay:
                 "network of auxcst_sklearn, a pipeline that ends with one, or a search with one "
                 "as best_estimator_."
             )
-        if part == "both":
-            display = cls._of(network.history_, "train")
-            display.held_out = cls._of(network.history_, "valid")
-        else:
-            display = cls._of(network.history_, part)
-        return display.plot(ax, normalize=normalize, **plot_kw)
+        display = cls._of(network.history_, "train" if part == "both" else part)
+        display.held_out = cls._of(network.history_, "valid") if part == "both" else None
+        return display.plot(**plot_kw)
 
     @classmethod
     def _of(
@@ -166,7 +150,8 @@ class LayerLossDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
         normalize : bool, default=False
-            Whether to divide each curve by its first value.
+            Whether to divide each curve by its first value, so that heads with different losses can
+            be compared.
         legend : bool, default=True
             Whether to draw the legend.
 
@@ -174,14 +159,9 @@ class LayerLossDisplay:
         -------
         LayerLossDisplay
             The display itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
         """
-        ax = axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax = axes(ax)
+        self.figure_ = ax.figure
         self._draw_curves(ax, normalize, "-")
         name = {"train": "training loss", "valid": "held-out loss"}[self.part]
         if self.held_out is not None:

@@ -1,9 +1,9 @@
-"""Input of the displays: fitted estimators, scores of searches, tables of saved runs."""
+"""What fitted searches and estimators hold, as arguments of the displays."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import chain
 from numbers import Real
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from ..metrics import mean_cost
 
 
 def final_estimator(estimator: Any) -> Any:
@@ -25,21 +27,114 @@ def final_estimator(estimator: Any) -> Any:
             return estimator
 
 
-def search_metric(search: Any, metric: str | None) -> str:
-    """Name of the scorer, None for the one used to refit."""
-    if metric is not None:
-        return metric
-    return search.refit if search.multimetric_ and search.refit else "score"
+def search_curves(
+    search: Any,
+    x: str,
+    hue: str | None,
+    where: Mapping[str, Any] | None,
+    metric: str | None,
+    negate: bool | None,
+) -> dict[str, Any]:
+    """Arguments of the display for a search: the best candidate at each x and hue."""
+    score, error, metric = _scores(search, metric)
+    label, negate = _label(search, metric, negate)
+    candidates = search.cv_results_["params"]
+    own = search.estimator.get_params()
+    table = {
+        name: [params.get(name, own.get(name)) for params in candidates]
+        for name in dict.fromkeys(chain.from_iterable(candidates))
+    }
+    x_full = find_name(x, table, "x")
+    if hue == "auto":  # the depth, if it was searched and is not on the x axis
+        depths = [name for name in table if _short(name) == "depth" and name != x_full]
+        hue = depths[0] if len(depths) == 1 else None
+    # None is a value if it was searched; otherwise it means that x was not searched.
+    at_x = ["None" if p.get(x_full, 0) is None else p.get(x_full) for p in candidates]
+    at_hue = [None] * len(score) if hue is None else table[find_name(hue, table, "hue")]
+    keep = np.isfinite(score)
+    for name, wanted in (where or {}).items():
+        keep &= [np.array_equal(v, wanted) for v in table[find_name(name, table, "where")]]
+    rows = np.flatnonzero(keep)
+    if not len(rows):
+        raise ValueError(
+            f"No candidate with a finite score matches where={where!r}. If fits failed, "
+            "error_score='raise' in the search shows why."
+        )
+    x_values, column = levels([at_x[i] for i in rows])
+    hue_values, line = levels([at_hue[i] for i in rows])
+    mean, spread = np.full((2, len(hue_values), len(x_values)), np.nan)
+    for k in np.argsort(-score[rows], kind="stable")[::-1]:  # the best of a cell comes last
+        i, cell = rows[k], (line[k], column[k])
+        mean[cell], spread[cell] = -score[i] if negate else score[i], error[i]
+    return {
+        "x_values": x_values,
+        "hue_values": hue_values,
+        "mean": mean,
+        "spread": spread,
+        "x_name": _short(x),
+        "hue_name": hue and _short(hue),
+        "y_label": label,
+        "caption": _caption(candidates[rows[score[rows].argmax()]], table, search.n_splits_),
+    }
 
 
-def search_scores(search: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean over the folds and its standard error, paired by folds, per candidate."""
-    results, metric = search.cv_results_, search_metric(search, metric)
+def _scores(search: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Mean over the folds and its standard error, per candidate, and the name of the scorer."""
+    results = search.cv_results_
+    if metric is None:
+        metric = search.refit if search.multimetric_ and search.refit else "score"
     if f"mean_test_{metric}" not in results:
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
         raise ValueError(f"metric={metric!r} is no scorer of the search; expected one of {known}.")
     folds = [results[f"split{k}_test_{metric}"] for k in range(search.n_splits_)]
-    return results[f"mean_test_{metric}"], paired_standard_error(np.array(folds).T)
+    return results[f"mean_test_{metric}"], paired_standard_error(np.array(folds).T), str(metric)
+
+
+def _label(search: Any, metric: str, negate: bool | None) -> tuple[str, bool]:
+    """The label of the y axis, and whether the scores are drawn with the opposite sign."""
+    if negate is None and search.scoring is None:
+        last = final_estimator(search.estimator)
+        negate = hasattr(last, "predict_cost") and last.cost_matrix is not None
+    elif negate is None:
+        scorer = search.scorer_[metric] if isinstance(search.scorer_, Mapping) else search.scorer_
+        negate = getattr(scorer, "_score_func", None) is mean_cost and scorer._sign == -1
+    score = search.scoring if isinstance(search.scoring, str) else metric
+    return f"cross-validated {'cost' if negate else score}", negate
+
+
+def path_curve(model: Any, x: str, **given: Any) -> dict[str, Any]:
+    """Arguments of the display for a fitted CostSensitiveAuxMLPCV: cost against alpha."""
+    check_is_fitted(model)
+    model = final_estimator(model)
+    name = type(model).__name__
+    if not hasattr(model, "mean_cost_path_"):
+        raise TypeError(
+            f"search={name} is neither a search with cv_results_ nor a CostSensitiveAuxMLPCV; "
+            "expected one of them, fitted."
+        )
+    others = {n: value for n, value in given.items() if value not in (None, "auto", True)}
+    if x != "alpha" or others:
+        raise ValueError(
+            f"{name} has one path, of the cost against alpha; expected x='alpha' and nothing else, "
+            f"got x={x!r}" + "".join(f", {n}={value!r}" for n, value in others.items()) + "."
+        )
+    path = model.mean_cost_path_
+    if not np.isfinite(path).all():
+        raise ValueError(
+            f"mean_cost_path_ of {name} is not finite: too few rows were held out to choose alpha. "
+            "Fit it on more rows."
+        )
+    kind = "networks" if model.cv is None else "folds"
+    return {
+        "x_values": model.alphas_.tolist(),
+        "hue_values": [None],
+        "mean": np.average(path, axis=1, weights=getattr(model, "_path_weight", None))[np.newaxis],
+        "spread": paired_standard_error(path)[np.newaxis],
+        "x_name": "alpha",
+        "y_label": "held-out cost",
+        "caption": f"best: alpha {model.alpha_:.3g}\n"
+        f"± standard error over {path.shape[1]} {kind}, paired",
+    }
 
 
 def paired_standard_error(scores: NDArray[Any]) -> NDArray[np.float64]:
@@ -61,28 +156,10 @@ def paired_standard_error(scores: NDArray[Any]) -> NDArray[np.float64]:
     return error
 
 
-def columns(results: Any) -> dict[str, list[Any]]:
-    """The columns of a DataFrame, a dict, or a list of records; None for missing values."""
-    if isinstance(results, Sequence):
-        names = dict.fromkeys(chain.from_iterable(results))
-        table = {name: [record.get(name) for record in results] for name in names}
-    else:
-        table = {name: list(results[name]) for name in getattr(results, "columns", results)}
-    if not table:
-        raise ValueError("results holds no columns; expected one record per run.")
-    check_consistent_length(*table.values())
-    # The missing values of different DataFrame libraries have only their string in common.
-    missing = {"None", "nan", "<NA>"}
-    return {
-        name: [None if str(value) in missing else value for value in column]
-        for name, column in table.items()
-    }
-
-
 def find_name(name: str, names: Collection[str], argument: str) -> str:
     """The full name that is `name`, or that ends with it after a double underscore."""
     found = [full for full in names if full == name]
-    found = found or [full for full in names if str(full).endswith(f"__{name}")]
+    found = found or [full for full in names if full.endswith(f"__{name}")]
     if len(found) != 1:
         problem = f"stands for each of {found}" if found else "is not there"
         raise ValueError(
@@ -90,56 +167,6 @@ def find_name(name: str, names: Collection[str], argument: str) -> str:
             "where only one ends so."
         )
     return found[0]
-
-
-def hue_column(table: dict[str, list[Any]], hue: str | None) -> list[Any]:
-    if hue is None:
-        return [None] * len(next(iter(table.values())))
-    return table[find_name(hue, table, "hue")]
-
-
-def finite_column(values: list[Any], name: str) -> NDArray[np.float64]:
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y={name!r} holds values that are not numbers ({error}).") from error
-    if not (finite := np.isfinite(column)).all():
-        i = finite.argmin()
-        raise ValueError(
-            f"y={name!r} holds {column[i]} in record {i}, and {np.sum(~finite)} values that are "
-            "not finite in all; expected the cost of every run. Leave failed runs out."
-        )
-    return column
-
-
-def matches(table: dict[str, list[Any]], where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
-    """Which rows have the given values."""
-    keep = np.ones(len(next(iter(table.values()))), dtype=bool)
-    for name, wanted in (where or {}).items():
-        column = table[find_name(name, table, "where")]
-        keep &= [np.array_equal(value, wanted) for value in column]
-    return keep
-
-
-def summarize(
-    at_x: list[Any],
-    at_hue: list[Any],
-    rows: NDArray[Any],
-    summary: Callable[[NDArray[Any]], tuple[float, float]],
-    hue_order: Sequence[Any] | None = None,
-) -> tuple[list[Any], list[Any], NDArray[Any], NDArray[Any]]:
-    """Levels of x and of hue, and the summary (mean, spread) of the rows at each pair."""
-    x_values, column = levels([at_x[i] for i in rows])
-    hue_values, line = levels([at_hue[i] for i in rows])
-    if hue_order is not None:
-        numeric = not any(isinstance(value, str) for value in hue_values)
-        order = [value if numeric or value is None else str(value) for value in hue_order]
-        line = np.array([order.index(value) for value in hue_values])[line]
-        hue_values = order
-    mean, spread = np.full((2, len(hue_values), len(x_values)), np.nan)
-    for cell in set(zip(line, column)):
-        mean[cell], spread[cell] = summary(rows[(line == cell[0]) & (column == cell[1])])
-    return x_values, hue_values, mean, spread
 
 
 def levels(values: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
@@ -151,20 +178,18 @@ def levels(values: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
     return levels, np.array([levels.index(key) for key in keys])
 
 
-def caption(best: Mapping[str, Any], table: Mapping[str, list[Any]], n_folds: int) -> str:
+def _caption(best: Mapping[str, Any], table: Mapping[str, list[Any]], n_folds: int) -> str:
     """The parameters of the best candidate that differ among candidates; meaning of the bands."""
-    named = {
-        name.rpartition("__")[-1]: value
-        for name, value in best.items()
-        if len({repr(other) for other in table[name]}) > 1
-    }
-    error = f"± standard error over {n_folds} folds, paired"
-    if not named:
-        return error
-    return "best: " + ", ".join(f"{n} {_short(v)}" for n, v in named.items()) + "\n" + error
+    varied = [name for name in best if len({repr(value) for value in table[name]}) > 1]
+    named = ", ".join(f"{_short(name)} {_text(best[name])}" for name in varied)
+    return (f"best: {named}\n" if named else "") + f"± standard error over {n_folds} folds, paired"
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return textwrap.shorten(str(value), 24, placeholder=" ...")
+def _text(value: Any) -> str:
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return textwrap.shorten(text, 24, placeholder=" ...")
+
+
+def _short(name: str) -> str:
+    """The last component of the name of a parameter."""
+    return name.rpartition("__")[-1]

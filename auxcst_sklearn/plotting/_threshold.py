@@ -10,9 +10,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
+from .._checks.rows import check_row_order
+from ..metrics import check_evaluated
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._results import final_estimator
-from ._threshold_costs import BinaryCosts, bayes_decision, bayes_threshold, threshold_curve
+from ._threshold_costs import BinaryCosts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,38 +35,26 @@ class CostThresholdDisplay:
         Mean cost of the decisions at each threshold, in the currency of the costs.
     alert_rate : ndarray of shape (n_thresholds,)
         Fraction of the samples, or of their weights, predicted positive.
-    bayes_threshold : float, default=None
-        Threshold of the Bayes decision; None if there is no single one.
-    bayes_cost : float, default=None
-        Mean cost of the Bayes decision; None if unknown.
-    bayes_alert_rate : float, default=None
-        Fraction that the Bayes decision predicts positive; None if unknown.
+    bayes_threshold, bayes_cost, bayes_alert_rate : float, default=None
+        Threshold of the Bayes decision, None if there is no single one; its mean cost and the
+        fraction that it predicts positive, None if unknown.
     pos_label : label, default=None
         The positive class, for the axis labels.
 
     Attributes
     ----------
-    best_threshold : float
-        Threshold of least mean cost, the smallest if there are several.
-    best_cost : float
-        Its mean cost.
-    best_alert_rate : float
-        The fraction that it predicts positive.
-    ax_ : matplotlib Axes
-        Axes with the curve.
-    figure_ : matplotlib Figure
-        Figure of the axes.
-    line_ : matplotlib Line2D
-        The curve, a step function.
-    best_point_ : matplotlib Line2D
-        The marker at the threshold of least cost.
+    best_threshold, best_cost, best_alert_rate : float
+        Threshold of least mean cost, the smallest if there are several, its mean cost and the
+        fraction that it predicts positive.
+    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+        What is drawn.
+    line_, best_point_ : matplotlib Line2D
+        The curve, a step function, and the marker at the threshold of least cost.
     bayes_line_ : matplotlib Line2D or None
         A vertical line at the Bayes threshold, or a horizontal one at the cost of the Bayes
         decision if each sample has its own threshold.
     rate_axis_ : matplotlib Axes
         The axis on top: the fraction predicted positive at the thresholds below.
-    legend_ : matplotlib Legend or None
-        The legend, with the cost and the fraction predicted positive of each marked decision.
 
     Notes
     -----
@@ -74,10 +64,9 @@ class CostThresholdDisplay:
     of least cost is far from it, the estimated probabilities are not calibrated. If each sample has
     its own matrix, each has its own Bayes threshold, and a single threshold may cost more.
 
-    The threshold of least cost is chosen on the plotted samples. Its cost there is optimistic:
-    other samples will cost more. Choose it on validation samples, or with
-    :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the cost on a separate
-    test set.
+    The cost of the threshold of least cost is optimistic, as it is chosen on the plotted samples.
+    Choose it on validation samples, or with
+    :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the cost on others.
 
     Examples
     --------
@@ -126,7 +115,6 @@ class CostThresholdDisplay:
         cost_matrix: ArrayLike | None = None,
         pos_label: Any = None,
         sample_weight: ArrayLike | None = None,
-        ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostThresholdDisplay:
         """Draw the cost of a classifier's probabilities against the threshold.
@@ -136,24 +124,15 @@ class CostThresholdDisplay:
         estimator : estimator
             Fitted binary classifier with `predict_proba`, or a pipeline or search that ends with
             one.
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            True labels.
-        cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
-            Cost matrix of each sample, or the row of its true class, in the order of the
-            estimator's `classes_`. Rows alone allow no Bayes decision.
-        cost_matrix : array-like or DataFrame of shape (2, 2), default=None
-            Cost of each prediction (column) for each true class (row). Without `cost` and
-            `cost_matrix`, that of the estimator.
-        pos_label : label, default=None
-            The positive class; None for the greater label if labels are numbers.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Examples and their true labels.
+        cost, cost_matrix : array-like or DataFrame, default=None
+            As in :meth:`from_predictions`, in the order of `classes_`; without either, the
+            `cost_matrix` of the estimator.
+        pos_label, sample_weight : label and array-like of shape (n_samples,), default=None
+            As in :meth:`from_predictions`.
         **plot_kw : dict
-            Further arguments of :meth:`plot`.
+            Arguments of :meth:`plot`, such as `ax`.
 
         Returns
         -------
@@ -162,18 +141,15 @@ class CostThresholdDisplay:
 
         Raises
         ------
-        ValueError
-            If there are not two classes, `pos_label` is missing or not one of them, or costs are
-            missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
-        AttributeError
-            If the estimator has no `predict_proba`.
+        AttributeError, ValueError
+            If the estimator has no `predict_proba`; otherwise as in :meth:`from_predictions`.
         """
         check_is_fitted(estimator)
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
+        check_evaluated(X, y, cost, cost_matrix, sample_weight)
         costs = BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
-        y_proba = estimator.predict_proba(X)[:, costs.positive]
-        return cls._from_costs(y_proba, costs).plot(ax, **plot_kw)
+        return cls._of(estimator.predict_proba(X)[:, costs.positive], costs).plot(**plot_kw)
 
     @classmethod
     def from_predictions(
@@ -186,17 +162,14 @@ class CostThresholdDisplay:
         classes: ArrayLike | None = None,
         pos_label: Any = None,
         sample_weight: ArrayLike | None = None,
-        ax: Axes | None = None,
         **plot_kw: Any,
     ) -> CostThresholdDisplay:
         """Draw the cost of given probabilities against the threshold.
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            True labels.
-        y_proba : array-like of shape (n_samples,)
-            Probability of the positive class.
+        y_true, y_proba : array-like of shape (n_samples,)
+            True labels, and probabilities of the positive class.
         cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
             Cost matrix of each sample, or the row of its true class. Rows alone allow no Bayes
             decision. Pass either `cost` or `cost_matrix`.
@@ -209,10 +182,8 @@ class CostThresholdDisplay:
             The positive class; None for the greater label if labels are numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         **plot_kw : dict
-            Further arguments of :meth:`plot`.
+            Arguments of :meth:`plot`, such as `ax`.
 
         Returns
         -------
@@ -222,32 +193,21 @@ class CostThresholdDisplay:
         Raises
         ------
         ValueError
-            If there are not two classes, `pos_label` is missing or not one of them, `y_proba` does
-            not hold probabilities, or costs are missing or do not fit, as in
-            :func:`auxcst_sklearn.metrics.mean_cost`.
+            If there are not two classes, `pos_label` is missing or not one of them, `y_proba` holds
+            no probabilities, or costs do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
         """
+        check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
         costs = BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
-        return cls._from_costs(y_proba, costs).plot(ax, **plot_kw)
+        return cls._of(y_proba, costs).plot(**plot_kw)
 
     @classmethod
-    def _from_costs(cls, y_proba: ArrayLike, costs: BinaryCosts) -> CostThresholdDisplay:
-        probability = costs.check_probability(y_proba)
-        positive = bayes_decision(probability, costs)
-        return cls(
-            *threshold_curve(probability, costs),
-            bayes_threshold=bayes_threshold(costs),
-            bayes_cost=None if positive is None else costs.mean_cost(positive),
-            bayes_alert_rate=None if positive is None else costs.rate(positive),
-            pos_label=costs.classes[costs.positive],
-        )
+    def _of(cls, y_proba: ArrayLike, costs: BinaryCosts) -> CostThresholdDisplay:
+        probability, pos_label = costs.check_probability(y_proba), costs.classes[costs.positive]
+        found: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
+        return cls(*costs.curve(probability), **found)
 
     @validate_params(
-        {
-            "xscale": [StrOptions({"linear", "log"})],
-            "y_label": [str],
-            "legend": ["boolean"],
-        },
-        prefer_skip_nested_validation=True,
+        {"xscale": [StrOptions({"linear", "log"})]}, prefer_skip_nested_validation=True
     )
     def plot(
         self,
@@ -277,14 +237,12 @@ class CostThresholdDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
         ValueError
             If `xscale` is "log" and no probability is positive.
         """
         lowest = self._lowest(xscale)
-        ax = axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax = axes(ax)
+        self.figure_ = ax.figure
         # From the lowest threshold, where everything is positive, to 1, where nothing is.
         x = np.concatenate([[lowest], np.clip(self.thresholds, lowest, 1)])
         y = np.concatenate([self.mean_cost[:1], self.mean_cost])
@@ -292,13 +250,20 @@ class CostThresholdDisplay:
         ax.set_xscale(xscale)
         ax.set_xlim(lowest, 1)
         self.bayes_line_ = self._draw_bayes(lowest)
-        self.best_point_ = self._draw_best(lowest)
+        at = "above all" if np.isinf(self.best_threshold) else amount(self.best_threshold)
+        (self.best_point_,) = ax.plot(
+            [np.clip(self.best_threshold, lowest, 1)],
+            [self.best_cost],
+            color=COLORS[0],
+            marker="o",
+            linestyle="none",
+            clip_on=False,
+            label=f"least cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
+        )
         of = "" if self.pos_label is None else f" of {self.pos_label}"
         ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
         tidy(ax)
-        self.rate_axis_ = self._draw_rates()
-        if xscale == "log" and lowest > 1 / 500:
-            self._label_few_decades()
+        self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
         self.legend_ = draw_legend(ax, None) if legend else None
         return self
 
@@ -323,21 +288,9 @@ class CostThresholdDisplay:
         label = f"Bayes threshold {amount(self.bayes_threshold)}:\n{paid}"
         return self.ax_.axvline(np.clip(self.bayes_threshold, lowest, 1), label=label, **style)
 
-    def _draw_best(self, lowest: float) -> Any:
-        at = "above all" if np.isinf(self.best_threshold) else amount(self.best_threshold)
-        (point,) = self.ax_.plot(
-            [np.clip(self.best_threshold, lowest, 1)],
-            [self.best_cost],
-            color=COLORS[0],
-            marker="o",
-            linestyle="none",
-            clip_on=False,
-            label=f"least cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
-        )
-        return point
-
-    def _draw_rates(self) -> Any:
+    def _draw_rates(self, few_decades: bool) -> Any:
         """An axis on top with the fraction predicted positive at the thresholds below."""
+        from matplotlib.ticker import LogLocator, NullFormatter
 
         def rate(threshold: float, _: float) -> str:
             at = int(np.searchsorted(self.thresholds, threshold))
@@ -346,16 +299,12 @@ class CostThresholdDisplay:
         top = self.ax_.secondary_xaxis("top")
         top.xaxis.set_major_formatter(rate)
         top.set_xlabel("share predicted positive")
+        if few_decades:  # label thresholds between powers of ten, on both axes
+            for axis in (self.ax_.xaxis, top.xaxis):
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axis.set_minor_formatter(NullFormatter())
+            self.ax_.xaxis.set_major_formatter("{x:g}")
         return top
-
-    def _label_few_decades(self) -> None:
-        """Label thresholds between powers of ten, on both axes."""
-        from matplotlib.ticker import LogLocator, NullFormatter
-
-        for axis in (self.ax_.xaxis, self.rate_axis_.xaxis):
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_minor_formatter(NullFormatter())
-        self.ax_.xaxis.set_major_formatter("{x:g}")
 
 
 def _paid(cost: float, alert_rate: float | None) -> str:

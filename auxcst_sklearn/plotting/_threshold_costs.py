@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from .._checks.labels import as_labels, frame_labels
-from ..costs._validation import check_cost_matrix, expected_cost, is_per_sample_matrix
-from ..metrics import _sample_costs, _weights
+from .._checks.labels import as_labels
+from ..costs._source import column_labels
+from ..costs._validation import check_cost_matrices, check_cost_matrix, is_per_sample_matrix
+from ..metrics import _sample_costs
 
 
 class BinaryCosts(NamedTuple):
-    """What each of both decisions costs for each sample (n, 2), and what they are decided by.
+    """What both decisions cost for each sample (n, 2), and what they are decided by.
 
-    `matrix` is the one for all samples, `matrices` holds one for each (n, 2, 2); both are None
-    where the costs are those of the true class alone. Columns follow `classes`, in which
-    `positive` is the place of the positive class.
+    Columns follow `classes`, in which `positive` is the place of the positive class. `matrix` is
+    one for all samples, or one for each (n, 2, 2), or None if costs are those of the true class.
     """
 
     paid: NDArray[np.float64]
@@ -26,7 +26,6 @@ class BinaryCosts(NamedTuple):
     classes: NDArray[Any]
     positive: int
     matrix: NDArray[np.float64] | None
-    matrices: ArrayLike | None
 
     @classmethod
     def of(
@@ -34,24 +33,20 @@ class BinaryCosts(NamedTuple):
     ) -> BinaryCosts:
         """Costs from what the caller gives, checked."""
         label = as_labels(y, "y_true")
-        if classes is None:
-            classes = frame_labels(cost if cost_matrix is None else cost_matrix, like=label)
-        classes = np.unique(label) if classes is None else np.asarray(classes)
+        classes = column_labels(cost, cost_matrix, classes, {"y_true": y}, label)
         if classes.shape != (2,):
             raise ValueError(
                 f"A threshold decides between two classes, but there are {classes.tolist()}. If "
                 "y_true lacks one of two, name both in classes=."
             )
-        paid, true = _sample_costs(y, y, cost, cost_matrix, classes)
-        weights = _weights(weight, true)
-        return cls(
-            paid,
-            np.ones(len(true)) if weights is None else weights,
-            classes,
-            _positive_class(pos_label, classes),
-            None if cost_matrix is None else check_cost_matrix(cost_matrix, classes=classes),
-            cost if is_per_sample_matrix(cost) else None,
-        )
+        paid, true, weights = _sample_costs(y, y, cost, cost_matrix, classes, weight)
+        matrix = None
+        if cost_matrix is not None:
+            matrix = check_cost_matrix(cost_matrix, classes=classes)
+        elif is_per_sample_matrix(cost):
+            matrix = check_cost_matrices(cost, n_samples=len(true), classes=classes)
+        weights = np.ones(len(true)) if weights is None else weights
+        return cls(paid, weights, classes, _positive_class(pos_label, classes), matrix)
 
     def check_probability(self, y_proba: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the positive class, one for each sample."""
@@ -64,14 +59,46 @@ class BinaryCosts(NamedTuple):
             )
         return probability
 
-    def mean_cost(self, positive: NDArray[np.bool_]) -> float:
-        """Mean cost of predicting the positive class for these samples."""
-        chosen = np.where(positive, self.positive, 1 - self.positive)
-        return float(np.average(self.paid[np.arange(len(chosen)), chosen], weights=self.weight))
+    def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Thresholds, the mean cost and the share predicted positive at each.
 
-    def rate(self, positive: NDArray[np.bool_]) -> float:
-        """Share of the weight that is predicted positive."""
-        return float(np.average(positive, weights=self.weight))
+        The thresholds are the distinct probabilities, ascending, and infinity.
+        """
+        thresholds, place = np.unique(probability, return_inverse=True)
+        negative, positive = (self.weight * self.paid[:, k] for k in self._order())
+
+        def of_those_above(values: NDArray[Any]) -> NDArray[Any]:
+            of_each = np.bincount(place, values, minlength=len(thresholds))
+            return np.append(np.cumsum(of_each[::-1])[::-1], 0.0)
+
+        weight = of_those_above(self.weight)
+        total = negative.sum() + of_those_above(positive - negative)
+        return np.append(thresholds, np.inf), total / weight[0], weight / weight[0]
+
+    def bayes(self, probability: NDArray[Any]) -> dict[str, float | None]:
+        """Threshold of the Bayes decision, if it has one, its mean cost and alert rate."""
+        if self.matrix is None:
+            return {}
+        n, p = self._order()
+        alarm = self.matrix[..., n, p] - self.matrix[..., n, n]
+        miss = self.matrix[..., p, n] - self.matrix[..., p, p]
+        has_threshold = self.matrix.ndim == 2 and alarm + miss > 0
+        threshold = float(alarm / (alarm + miss)) if has_threshold else None
+        if threshold is not None:
+            is_positive = probability >= threshold
+        else:  # as argmin decides ties
+            cheaper = np.less if p else np.less_equal
+            is_positive = cheaper((1 - probability) * alarm, probability * miss)
+        chosen = self.paid[np.arange(len(probability)), np.where(is_positive, p, n)]
+        return {
+            "bayes_threshold": threshold,
+            "bayes_cost": float(np.average(chosen, weights=self.weight)),
+            "bayes_alert_rate": float(np.average(is_positive, weights=self.weight)),
+        }
+
+    def _order(self) -> tuple[int, int]:
+        """Columns of the negative and of the positive class."""
+        return 1 - self.positive, self.positive
 
 
 def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:
@@ -86,49 +113,3 @@ def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:
     if np.ndim(pos_label) or pos_label not in labels:
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels}.")
     return int(labels.index(pos_label))
-
-
-def threshold_curve(
-    probability: NDArray[Any], costs: BinaryCosts
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Thresholds, the mean cost and the share predicted positive at each.
-
-    The thresholds are the distinct probabilities, ascending, and infinity.
-    """
-    thresholds, place = np.unique(probability, return_inverse=True)
-    negative = costs.weight * costs.paid[:, 1 - costs.positive]
-    positive = costs.weight * costs.paid[:, costs.positive]
-
-    def of_those_above(values: NDArray[Any]) -> NDArray[Any]:
-        of_each = np.bincount(place, values, minlength=len(thresholds))
-        return np.append(np.cumsum(of_each[::-1])[::-1], 0.0)
-
-    weight = of_those_above(costs.weight)
-    total = negative.sum() + of_those_above(positive - negative)
-    return np.append(thresholds, np.inf), total / weight[0], weight / weight[0]
-
-
-def bayes_decision(probability: NDArray[Any], costs: BinaryCosts) -> NDArray[np.bool_] | None:
-    """Where the positive class has the smaller expected cost; None without matrices."""
-    if (threshold := bayes_threshold(costs)) is not None:
-        return probability >= threshold
-    both = np.empty((len(probability), 2))
-    both[:, costs.positive], both[:, 1 - costs.positive] = probability, 1 - probability
-    if costs.matrices is not None:
-        expected = expected_cost(both, costs.matrices, costs.classes)
-    elif costs.matrix is not None:
-        expected = both @ costs.matrix
-    else:
-        return None
-    is_positive: NDArray[np.bool_] = expected.argmin(axis=1) == costs.positive
-    return is_positive
-
-
-def bayes_threshold(costs: BinaryCosts) -> float | None:
-    """The probability from which on the positive class costs less; None if there is none."""
-    if costs.matrix is None:
-        return None
-    p, n = costs.positive, 1 - costs.positive
-    alarm = costs.matrix[n, p] - costs.matrix[n, n]
-    miss = costs.matrix[p, n] - costs.matrix[p, p]
-    return float(alarm / (alarm + miss)) if alarm + miss > 0 else None

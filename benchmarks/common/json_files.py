@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
-# No string of JSON holds a line break or an unescaped quote, so this matches whole lists alone.
-_NUMBERS = re.compile(r'\[\n([^\[\]{}"]*)\n\s*\]')
+
+def to_json(content: dict[str, Any]) -> str:
+    """A line per value, and one per record in a list of records."""
+    lines = [f" {json.dumps(name)}: {_value(value)}" for name, value in content.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def to_json(content: Any) -> str:
-    """A line per value, in the order of the content; a list of numbers takes one line."""
-    text = json.dumps(content, indent=1, allow_nan=False)
-    return _NUMBERS.sub(lambda numbers: f"[{' '.join(numbers[1].split())}]", text) + "\n"
+def _value(value: Any) -> str:
+    if isinstance(value, list) and any(isinstance(record, dict) for record in value):
+        return "[\n" + ",\n".join(f"  {_value(record)}" for record in value) + "\n ]"
+    return json.dumps(value, allow_nan=False)
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a file in one piece: it is there complete, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")

@@ -1,9 +1,9 @@
 """A file of finished runs, one line of JSON for each, to which later runs are added.
 
-A line has what determines the result (`identity`), the result, and the versions it was computed
-with, which are no part of the identity, and neither is what is None in it, so that parameters can
-be added. A line that was cut off by an interruption is left out, and so is any but the last of one
-identity.
+A line has a result and what differs from the line before it: of what determines the result (the
+identity), and of the versions and the machine, which are no part of the identity. Neither is what
+is None, so that parameters can be added. A line that was cut off by an interruption is left out,
+and so is any but the last of one identity. Numbers of a result have six digits.
 """
 
 from __future__ import annotations
@@ -16,36 +16,55 @@ from typing import Any
 from benchmarks.common.engine import Result, key
 from benchmarks.common.provenance import provenance
 
+Identity = dict[str, Any]
+ORIGIN = ("versions", "machine")
+
 
 class Ledger:
     """The finished runs of a file, which need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.results: dict[str, Result] = {}
+        self.runs: dict[str, tuple[Identity, Result]] = {}
+        self._last: dict[str, Any] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             with suppress(json.JSONDecodeError):
-                entry = json.loads(line)
-                self.results[known_by(entry["identity"])] = entry["result"]
+                self._take(json.loads(line))
 
-    def __contains__(self, identity: dict[str, Any]) -> bool:
-        return known_by(identity) in self.results
+    def __contains__(self, identity: Identity) -> bool:
+        return known_by(identity) in self.runs
 
-    def get(self, identity: dict[str, Any]) -> Result:
+    def get(self, identity: Identity) -> Result:
         """The result of a run, empty if it is not finished."""
-        return self.results.get(known_by(identity), {})
+        return self.runs.get(known_by(identity), ({}, {}))[1]
 
-    def add(self, identity: dict[str, Any], result: Result) -> None:
+    def add(self, identity: Identity, result: Result) -> None:
         """Write a line at the end of the file."""
-        origin = {name: provenance()[name] for name in ("versions", "machine")}
-        entry = {"identity": identity, "result": result, **origin}
-        line = json.dumps(entry, allow_nan=False)
+        run = identity | {name: provenance()[name] for name in ORIGIN}
+        changed = {
+            name: value
+            for name, value in (dict.fromkeys(self._last) | run).items()
+            if value != self._last.get(name)
+        }
+        text = json.dumps(result, allow_nan=False)
+        result = json.loads(text, parse_float=lambda number: float(f"{float(number):.6g}"))
+        line = json.dumps({**changed, "result": result})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
         with self.path.open("a") as file:
             file.write("\n" * cut_off + line + "\n")
-        self.results[known_by(identity)] = json.loads(line)["result"]
+        self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        result = line.pop("result")
+        self._last |= line
+        identity = {
+            name: value
+            for name, value in self._last.items()
+            if value is not None and name not in ORIGIN
+        }
+        self.runs[key(identity)] = identity, result
 
 
-def known_by(identity: dict[str, Any]) -> str:
+def known_by(identity: Identity) -> str:
     return key({name: value for name, value in identity.items() if value is not None})

@@ -76,17 +76,9 @@ def left_out(
 
 
 def save(content: dict[str, Any], out: Path) -> None:
-    """Write numbers and tables; `content` has the runs and what was chosen to run."""
+    """Write the runs and what was chosen to run, and tables of what they come to."""
     results = Results(*(content[key] for key in ("runs", "settings", "methods")))
-    ranked, test = results.ranks()
-    content |= {
-        "by_method": results.by_method(),
-        "ranks": test and {"methods": ranked, **test._asdict()},
-        "heads": results.heads(),
-        "by_setting": results.by_setting(),
-    }
-    text = json.dumps(content, default=list)
-    write_json(out / "cost.json", json.loads(text, parse_constant=lambda nan: None))
+    write_json(out / "cost.json", content)
     (out / "cost.rst").write_text(render(results, content["left_out"]))
 
 

@@ -9,7 +9,6 @@ are written to `--out` as `fraud.json` and, as tables, `fraud.rst`.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.fraud_data import ALERT, GENERATORS, RATE, draw
 from benchmarks.cost.fraud_methods import METHODS
-from benchmarks.cost.fraud_results import Row, by_generator, by_method, render
+from benchmarks.cost.fraud_results import Row, render
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,9 @@ def run_all(jobs: Sequence[Job], *, folder: Path, n_jobs: int = 1) -> list[Row]:
 
 
 def save(content: dict[str, Any], out: Path) -> None:
-    """Write numbers and tables; `content` has the runs."""
-    of_generators = by_generator(content["runs"])
-    of_methods = by_method(of_generators)
-    content |= {"by_method": of_methods, "by_generator": of_generators}
-    text = json.dumps(content)
-    write_json(out / "fraud.json", json.loads(text, parse_constant=lambda nan: None))
-    (out / "fraud.rst").write_text(render(of_generators, of_methods))
+    """Write the runs, and tables of what they come to."""
+    write_json(out / "fraud.json", content)
+    (out / "fraud.rst").write_text(render(content["runs"]))
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -10,7 +10,6 @@ as tables, `tables.rst`.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.tables_data import BUSINESS, SETS, SIZES, draw
 from benchmarks.cost.tables_methods import METHODS, TableMethod
-from benchmarks.cost.tables_results import Row, against, by_cell, by_method, render
+from benchmarks.cost.tables_results import Row, render
 
 
 class FinishedRun(Run):
@@ -85,16 +84,9 @@ def run_all(jobs: Sequence[Job], *, folder: Path, n_jobs: int = 1) -> list[Row]:
 
 
 def save(content: dict[str, Any], out: Path) -> None:
-    """Write numbers and tables; `content` has the runs."""
-    cells = by_cell(content["runs"])
-    content |= {
-        "by_method": by_method(cells),
-        "default_against": against(content["runs"]),
-        "by_set": cells,
-    }
-    text = json.dumps(content)
-    write_json(out / "tables.json", json.loads(text, parse_constant=lambda nan: None))
-    (out / "tables.rst").write_text(render(content))
+    """Write the runs, and tables of what they come to."""
+    write_json(out / "tables.json", content)
+    (out / "tables.rst").write_text(render(content["runs"]))
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

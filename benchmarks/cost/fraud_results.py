@@ -77,9 +77,10 @@ def by_method(of_generators: Sequence[Row]) -> list[Row]:
     return summary
 
 
-def render(of_generators: Sequence[Row], of_methods: Sequence[Row]) -> str:
+def render(runs: Sequence[Row]) -> str:
     """All tables, as reStructuredText that reads as plain text."""
-    parts = [INTRODUCTION, _title("Over all generators"), _summary(of_methods)]
+    of_generators = by_generator(runs)
+    parts = [INTRODUCTION, _title("Over all generators"), _summary(by_method(of_generators))]
     for generator in dict.fromkeys(row["generator"] for row in of_generators):
         rows = [row for row in of_generators if row["generator"] == generator]
         parts += [_title(generator), _generator(rows)]

@@ -65,7 +65,9 @@ class Results:
         return reference, cost_ratio(self.mean, reference.mean(axis=1, keepdims=True), constant)
 
     def of(self, method: str) -> NDArray:
-        """The ratios of a method to the reference, one per setting."""
+        """The ratios of a method to the reference, one per setting; NaN if it did not run."""
+        if method not in self.methods:
+            return np.full(len(self.settings), np.nan)
         return self.ratio[:, self.methods.index(method)]
 
     def by_setting(self) -> list[dict[str, Any]]:

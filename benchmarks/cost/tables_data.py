@@ -117,7 +117,7 @@ def heavy_tailed(y: NDArray, rng: RandomState) -> NDArray:
 
 
 def two_class_costs(**costs: Any) -> NDArray:
-    return binary_cost_matrices(**costs, classes=[0, 1], positive=1)
+    return binary_cost_matrices(**costs, classes=[0, 1], pos_label=1)
 
 
 def churn(known: dict[str, NDArray]) -> NDArray:

@@ -28,7 +28,8 @@ share rows; ratios over sets are geometric means, with the standard error over t
 methods ran on all splits: a ratio of two methods is of the splits that both have, and methods have
 mean ranks if they ran on all sets. Rows of training are as many as the set lets where these are
 fewer than the size, but no fewer than two thirds of it. "To constant" is the cost over that of the
-better constant decision. CPU seconds are those of fitting, with one thread."""
+better constant decision. The log loss is divided by the smaller one of the two boostings. CPU
+seconds are those of fitting, with one thread."""
 
 
 def by_cell(runs: Sequence[Row]) -> list[Row]:
@@ -44,6 +45,8 @@ def _rows(runs: Sequence[Row], cell: Cell) -> Iterator[Row]:
     here = [run for run in runs if (run["set"], run["size"]) == cell]
     cost = costs_of(here)
     reference = better_boosting(cost)
+    loss = costs_of(here, "log_loss")
+    least_loss = better_boosting(loss)
     for method, of_seeds in cost.items():
         mine = [run for run in here if run["method"] == method]
         ratio = paired_ratios(of_seeds, reference)
@@ -55,16 +58,17 @@ def _rows(runs: Sequence[Row], cell: Cell) -> Iterator[Row]:
             "n_paired": len(ratio),
             "ratio": mean(ratio),
             "ratio_error": standard_error(ratio),
+            "loss_ratio": mean(paired_ratios(loss[method], least_loss)),
             "to_constant": mean([run["test_cost"] / run["constant_cost"] for run in mine]),
             "cpu_seconds": mean([run["cpu_seconds"] for run in mine]),
         }
 
 
-def costs_of(runs: Sequence[Row]) -> dict[str, dict[int, float]]:
-    """Mean test costs by method and seed, for the runs of a cell."""
+def costs_of(runs: Sequence[Row], name: str = "test_cost") -> dict[str, dict[int, float]]:
+    """Mean test costs, or log losses, by method and seed, for the runs of a cell."""
     cost: dict[str, dict[int, float]] = {}
     for run in runs:
-        cost.setdefault(run["method"], {})[run["seed"]] = run["test_cost"]
+        cost.setdefault(run["method"], {})[run["seed"]] = run.get(name, float("nan"))
     return cost
 
 
@@ -105,6 +109,9 @@ def _summaries(size: int, cells: Sequence[Row]) -> Iterator[Row]:
             "n_splits": sum(row["n_splits"] for row in rows),
             "geometric_mean": geometric_mean(ratio) if paired else float("nan"),
             "standard_error": geometric_error(ratio) if paired else float("nan"),
+            "loss_ratio": geometric_mean(np.array([row["loss_ratio"] for row in paired]))
+            if paired
+            else float("nan"),
             "worst": ratio.max() if paired else float("nan"),
             "worst_set": paired[ratio.argmax()]["set"] if paired else "-",
             "mean_rank": ranks.get(method, float("nan")),
@@ -155,21 +162,18 @@ def _compared(of_sets: dict[str, list[float]]) -> Row:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def render(content: dict[str, Any]) -> str:
+def render(runs: Sequence[Row]) -> str:
     """All tables, as reStructuredText that reads as plain text."""
     parts = [INTRODUCTION]
-    for size in dict.fromkeys(row["size"] for row in content["by_method"]):
-        of_size = {
-            name: [row for row in content[name] if row["size"] == size]
-            for name in ("by_method", "by_set", "default_against")
-        }
-        parts += [_title(f"{size} rows: over all sets"), _summary(of_size["by_method"])]
-        parts += [_title(f"{size} rows: ratio by set"), _ratios(of_size["by_set"])]
-        if of_size["default_against"]:
-            parts += [_title(f"{size} rows: {DEFAULT} against each")]
-            parts += [_against(of_size["default_against"])]
-    for name, size in _cells(content["by_set"]):
-        rows = [row for row in content["by_set"] if (row["set"], row["size"]) == (name, size)]
+    of_cells = by_cell(runs)
+    for size in dict.fromkeys(run["size"] for run in runs):
+        cells = [row for row in of_cells if row["size"] == size]
+        parts += [_title(f"{size} rows: over all sets"), _summary(by_method(cells))]
+        parts += [_title(f"{size} rows: ratio by set"), _ratios(cells)]
+        if compared := against([run for run in runs if run["size"] == size]):
+            parts += [_title(f"{size} rows: {DEFAULT} against each"), _against(compared)]
+    for name, size in _cells(of_cells):
+        rows = [row for row in of_cells if (row["set"], row["size"]) == (name, size)]
         n_train, n_test = rows[0]["n_train"], rows[0]["n_test"]
         parts += [_title(f"{name}, {n_train} rows, tested on {n_test}"), _cell(rows)]
     return "\n\n".join(parts) + "\n"
@@ -181,12 +185,16 @@ def _title(text: str) -> str:
 
 def _summary(rows: Sequence[Row]) -> str:
     return table(
-        ["method", "sets", "splits", "ratio", "s.e.", "worst", "at", "mean rank", "CPU s"],
+        [
+            *("method", "sets", "splits", "ratio", "s.e.", "worst", "at", "log loss"),
+            *("mean rank", "CPU s"),
+        ],
         (
             [
                 *(row["method"], str(row["n_sets"]), str(row["n_splits"])),
                 *(number(row[key]) for key in ("geometric_mean", "standard_error", "worst")),
                 row["worst_set"],
+                number(row["loss_ratio"]),
                 *(number(row[key], 1) for key in ("mean_rank", "cpu_seconds")),
             ]
             for row in rows

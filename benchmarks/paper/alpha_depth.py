@@ -1,7 +1,8 @@
 """Mean test cost against alpha, the weight of the auxiliary heads, for networks of several depths.
 
 With one hidden layer there are no auxiliary heads: that network is trained once and drawn as a
-horizontal line. Of several ``--learning-rates`` each depth and alpha gets its own. Run
+horizontal line. Of several ``--learning-rates`` each depth and alpha gets its own. Where all alphas
+of `branches` ran, their means are reported as well, with a figure of their own. Run
 ``python -m benchmarks.paper.alpha_depth --help`` for options.
 """
 
@@ -11,15 +12,16 @@ from itertools import product
 
 import numpy as np
 
+from benchmarks.paper import branches
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import add_depths, make_dense_parser
-from benchmarks.paper.report import plot_costs, report_costs
+from benchmarks.paper.report import Row, plot_costs, report_costs
 from benchmarks.paper.tuning import choose, run_seeds
 
 ALPHAS = np.linspace(0, 1, 11).round(1).tolist()
 
 
-def main() -> None:
+def main() -> dict[str, list[Row]]:
     parser = make_dense_parser(__doc__)
     add_depths(parser)
     parser.add_argument(
@@ -39,8 +41,13 @@ def main() -> None:
     )
     chosen = choose({name: candidates(*name) for name in grid}, options)
     runs = [run for _, run in run_seeds(chosen, options)]
-    report_costs("alpha_depth", runs, options, column="alpha", reference=0.0)
     plot_costs("alpha_depth", runs, options, x="alpha", hue="depth")
+    tables, sections = {}, []
+    if grouped := branches.group_alphas(runs):
+        plot_costs("branches", grouped, options, x="depth", hue="alphas")
+        tables, sections = branches.report(runs, grouped)
+    how = {"column": "alpha", "reference": 0.0, "sections": sections}
+    return tables | report_costs("alpha_depth", runs, options, **how)
 
 
 if __name__ == "__main__":

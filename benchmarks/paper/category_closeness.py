@@ -24,7 +24,7 @@ from benchmarks.paper.alexnet import AlexNetConfiguration
 from benchmarks.paper.alexnet_network import AlexNet
 from benchmarks.paper.images import load_images
 from benchmarks.paper.options import make_parser as make_common_parser
-from benchmarks.paper.report import differences, format_table, plot_costs, save, summarize
+from benchmarks.paper.report import Row, differences, format_table, plot_costs, save, summarize
 from benchmarks.paper.runs import run_all
 
 NAME = "category_closeness"
@@ -145,7 +145,7 @@ def make_configurations(options: argparse.Namespace) -> list[AlexNetConfiguratio
     ]
 
 
-def main() -> None:
+def main() -> dict[str, list[Row]]:
     options = make_parser().parse_args()
     configurations = make_configurations(options)
     runs = run_all(
@@ -160,8 +160,9 @@ def main() -> None:
     summary = measures(rows)
     text = format_table(summary, row="network", column="measure")
     text = f"Means +- standard errors over the seeds; differences are paired by seed\n\n{text}"
-    save(NAME, options, text, summary=summary, runs=rows)
+    save(NAME, options, text)
     plot_costs(NAME, rows, options, x="alpha", hue="method")
+    return {"summary": summary, "runs": rows}
 
 
 if __name__ == "__main__":

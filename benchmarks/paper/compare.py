@@ -16,7 +16,7 @@ from typing import Any
 from auxcst_sklearn import PAPER
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import add_depths, make_dense_parser
-from benchmarks.paper.report import plot_costs, report_costs
+from benchmarks.paper.report import Row, plot_costs, report_costs
 from benchmarks.paper.tuning import choose, run_seeds
 
 NAMES = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
@@ -51,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main() -> None:
+def main() -> dict[str, list[Row]]:
     options = make_parser().parse_args()
     methods = make_methods(options)
     candidates = {
@@ -65,8 +65,8 @@ def main() -> None:
     }
     runs = run_seeds(choose(candidates, options), options)
     rows = [{**run, "method": method} for (*_, method), run in runs]
-    report_costs("compare", rows, options, column="method", reference=options.methods[0])
     plot_costs("compare", rows, options, x="depth", hue="method")
+    return report_costs("compare", rows, options, column="method", reference=options.methods[0])
 
 
 if __name__ == "__main__":

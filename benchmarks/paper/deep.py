@@ -16,7 +16,7 @@ from benchmarks.common.engine import Result
 from benchmarks.paper import draws
 from benchmarks.paper.draws import Dataset, draw
 from benchmarks.paper.options import make_parser
-from benchmarks.paper.report import plot_costs, report_costs
+from benchmarks.paper.report import Row, plot_costs, report_costs
 from benchmarks.paper.runs import Configuration, run_all
 
 
@@ -59,7 +59,7 @@ def run(job: Sequence[DefaultConfiguration], data: Dataset, device: str) -> list
     ]
 
 
-def main() -> None:
+def main() -> dict[str, list[Row]]:
     parser = make_parser(__doc__)
     add = parser.add_argument
     add("--datasets", nargs="+", choices=draws.DATASETS, default=["mnist"], metavar="NAME")
@@ -75,8 +75,8 @@ def main() -> None:
     ]
     rows = run_all(configurations, options, load=draws.load, run=run)
     rows = [row for row in rows if "test_cost" in row]
-    report_costs("deep", rows, options, column="alpha", reference=0.0)
     plot_costs("deep", rows, options, x="depth", hue="alpha")
+    return report_costs("deep", rows, options, column="alpha", reference=0.0)
 
 
 if __name__ == "__main__":

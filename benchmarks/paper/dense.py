@@ -32,7 +32,7 @@ class DenseConfiguration(Configuration):
     rate in CSAEPretrainedMLP alone. `tau` is the smoothing of the smooth one-sided loss, None for
     its default. `train_size` counts examples before classes are thinned out,
     None for all. A `tuning` run is judged by held-out training rows. With `early_stopping`,
-    `epochs` is the largest number.
+    `epochs` is the largest number. With `curves` the result has the losses of the layers.
     """
 
     train_size: int | None
@@ -50,6 +50,7 @@ class DenseConfiguration(Configuration):
     tau: float | None = None
     early_stopping: bool = False
     tuning: bool = False
+    curves: bool | None = None
 
     @classmethod
     def of(
@@ -150,15 +151,17 @@ def fit(job: Sequence[DenseConfiguration], drawn: Draw, device: str) -> list[Bas
 
 
 def judge(configuration: DenseConfiguration, network: BaseEstimator, drawn: Draw) -> Result:
-    """Mean cost, savings and accuracy, and the training losses of the layers."""
+    """Mean cost, savings and accuracy, and the training losses of the layers if asked for."""
     y_pred = network.predict(drawn.X_test)
     costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
-    return {
+    result = {
         configuration.score: mean_cost(drawn.y_test, y_pred, **costs),
         "savings": savings_score(drawn.y_test, y_pred, **costs),
         "accuracy": accuracy_score(drawn.y_test, y_pred),
-        "layer_losses": {
+    }
+    if configuration.curves:
+        result["layer_losses"] = {
             layer: [round(epoch[f"train_loss_{layer}"], 4) for epoch in network.history_]
             for layer in [*network.hidden_layers_, "output"]
-        },
-    }
+        }
+    return result

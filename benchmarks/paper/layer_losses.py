@@ -6,17 +6,19 @@ Losses are in units of the mean cost above the smallest, averaged over the seeds
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from auxcst_sklearn import PAPER
 from auxcst_sklearn.plotting import LayerLossDisplay
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import make_dense_parser
-from benchmarks.paper.report import format_table, save, subplots, summarize
+from benchmarks.paper.report import Row, format_table, save, save_figure, subplots, summarize
 from benchmarks.paper.tuning import choose, run_seeds
 
 
-def main() -> None:
+def main() -> dict[str, list[Row]]:
     parser = make_dense_parser(__doc__)
     add = parser.add_argument
     add("--depth", type=int, default=3, help="number of hidden layers")
@@ -37,7 +39,8 @@ def main() -> None:
         },
         options,
     )
-    runs = [run for _, run in run_seeds(chosen, options)]
+    with_curves = {name: replace(network, curves=True) for name, network in chosen.items()}
+    runs = [run for _, run in run_seeds(with_curves, options)]
     rows = [
         {"dataset": run["dataset"], "layer": layer, "epoch": epoch, "loss": loss}
         for run in runs
@@ -46,8 +49,7 @@ def main() -> None:
     ]
     losses = summarize(rows, ["dataset", "layer", "epoch"], "loss")
     ends = [entry for entry in losses if entry["epoch"] in (1, options.epochs)]
-    save("layer_losses", options, format_table(ends, row="layer", column="epoch"), losses=losses)
-
+    save("layer_losses", options, format_table(ends, row="layer", column="epoch"))
     figure, axes = subplots(options.datasets)
     for dataset, ax in axes.items():
         of_dataset = [run["layer_losses"] for run in runs if run["dataset"] == dataset]
@@ -58,7 +60,8 @@ def main() -> None:
         epochs = np.arange(1, options.epochs + 1)
         LayerLossDisplay(epochs, means, total).plot(ax=ax)
         ax.set_yscale("log")
-    figure.savefig(options.out / "layer_losses.png", dpi=150)
+    save_figure(figure, "layer_losses", options)
+    return {"losses": losses}
 
 
 if __name__ == "__main__":

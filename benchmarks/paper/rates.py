@@ -6,9 +6,9 @@ its last epoch.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from benchmarks.common.ledger import Ledger
 from benchmarks.common.options import make_parser
 from benchmarks.paper.report import format_table
 from benchmarks.paper.runs import RUNS
@@ -16,29 +16,28 @@ from benchmarks.paper.runs import RUNS
 
 def main() -> None:
     options = make_parser(__doc__, out=Path("out")).parse_args()
-    lines = (options.out / RUNS).read_text().splitlines()
     entries = [
         {
             "dataset": f"{identity['dataset']}, {identity['method']}, depth {identity['depth']}",
             "rate": _rates(identity),
-            "alpha": identity["alpha"],
-            "mean": run["result"].get("held_out_cost", float("nan")),
+            "alpha": identity.get("alpha"),
+            "n_seeds": 1,
+            "mean": result.get("held_out_cost", float("nan")),
             "standard_error": None,
         }
-        for run in map(json.loads, lines)
-        if (identity := run["identity"])["tuning"]
+        for identity, result in Ledger(options.out / RUNS).runs.values()
+        if identity["tuning"]
     ]
     networks = dict.fromkeys(entry["dataset"] for entry in entries)
     text = "\n\n".join(
         format_table([e for e in entries if e["dataset"] == n], row="rate", column="alpha")
         for n in networks
     )
-    (options.out / "rates.txt").write_text(text + "\n")
     print(text)
 
 
 def _rates(identity: dict) -> str:
-    rates = [identity["learning_rate"], identity["pretrain_learning_rate"]]
+    rates = [identity.get("learning_rate"), identity.get("pretrain_learning_rate")]
     return " / ".join(f"{rate:g}" for rate in rates if rate is not None)
 
 

@@ -1,4 +1,4 @@
-"""Means and standard errors over the seeds, as table, JSON and figure."""
+"""Means and standard errors over the seeds, as tables and figures."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxcst_sklearn.plotting import CostCurveDisplay
-from benchmarks.common.json_files import write_json
 from benchmarks.common.provenance import provenance
+
+Row = dict[str, Any]
 
 WIDE = 5  # ratio of the largest to the smallest cost of a panel from which the axis is logarithmic
 
 
 def report_costs(
     name: str,
-    rows: Sequence[dict[str, Any]],
+    rows: list[Row],
     options: argparse.Namespace,
     *,
     column: str,
     reference: Any,
-) -> None:
-    """Report mean test costs by depth and by another column, and how far from the reference's."""
+    sections: Sequence[str] = (),
+) -> dict[str, list[Row]]:
+    """Report mean test costs by depth and by another column, and how far from the reference's.
+
+    `sections` are further parts of the text.
+    """
     by = ["dataset", "depth", column]
     costs = summarize(rows, by)
     excess = summarize(differences(rows, column, reference), by, "difference")
@@ -34,15 +37,14 @@ def report_costs(
             format_table(costs, row="depth", column=column),
             f"Mean test cost above that of {column} {reference}, paired by seed",
             format_table(excess, row="depth", column=column),
+            *sections,
         ]
     )
-    runs = [{key: row[key] for key in row if key != "layer_losses"} for row in rows]
-    save(name, options, text, costs=costs, differences=excess, runs=runs)
+    save(name, options, text)
+    return {"costs": costs, "differences": excess, "runs": rows}
 
 
-def summarize(
-    rows: Iterable[dict[str, Any]], by: Sequence[str], value: str = "test_cost"
-) -> list[dict[str, Any]]:
+def summarize(rows: Iterable[Row], by: Sequence[str], value: str = "test_cost") -> list[Row]:
     """Mean and standard error of a value over the seeds; None for the error of one seed."""
     groups: dict[tuple, list[float]] = {}
     for row in rows:
@@ -61,14 +63,11 @@ def summarize(
 
 
 def differences(
-    rows: Sequence[dict[str, Any]],
-    column: str,
-    reference: Any,
-    by: Sequence[str] = ("dataset", "depth"),
-) -> list[dict[str, Any]]:
+    rows: Sequence[Row], column: str, reference: Any, by: Sequence[str] = ("dataset", "depth")
+) -> list[Row]:
     """What each run costs more than the reference's with the same seed, data set and depth."""
 
-    def paired(row: dict[str, Any]) -> tuple:
+    def paired(row: Row) -> tuple:
         return tuple(row[name] for name in (*by, "seed"))
 
     base = {paired(row): row["test_cost"] for row in rows if row[column] == reference}
@@ -79,8 +78,8 @@ def differences(
     ]
 
 
-def format_table(summary: Sequence[dict[str, Any]], row: str, column: str) -> str:
-    """One block per data set: mean and standard error in rows and columns."""
+def format_table(summary: Sequence[Row], row: str, column: str) -> str:
+    """One block per data set: number of seeds, then mean and standard error in rows and columns."""
     lines = []
     for dataset in dict.fromkeys(entry["dataset"] for entry in summary):
         entries = [entry for entry in summary if entry["dataset"] == dataset]
@@ -88,7 +87,8 @@ def format_table(summary: Sequence[dict[str, Any]], row: str, column: str) -> st
         cells = {(entry[row], entry[column]): _cell(entry) for entry in entries}
         width = 2 + max([16, *(len(str(name)) for name in columns)])
         names = "".join(f"{'any' if name is None else name!s:>{width}}" for name in columns)
-        lines += ["", f"{dataset}, by {column}", f"{row:10}{names}"]
+        seeds = " or ".join(map(str, sorted({entry["n_seeds"] for entry in entries})))
+        lines += ["", f"{dataset}, by {column}; seeds: {seeds}", f"{row:10}{names}"]
         for name in rows:
             values = "".join(f"{cells.get((name, c), ''):>{width}}" for c in columns)
             lines.append(f"{name!s:10}{values}".rstrip())
@@ -103,47 +103,63 @@ def _ordered(values: Iterable[Any]) -> list[Any]:
     )
 
 
-def _cell(entry: dict[str, Any]) -> str:
+def _cell(entry: Row) -> str:
     error = entry["standard_error"]
     return f"{entry['mean']:.4f}" + ("" if error is None else f" +- {error:.4f}")
 
 
-def save(name: str, options: argparse.Namespace, text: str, **results: list[dict]) -> None:
-    """Write the tables and all results, with their provenance, and print the tables."""
-    (options.out / f"{name}.txt").write_text(text + "\n")
-    write_json(options.out / f"{name}.json", {**provenance(), **results})
+def save(name: str, options: argparse.Namespace, text: str) -> None:
+    """Write the tables below their provenance, and print them."""
+    about = provenance()
+    versions = ", ".join(map(" ".join, about["versions"].items()))
+    header = f"{about['command']}\n{versions}; {about['machine']}"
+    (options.out / f"{name}.txt").write_text(f"{header}\n\n{text}\n")
     print(text)
 
 
 def plot_costs(
-    name: str, rows: Sequence[dict[str, Any]], options: argparse.Namespace, *, x: str, hue: str
+    name: str, rows: Sequence[Row], options: argparse.Namespace, *, x: str, hue: str
 ) -> None:
-    """Draw mean test costs with standard errors, a panel per data set."""
+    """Draw mean test costs with standard errors: a panel per data set, a curve per `hue`.
+
+    A horizontal line is the cost without `x`.
+    """
+    costs = summarize(rows, ["dataset", hue, x])
     figure, axes = subplots(list(dict.fromkeys(row["dataset"] for row in rows)))
-    order = list(dict.fromkeys(row[hue] for row in rows))
-    entries: dict[str, Any] = {}
+    lines: dict[str, Any] = {}
     for dataset, ax in axes.items():
-        display = CostCurveDisplay.from_results(
-            rows,
-            x,
-            "test_cost",
-            hue,
-            hue_order=order,
-            where={"dataset": dataset},
-            ax=ax,
-            legend=False,
-        )
-        _set_scale(ax, np.concatenate([line.get_ydata() for line in display.lines_]))
-        entries |= {line.get_label(): line for line in display.lines_}
-    figure.legend(handles=list(entries.values()), title=hue, loc="outside right center")
-    figure.savefig(options.out / f"{name}.png", dpi=150)
+        for i, name_of_curve in enumerate(dict.fromkeys(row[hue] for row in rows)):
+            entries = [e for e in costs if (e["dataset"], e[hue]) == (dataset, name_of_curve)]
+            if entries:
+                lines[str(name_of_curve)] = _curve(ax, entries, x, f"C{i}", str(name_of_curve))
+        of_dataset = [entry["mean"] for entry in costs if entry["dataset"] == dataset]
+        _set_scale(ax, max(of_dataset), min(of_dataset))
+        ax.set_xlabel(x)
+        ax.set_ylabel("mean test cost")
+    figure.legend(handles=list(lines.values()), title=hue, loc="outside right center")
+    save_figure(figure, name, options)
 
 
-def _set_scale(ax: Any, costs: NDArray) -> None:
+def _curve(ax: Any, entries: Sequence[Row], x: str, color: str, label: str) -> Any:
+    """A curve with error bars, or a line where the entries have no x; the line that was drawn."""
+    if entries[0][x] is None:
+        return ax.axhline(entries[0]["mean"], color=color, label=label)
+    entries = sorted(entries, key=lambda entry: entry[x])
+    errors = [entry["standard_error"] or 0 for entry in entries]
+    at, means = ([entry[key] for entry in entries] for key in (x, "mean"))
+    ax.errorbar(at, means, errors, fmt="none", ecolor=color)
+    return ax.plot(at, means, color=color, marker=".", label=label)[0]
+
+
+def save_figure(figure: Any, name: str, options: argparse.Namespace) -> None:
+    figure.savefig(options.out / f"{name}.png", dpi=100)
+
+
+def _set_scale(ax: Any, largest: float, smallest: float) -> None:
     """Use a logarithmic axis where networks that are not trained would hide all differences."""
     from matplotlib.ticker import LogLocator  # an optional extra
 
-    if costs.max() > WIDE * costs.min() > 0:
+    if largest > WIDE * smallest > 0:
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:g}")

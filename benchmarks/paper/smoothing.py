@@ -11,11 +11,11 @@ from itertools import product
 from auxcst_sklearn import PAPER
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import add_depths, make_dense_parser
-from benchmarks.paper.report import plot_costs, report_costs
+from benchmarks.paper.report import Row, plot_costs, report_costs
 from benchmarks.paper.tuning import choose, run_seeds
 
 
-def main() -> None:
+def main() -> dict[str, list[Row]]:
     parser = make_dense_parser(__doc__)
     add_depths(parser)
     add = parser.add_argument
@@ -23,7 +23,7 @@ def main() -> None:
         "--taus",
         nargs="+",
         type=float,
-        default=[0, 0.02, 0.05, 0.1, 0.2, 0.5, 1],
+        default=[0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0],
         help="0 for none",
     )
     add("--alpha", type=float, default=PAPER["alpha"], help="weight of the auxiliary heads")
@@ -41,8 +41,8 @@ def main() -> None:
     grid = list(product(options.datasets, options.depths, options.taus))
     chosen = choose({name: candidates(*name) for name in grid}, options)
     rows = [{**run, "tau": tau} for (*_, tau), run in run_seeds(chosen, options)]
-    report_costs("smoothing", rows, options, column="tau", reference=options.taus[0])
     plot_costs("smoothing", rows, options, x="tau", hue="depth")
+    return report_costs("smoothing", rows, options, column="tau", reference=options.taus[0])
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ import pytest
 
 from benchmarks.common import json_files
 from benchmarks.common.engine import key
+from benchmarks.common.ledger import Ledger
 from benchmarks.paper import draws, report, tuning
 from benchmarks.paper import runs as paper_runs
 from benchmarks.paper.dense import DenseConfiguration, run
-from benchmarks.tests.tiny_paper import TINY, lines
+from benchmarks.tests.tiny_paper import TINY, finished, lines
 
 run_all = partial(paper_runs.run_all, load=draws.load, run=run)
 
@@ -67,18 +68,24 @@ def test_equal_configurations_are_run_once(options, tmp_path):
 def test_what_was_finished_before_an_error_is_kept(options, tmp_path):
     with pytest.raises(ValueError, match="--train-size"):
         run_all([TINY, replace(TINY, train_size=5)], options)
-    (line,) = lines(tmp_path)
-    assert json.loads(line)["identity"] == TINY.identity
-    assert "torch" in json.loads(line)["versions"]
+    ((identity, _),) = finished(tmp_path)
+    assert identity == {n: v for n, v in TINY.identity.items() if v is not None}
+    assert "torch" in json.loads(lines(tmp_path)[0])["versions"]
 
 
-def test_a_new_parameter_that_is_none_keeps_earlier_runs(options, tmp_path):
-    first = run_all([TINY], options)
-    text = (tmp_path / "runs.jsonl").read_text()
-    (tmp_path / "runs.jsonl").write_text(text.replace('"tau": null, ', ""))
-    assert text != (tmp_path / "runs.jsonl").read_text()
-    assert run_all([TINY], options) == first
-    assert len(lines(tmp_path)) == 1
+def test_a_line_has_what_differs_from_the_line_before(tmp_path):
+    ledger = Ledger(tmp_path / "runs.jsonl")
+    identities = [{"a": 1, "b": None}, {"a": 1, "b": 2}, {"a": 1, "c": "x"}, {"a": 1, "b": 2}]
+    for i, identity in enumerate(identities):
+        ledger.add(identity, {"cost": i / 3})
+    written = [json.loads(line) for line in lines(tmp_path)]
+    assert [line.pop("result") for line in written[1:3]] == [{"cost": 0.333333}, {"cost": 0.666667}]
+    assert written[1:3] == [{"b": 2}, {"b": None, "c": "x"}]
+    again = Ledger(tmp_path / "runs.jsonl")
+    assert again.runs == ledger.runs
+    assert again.get({"a": 1}) == {"cost": 0}  # what is None is no part of it
+    assert again.get({"a": 1, "b": 2}) == {"cost": 1}
+    assert {"a": 1, "b": 3} not in again
 
 
 def test_missing_data_names_the_folder(options, data_home, tmp_path):
@@ -106,6 +113,7 @@ def test_every_option_that_matters_is_part_of_the_identity():
         *("mnist-imb", None, 1, "csae", 3, 8, 5, "one_sided", "tanh", "adam", 1.0, 0.0, 0.1, 2.0),
         early_stopping=True,
         tuning=True,
+        curves=True,
     )
     changed = [replace(TINY, **{f.name: getattr(other, f.name)}) for f in fields(TINY)]
     assert len({key(c.identity) for c in [TINY, *changed]}) == 1 + len(fields(TINY))
@@ -147,14 +155,18 @@ def test_differences_are_paired():
 
 
 def test_table_has_a_block_per_data_set():
+    names = ["dataset", "depth", "alpha", "n_seeds", "mean", "standard_error"]
     summary = [
-        {"dataset": "mnist", "depth": 1, "alpha": None, "mean": 0.5, "standard_error": None},
-        {"dataset": "mnist", "depth": 2, "alpha": 0.2, "mean": 1.25, "standard_error": 0.1},
-        {"dataset": "cifar10", "depth": 2, "alpha": 0.2, "mean": 3.0, "standard_error": 0.2},
+        dict(zip(names, values))
+        for values in [
+            ("mnist", 1, None, 1, 0.5, None),
+            ("mnist", 2, 0.2, 2, 1.25, 0.1),
+            ("cifar10", 2, 0.2, 2, 3.0, 0.2),
+        ]
     ]
     lines = [line.split() for line in report.format_table(summary, "depth", "alpha").splitlines()]
     assert lines[:4] == [
-        ["mnist,", "by", "alpha"],
+        ["mnist,", "by", "alpha;", "seeds:", "1", "or", "2"],
         ["depth", "any", "0.2"],
         ["1", "0.5000"],
         ["2", "1.2500", "+-", "0.1000"],
@@ -179,7 +191,7 @@ def drawn(monkeypatch):
 def test_a_curve_has_the_same_colour_in_all_panels(depths, tmp_path, drawn):
     of_dataset = {"mnist": (1, 2), "cifar10": depths}
     rows = [
-        {"dataset": name, "depth": depth, "alpha": alpha, "test_cost": alpha + depth}
+        {"dataset": name, "depth": depth, "alpha": alpha, "seed": 0, "test_cost": alpha + depth}
         for name, found in of_dataset.items()
         for depth in found
         for alpha in (0.0, 1.0)

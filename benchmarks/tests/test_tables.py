@@ -240,12 +240,11 @@ def test_ours_learns_and_decides_by_the_costs(tables, name):
         make=lambda seed: make(seed).set_params(width=8, depth=1, max_epochs=2)
     )
     decisions, *_ = method.decide(split)
-    inputs = numbers()
     model = CostSensitiveAuxMLP(
         width=8, depth=1, max_epochs=2, cost_matrix=split.cost_matrix, random_state=0
-    ).fit(inputs.fit_transform(split.X_train), split.y_train, cost=split.cost_train)
-    X = inputs.transform(split.X_test)
-    np.testing.assert_array_equal(decisions["Bayes"], least_cost(model.predict_proba(X), split))
+    ).fit(split.X_train, split.y_train, cost=split.cost_train)
+    probability = model.predict_proba(split.X_test)
+    np.testing.assert_array_equal(decisions["Bayes"], least_cost(probability, split))
 
 
 class Outcomes(BaseEstimator):

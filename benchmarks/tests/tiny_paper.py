@@ -1,5 +1,6 @@
 """A small experiment on fully connected networks, for the tests of the paper's experiments."""
 
+from benchmarks.common.ledger import Ledger
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.runs import RUNS
 
@@ -17,5 +18,10 @@ TINY = DenseConfiguration(
 
 
 def lines(folder):
-    """The finished runs."""
+    """The finished runs, as they stand in the file."""
     return (folder / RUNS).read_text().splitlines()
+
+
+def finished(folder):
+    """Identity and result of the finished runs."""
+    return list(Ledger(folder / RUNS).runs.values())

@@ -16,7 +16,7 @@ amount = np.random.default_rng(0).lognormal(4, 1, len(y))
 X = np.column_stack([X, np.log(amount)])
 # An alert costs 5, and missed fraud its amount.
 C = binary_cost_matrices(
-    fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1
+    fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1
 )
 X_train, X_test, y_train, y_test, C_train, C_test = train_test_split(
     X, y, C, stratify=y, random_state=0

@@ -25,7 +25,7 @@ X, y = make_classification(
 )
 amount = np.random.default_rng(0).lognormal(4, 1.2, size=len(y))
 X = np.column_stack([X, np.log(amount)])
-C = binary_cost_matrices(fp_cost=ALERT, tp_cost=ALERT, fn_cost=amount, classes=[0, 1], positive=1)
+C = binary_cost_matrices(fp_cost=ALERT, tp_cost=ALERT, fn_cost=amount, classes=[0, 1], pos_label=1)
 X, X_test, y, y_test, C, C_test = train_test_split(
     X, y, C, train_size=4000, stratify=y, random_state=0
 )

@@ -23,7 +23,7 @@ from auxcst_sklearn.onnx import to_onnx
 X, y = make_classification(3000, weights=[0.95], flip_y=0, class_sep=0.7, random_state=0)
 amount = np.random.default_rng(0).lognormal(4, 1, size=len(y))
 X = np.column_stack([X, np.log(amount)])
-C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
+C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
 model = CostSensitiveAuxMLP(max_epochs=15, random_state=0).fit(X[:1500], y[:1500], cost=C[:1500])
 
 # %%

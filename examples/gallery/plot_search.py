@@ -27,7 +27,7 @@ X, y = make_classification(
     1500, n_informative=8, weights=[0.9], flip_y=0, class_sep=0.7, random_state=0
 )
 amount = np.random.default_rng(0).lognormal(4, 1, size=len(y))
-C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
+C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
 
 # %%
 # One small network instead of five, and twelve epochs, keep this page fast. The search has a

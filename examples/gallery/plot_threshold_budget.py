@@ -21,7 +21,7 @@ X, y = make_classification(
 )
 amount = np.random.default_rng(0).lognormal(4, 1.2, size=len(y))
 X = np.column_stack([X, np.log(amount)])
-C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], positive=1)
+C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
 X, X_test, y, y_test, C, C_test = train_test_split(
     X, y, C, train_size=4000, stratify=y, random_state=0
 )
@@ -39,12 +39,14 @@ print(f"one threshold: {display.best_cost:.2f} EUR, {display.best_alert_rate:.1%
 print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:.1%} alerts")
 
 # %%
-# With a budget, check the payments for which an alert is expected to save most: the order of
-# ``decision_function``. Ordering by probability alone wastes checks on small amounts.
+# With a budget, check the payments for which an alert is expected to save most: the difference of
+# the expected costs of both decisions. Ordering by probability alone wastes checks on small
+# amounts.
+expected = model.predict_cost(X_test, cost=C_test)
 amount_test, fraud = C_test[:, 1, 0], y_test == 1
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 orders = {
-    "by expected saving": model.decision_function(X_test, cost=C_test),
+    "by expected saving": expected[:, 0] - expected[:, 1],
     "by probability of fraud": model.predict_proba(X_test)[:, 1],
     "by amount": amount_test,
 }

@@ -153,7 +153,7 @@ def test_prediction_in_blocks():
 
     label = blocks.map_blocks(model.predict, dtype=labels.dtype, drop_axis=1)
     np.testing.assert_array_equal(label.compute(), model.predict(X))
-    for method in (model.predict_cost, model.predict_proba, model.decision_function):
+    for method in (model.predict_cost, model.predict_proba):
         found = blocks.map_blocks(method, **of_classes)
         assert found.shape == (240, 3)
         expected = np.concatenate([method(X[i : i + 100]) for i in (0, 100, 200)])

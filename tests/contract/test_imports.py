@@ -40,7 +40,8 @@ BUILT_ON_OTHERS = {
     "path": {"mlp"},
     "mlp_cv": {"mlp", "path"},
     "pool_members": {"boosting", "mlp"},
-    "pool": {"pool_members", "pool_weights"},
+    "pool_parameters": {"pool_members"},
+    "pool": {"pool_members", "pool_parameters", "pool_weights"},
 }
 
 

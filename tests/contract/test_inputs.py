@@ -106,7 +106,7 @@ def test_sparse_rows_in_every_method(problem, mlp):
         network.partial_fit(kind, y, cost=cost)
     dense, thin = networks
     np.testing.assert_array_equal(thin.predict_cost(rows), dense.predict_cost(X))
-    np.testing.assert_array_equal(thin.decision_function(rows), dense.decision_function(X))
+    np.testing.assert_array_equal(thin.predict_proba(rows), dense.predict_proba(X))
     assert thin.score(rows, y, cost=cost) == dense.score(X, y, cost=cost)
     for found, expected in zip(thin.staged_predict(rows), dense.staged_predict(X), strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -143,7 +143,7 @@ def test_no_rows_is_an_error_of_scikit_learn(problem, mlp):
     with pytest.raises(ValueError, match=empty):
         mlp().fit(X[:0], y[:0], cost=cost[:0])
     network = mlp().fit(X, y, cost=cost)
-    for method in (network.predict, network.predict_cost, network.decision_function):
+    for method in (network.predict, network.predict_cost, network.predict_proba):
         with pytest.raises(ValueError, match=empty):
             method(X[:0])
 
@@ -189,7 +189,6 @@ def test_boolean_labels(problem, mlp):
     reference = mlp().fit(X, np.minimum(k, 1), cost=cost[:, :2])
     assert network.predict(X).dtype == bool
     np.testing.assert_array_equal(network.predict(X), reference.predict(X))
-    np.testing.assert_array_equal(network.decision_function(X) > 0, network.predict(X))
 
 
 # ---------------------------------------------------------------------------------- costs
@@ -347,6 +346,10 @@ def test_arrays_of_the_caller_stay_as_they_are(problem, mlp, writeable):
 
 ARRAY_API = """
 import numpy as np, sklearn, sys, torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp
 
@@ -366,6 +369,16 @@ assert model.score(X_t, y_t, cost=cost_t) == expected.score(X, y, cost=cost)
 assert small_mlp().fit(X_t, y_t).score(X_t, y_t, sample_weight=weight_t) > 0
 y_pred = model.predict(X_t)
 assert mean_cost(y_t, torch.from_numpy(y_pred), cost=cost_t) == mean_cost(y, y_pred, cost=cost)
+assert (cost_vectors(y_t, cost_t[:3]) == cost[:3][y]).all()
+for rule in (
+    BayesMinimumRiskClassifier(LogisticRegression()),
+    BayesMinimumRiskClassifier(LinearDiscriminantAnalysis()),
+    BayesMinimumRiskClassifier(RidgeClassifier(), calibration="sigmoid", cv=2),
+    CostSensitivePoolClassifier([("a", LogisticRegression())], cv=2, random_state=0),
+):
+    found = rule.fit(X_t, y_t, cost=cost_t).predict_cost(X_t)
+    with sklearn.config_context(array_api_dispatch=False):
+        np.testing.assert_allclose(found, rule.fit(X, y, cost=cost).predict_cost(X), rtol=1e-5)
 """
 
 

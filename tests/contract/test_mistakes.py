@@ -11,8 +11,10 @@ import pytest
 import sklearn
 import torch
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
-from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn import PAPER, BayesMinimumRiskClassifier
+from tests.factories import small_cnn, small_net
 
 NAMES = np.array(["ant", "bee", "cat"])
 MATRIX = np.array([[0.0, 1, 5], [3, 0.2, 1], [2, 7, 0]])
@@ -348,6 +350,33 @@ def test_weights_whose_sum_is_not_finite_are_named(problem, mlp, weight, finite)
         for model in (mlp(), BayesMinimumRiskClassifier()):
             with pytest.raises(ValueError, match="sample_weight"):
                 model.fit(problem.X, problem.y, sample_weight=weights)
+
+
+def test_a_class_in_place_of_an_instance_is_named(problem):
+    for calibration in (None, "sigmoid"):
+        rule = BayesMinimumRiskClassifier(LogisticRegression, calibration=calibration)
+        with pytest.raises(TypeError, match="is a class; .* such as LogisticRegression()"):
+            rule.fit(problem.X, problem.y)
+
+
+def test_nan_costs_decide_nothing(problem, mlp):
+    """Checks of X are off; sparse training rows, images and modules take no missing values."""
+    X, y, _ = problem
+    images = np.repeat(X[:, :, None, None], 16, axis=2).reshape(-1, 4, 4, 4)
+    layers = torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)
+    fitted = [
+        (mlp().fit(sparse.csr_matrix(X), y), X),
+        (mlp(**PAPER).fit(sparse.csr_matrix(X), y), X),
+        (small_net(torch.nn.Sequential(*layers)).fit(X, y), X),
+        (small_cnn().fit(images, y), images),
+    ]
+    with sklearn.config_context(assume_finite=True):
+        for model, given in fitted:
+            rows = given.copy()
+            rows[[3, 5]] = np.nan
+            for few in (rows, rows[3:4]):
+                with pytest.raises(ValueError, match="NaN for . of .* rows, first for row"):
+                    model.predict(few)
 
 
 def test_held_out_rows_may_weigh_next_to_nothing(problem, mlp):

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -16,9 +16,11 @@ from sklearn.model_selection import (
     cross_val_score,
     cross_validate,
 )
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn.metrics import cost_scorer
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
+from auxcst_sklearn.metrics import cost_scorer, mean_cost
 from tests.contract.cost_problem import FOLDS, MATRIX, RAISE, RowCheckingMLP, by_matrix
 
 
@@ -89,3 +91,42 @@ def test_scorers_weigh_the_rows_of_each_fold(per_sample, routing, matrix):
         chosen = setting.fit(clone(model), train).predict(setting.X[test])
         expected = -np.average(setting.cost[test, chosen], weights=weight[test])
         np.testing.assert_allclose(score, expected)
+
+
+class HalfOfTheRows(BaseEstimator):
+    """A sampler in the manner of imbalanced-learn, which has no `transform`."""
+
+    def fit_resample(self, X, y):
+        return X[::2], y[::2]
+
+
+STEPS = {
+    "sampler": [HalfOfTheRows()],
+    "scaler and sampler": [StandardScaler(), HalfOfTheRows()],
+    "sampler and scaler": [HalfOfTheRows(), StandardScaler()],
+    "nothing": ["passthrough", None],
+    "scaler": [StandardScaler()],
+}
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_steps_before_the_last_are_those_of_predict(steps):
+    """Matrices of each row reach the last step, whatever comes before it."""
+    rng = np.random.default_rng(0)
+    X, C = 3 * rng.normal(size=(200, 3)) + 1, rng.uniform(size=(200, 2, 2))
+    C[:, [0, 1], [0, 1]] = 0
+    y = (X[:, 0] > 1).astype(int)
+    rows, labels, fitted = X, y, []
+    for step in steps:
+        if hasattr(step, "fit_resample"):
+            rows, labels = step.fit_resample(rows, labels)
+        elif hasattr(step, "transform"):
+            rows = step.fit(rows).transform(rows)
+        fitted.append((f"step{len(fitted)}", step))
+    rule = BayesMinimumRiskClassifier().fit(rows, labels)
+    scalers = [step for step in steps if isinstance(step, StandardScaler)]
+    scaled = scalers[0].transform(X) if scalers else X
+    pipeline = Pipeline([*fitted, ("rule", rule)])
+    expected = -mean_cost(y, rule.predict(scaled, cost=C), cost=C)
+    assert cost_scorer(pipeline, X, y, cost=C) == expected
+    assert cost_scorer(Pipeline([("inner", pipeline)]), X, y, cost=C) == expected

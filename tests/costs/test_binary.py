@@ -3,7 +3,7 @@ import pytest
 
 from auxcst_sklearn.costs import binary_cost_matrices, cost_vectors
 
-FRAUD = {"classes": ["good", "fraud"], "positive": "fraud"}
+FRAUD = {"classes": ["good", "fraud"], "pos_label": "fraud"}
 
 
 def test_scalars_make_one_matrix_in_the_order_of_the_sorted_labels():
@@ -14,7 +14,7 @@ def test_scalars_make_one_matrix_in_the_order_of_the_sorted_labels():
 
 def test_the_positive_class_may_come_last():
     found = binary_cost_matrices(
-        fp_cost=1, fn_cost=2, tp_cost=3, tn_cost=4, classes=[0, 1], positive=1
+        fp_cost=1, fn_cost=2, tp_cost=3, tn_cost=4, classes=[0, 1], pos_label=1
     )
 
     np.testing.assert_array_equal(found, [[4, 1], [2, 3]])
@@ -46,12 +46,12 @@ def test_cost_vectors_take_the_row_of_the_true_class():
     [
         ({"classes": [0, 1, 2]}, r"classes=\[0, 1, 2\]; expected the two labels"),
         ({"classes": ["fraud", "fraud"]}, "expected the two labels"),
-        ({"positive": "Fraud"}, r"positive='Fraud' is not among the classes \['fraud', 'good'\]"),
+        ({"pos_label": "Fraud"}, r"pos_label='Fraud' is not among the classes \['fraud', 'good'\]"),
         ({"fp_cost": [1, 2, 3], "fn_cost": [1, 2]}, "inconsistent numbers of samples"),
         ({"fn_cost": [1, np.inf]}, "fn_cost has shape .* 1 values that are not finite"),
         ({"fn_cost": [[1]]}, r"fn_cost has shape \(1, 1\)"),
         ({"tp_cost": "free"}, "tp_cost cannot be read as numbers"),
-        ({"positive": np.array(["fraud", "good"])}, "positive=.* is not among the classes"),
+        ({"pos_label": np.array(["fraud", "good"])}, "pos_label=.* is not among the classes"),
         ({"fn_cost": np.ma.masked_greater([1.0, 1e9], 2)}, "fn_cost .* holds masked values"),
         ({"fn_cost": np.array([1j])}, "fn_cost .* of type complex128"),
         ({"fn_cost": np.array(["2026-01-01"], "M8[D]")}, "fn_cost .* of type datetime64"),

@@ -1,12 +1,22 @@
 import warnings
+from enum import Enum
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
-from auxcst_sklearn.costs import ordinal_cost_matrix
-from auxcst_sklearn.costs._source import find_classes, resolve_costs, warn_if_truth_is_dear
+from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
+from auxcst_sklearn.costs._source import find_classes, resolve_costs, warn_if_truth_is_not_cheapest
+from auxcst_sklearn.metrics import (
+    cost_difference,
+    cost_scorer,
+    make_cost_scorer,
+    mean_cost,
+    savings_score,
+)
 from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -68,9 +78,11 @@ def test_a_transposed_matrix_warns_with_the_labels_in_their_order():
 
     shown = r"of class 'cow' \(100%\), 'dog' \(100%\)\..*transposed.*\['cat', 'cow', 'dog'\]"
     with pytest.warns(UserWarning, match=shown):
-        warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS), label, LABELS)
+        warn_if_truth_is_not_cheapest(resolve_costs(None, matrix, label, LABELS), label, LABELS)
     with pytest.warns(UserWarning, match=shown):
-        warn_if_truth_is_dear(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
+        warn_if_truth_is_not_cheapest(
+            resolve_costs(matrix[label], None, label, LABELS), label, LABELS
+        )
 
 
 def test_a_wrong_sign_for_a_rare_class_warns():
@@ -78,14 +90,16 @@ def test_a_wrong_sign_for_a_rare_class_warns():
     matrix = np.array([[0.0, 5], [-300, 0]])
 
     with pytest.warns(UserWarning, match=r"class 'cow' \(100%\)\. .*wrong sign"):
-        warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS[:2]), label, LABELS[:2])
+        warn_if_truth_is_not_cheapest(
+            resolve_costs(None, matrix, label, LABELS[:2]), label, LABELS[:2]
+        )
 
 
 def test_few_rows_of_a_class_may_be_cheaper_as_another(recwarn):
     label = np.repeat([0, 1], 5)
     cost = np.where(np.arange(2) == label[:, np.newaxis], 5.0, 20.0)
     cost[5:7] = [3, 5]  # frauds of less than an alert costs
-    warn_if_truth_is_dear(resolve_costs(cost, None, label, LABELS[:2]), label, LABELS[:2])
+    warn_if_truth_is_not_cheapest(resolve_costs(cost, None, label, LABELS[:2]), label, LABELS[:2])
 
     assert not recwarn.list
 
@@ -94,8 +108,8 @@ def test_few_rows_of_a_class_may_be_cheaper_as_another(recwarn):
 def test_costs_of_mistakes_and_profits_of_hits_do_not_warn(matrix, recwarn):
     label = np.array([0, 1, 2, 2])
 
-    warn_if_truth_is_dear(resolve_costs(None, matrix, label, LABELS), label, LABELS)
-    warn_if_truth_is_dear(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
+    warn_if_truth_is_not_cheapest(resolve_costs(None, matrix, label, LABELS), label, LABELS)
+    warn_if_truth_is_not_cheapest(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
 
     assert not recwarn.list
 
@@ -107,29 +121,125 @@ def test_the_message_names_a_filter_that_works():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "The true class is not the")
-        warn_if_truth_is_dear(costs, label, LABELS)
+        warn_if_truth_is_not_cheapest(costs, label, LABELS)
 
 
-# --- ordered categories -------------------------------------------------------------------
+# --- labels with an order of their own ----------------------------------------------------
 
 GRADES = ["low", "medium", "high"]
+CODES = np.arange(60) % 3
+X = np.random.default_rng(0).normal(size=(60, 2))
+COST = ordinal_cost_matrix(3)
+
+
+class Grade(str, Enum):
+    low, medium, high = GRADES
+
+    def __str__(self):
+        return self.value
+
+
+def in_polars():
+    polars = pytest.importorskip("polars")
+    return polars.Series(np.array(GRADES)[CODES], dtype=polars.Enum(GRADES))
+
+
+def in_arrow():
+    arrow = pytest.importorskip("pyarrow")
+    return arrow.DictionaryArray.from_arrays(arrow.array(CODES), arrow.array(GRADES), ordered=True)
+
+
+def in_pandas():
+    return pd.Series(pd.Categorical.from_codes(CODES, GRADES, ordered=True))
+
+
+ORDERED = {
+    "pandas": in_pandas,
+    "pandas array": lambda: in_pandas().array,
+    "pandas frame": lambda: in_pandas().to_frame(),
+    "polars": in_polars,
+    "arrow": in_arrow,
+    "arrow in pandas": lambda: pd.Series(pd.arrays.ArrowExtensionArray(in_arrow())),
+    "Enum": lambda: [Grade(GRADES[code]) for code in CODES],
+    "Enum in pandas": lambda: pd.Series([Grade(GRADES[code]) for code in CODES], dtype=object),
+}
+
+
+def confusion_of(y, C):
+    pytest.importorskip("matplotlib")
+    from auxcst_sklearn.plotting import CostConfusionDisplay
+
+    return CostConfusionDisplay.from_predictions(y, np.array(GRADES)[CODES], **C)
+
+
+def rule():
+    return BayesMinimumRiskClassifier(LogisticRegression()).fit(X, np.array(GRADES)[CODES])
+
+
+MATRIX_USES = {
+    "network": lambda y, C: small_mlp(cost_matrix=C).fit(X, y),
+    "rule": lambda y, C: BayesMinimumRiskClassifier(cost_matrix=C).fit(X, y),
+    "metric": lambda y, C: mean_cost(y, np.array(GRADES)[CODES], cost_matrix=C),
+    "difference": lambda y, C: cost_difference(y, y, y, cost_matrix=C),
+    "scorer": lambda y, C: make_cost_scorer(C)(rule(), X, y),
+    "vectors": lambda y, C: cost_vectors(y, C),
+    "display": lambda y, C: confusion_of(y, {"cost_matrix": C}),
+}
+ROWS_USES = {
+    "fit": lambda y, c: small_mlp().fit(X, y, cost=c),
+    "score": lambda y, c: rule().score(X, y, cost=c),
+    "scorer of rows": lambda y, c: cost_scorer(rule(), X, y, cost=c),
+    "metric of rows": lambda y, c: savings_score(np.array(GRADES)[CODES], y, cost=c),
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+@pytest.mark.parametrize("use", MATRIX_USES.values(), ids=MATRIX_USES)
+def test_a_matrix_without_labels_for_ordered_categories_warns(use, make):
+    with pytest.warns(UserWarning, match="ordered categories, .'low', 'medium', 'high'") as warned:
+        use(make(), COST)
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("use", ROWS_USES.values(), ids=ROWS_USES)
+def test_rows_without_labels_warn_too(use):
+    with pytest.warns(UserWarning, match="ordered categories, .'low', 'medium', 'high'"):
+        use(in_pandas(), COST[CODES])
+
+
+@pytest.mark.parametrize("use", MATRIX_USES.values(), ids=MATRIX_USES)
+def test_no_warning_where_no_order_is_lost(use, recwarn):
+    y = in_pandas()
+    use(y, ordinal_cost_matrix(GRADES))
+    use(y.astype(str), COST)
+    use(y.cat.as_unordered(), COST)
+    mean_cost(y, y, cost_matrix=COST, classes=GRADES)
+    small_mlp(cost_matrix=COST, classes=sorted(GRADES)).fit(X, y)
+    small_mlp().fit(X, y)
+    small_mlp(cost_matrix=COST).fit(X, y.cat.rename_categories(["a", "b", "c"]))
+    assert not [w for w in recwarn if "ordered categories" in str(w.message)]
+
+
+def test_members_of_an_enum_that_numpy_cuts_off_are_refused():
+    kind = Enum("Grade", [(name, name) for name in GRADES], type=str)
+    y = [kind(GRADES[code]) for code in CODES]
+    for use in (MATRIX_USES["network"], MATRIX_USES["rule"], MATRIX_USES["metric"]):
+        with pytest.raises(ValueError, match="members of an Enum .*label.value for label in y"):
+            use(y, COST)
+
+
+# --- other columns ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", [small_mlp(), BayesMinimumRiskClassifier()])
-def test_a_matrix_without_labels_for_ordered_categories_warns(model, recwarn):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    y = pd.Series(pd.Categorical.from_codes(np.arange(60) % 3, GRADES, ordered=True))
-
-    with pytest.warns(UserWarning, match="ordered categories, .'low', 'medium', 'high'") as warned:
-        model.set_params(cost_matrix=ordinal_cost_matrix(3)).fit(X, y)
-    assert warned[0].filename == __file__
+def test_columns_that_are_no_labels_of_y_warn(model, recwarn):
+    y = np.array(GRADES)[CODES]
+    cost = pd.DataFrame(COST[np.searchsorted(sorted(GRADES), y)], columns=sorted(GRADES))
+    for name in ("id", "amount"):
+        with pytest.warns(UserWarning, match=f"no example: .'{name}'"):
+            model.fit(X, y, cost=cost.assign(**{name: np.arange(60)}))
     recwarn.clear()
-    for cost_matrix, labels in [
-        (ordinal_cost_matrix(GRADES), y),
-        (ordinal_cost_matrix(3), y.astype(str)),
-        (ordinal_cost_matrix(3), y.cat.rename_categories(["a", "b", "c"])),
-        (None, y),
-    ]:
-        model.set_params(cost_matrix=cost_matrix).fit(X, labels)
-    assert not [w for w in recwarn if "ordered categories" in str(w.message)]
+    model.fit(X, y, cost=cost)
+    clone(model).set_params(classes=["a", *sorted(GRADES)]).fit(X, y, cost=cost.assign(a=9.0))
+    assert not [w for w in recwarn if "no example" in str(w.message)]

@@ -2,7 +2,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier
+from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
@@ -285,7 +288,7 @@ def test_rows_of_costs_in_another_order_are_refused(model, shuffled):
         lambda: model.score(X, y, cost=wrong),
         lambda: mean_cost(y, y, cost=wrong),
     ):
-        with pytest.raises(ValueError, match="index of cost has the labels .* in another order"):
+        with pytest.raises(ValueError, match="index of cost has labels of .* in another order"):
             call()
     np.testing.assert_array_equal(model.predict(X), expected)
     assert mean_cost(y, y, cost=wrong.loc[y.index]) == 0
@@ -294,7 +297,9 @@ def test_rows_of_costs_in_another_order_are_refused(model, shuffled):
 
 def test_rows_of_a_validation_set_too(shuffled):
     X, y, cost = shuffled
-    with pytest.raises(ValueError, match="validation set.*index of cost has the labels"):
+    with pytest.raises(
+        ValueError, match="validation set.*index of cost_val has labels of that of X_val"
+    ):
         small_mlp().fit(X, y, cost=cost, X_val=X, y_val=y, cost_val=cost.sort_index())
 
 
@@ -302,8 +307,43 @@ def test_labels_encoded_by_a_meta_estimator_are_explained(shuffled):
     X, y, _ = shuffled
     matrix = pd.DataFrame(MATRIX, CLASSES, CLASSES)
     model = VotingClassifier([("a", small_mlp(cost_matrix=matrix))])
-    with pytest.raises(ValueError, match="meta-estimator, such as a VotingClassifier"):
+    with pytest.raises(ValueError, match="encoded as .*, as from a VotingClassifier"):
         model.fit(X, y)
+
+
+ENCODED = {
+    "labelled matrix": lambda y: {"cost_matrix": pd.DataFrame(MATRIX, *[np.unique(y)] * 2)},
+    "classes": lambda y: {"classes": np.unique(y).tolist()},
+    "both": lambda y: {"cost_matrix": MATRIX, "classes": np.unique(y).tolist()},
+}
+
+
+@pytest.mark.parametrize("parameters", ENCODED.values(), ids=ENCODED)
+@pytest.mark.parametrize("model", [small_mlp(), BayesMinimumRiskClassifier(GaussianNB())])
+@pytest.mark.parametrize("labels", [CLASSES, np.array([10, 20, 30])])
+def test_labels_encoded_by_cross_val_predict_are_explained(shuffled, labels, model, parameters):
+    X, y, cost = shuffled
+    y = labels[np.searchsorted(CLASSES, y)]
+    model = clone(model).set_params(**parameters(y))
+    with pytest.raises(ValueError, match="if y arrived encoded as .* cross_val_predict"):
+        cross_val_predict(model, X, y, method="predict_proba", cv=2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        given = {"cost": cost.set_axis(labels, axis=1)}
+        model.set_params(cost_matrix=None, classes=None)
+        with pytest.raises(ValueError, match="if y arrived encoded as .* cross_val_predict"):
+            cross_val_predict(model, X, y, method="predict_proba", cv=2, params=given)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "int64", "Int64"])
+def test_a_matrix_from_a_file_with_true_and_false(dtype):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = pd.Series(X[:, 0] > 0).astype(dtype)
+    matrix = pd.DataFrame([[5.0, 0], [0, 1]], index=["True", "False"], columns=["False", "True"])
+    assert mean_cost(y, 1 - y.astype(int), cost_matrix=matrix) == 1 + 4 * (X[:, 0] > 0).mean()
+    for model in (small_mlp(), BayesMinimumRiskClassifier()):
+        found = clone(model).set_params(cost_matrix=matrix).fit(X, y)
+        expected = clone(model).set_params(cost_matrix=[[0, 1], [5, 0]]).fit(X, y.astype(int))
+        np.testing.assert_array_equal(found.predict_cost(X), expected.predict_cost(X))
 
 
 def test_a_file_read_without_its_index_is_explained():

@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import get_data_home
 
 from auxcst_sklearn.datasets import fetch_cifar10, fetch_cifar100, fetch_mnist
+from auxcst_sklearn.datasets._class_tree import read_taxonomy
 
 CIFAR10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -173,37 +174,70 @@ def test_rejects_unknown_subset(tmp_path):
         fetch_mnist(tmp_path, subset="validation")
 
 
-# --- CIFAR-10 as images --------------------------------------------------------------------
+# --- CIFAR as images -----------------------------------------------------------------------
+
+CIFAR100 = [name for _, name in read_taxonomy("cifar100_taxonomy.txt")]
 
 
-@pytest.mark.parametrize("mode", [None, "w:xz"])
-def test_cifar10_from_class_folders(tmp_path, mode):
+def write_images(folder, classes, suffix, parts=("train", "test")):
+    """An image for each class and part; the red of the first pixel is the number of the class."""
     Image = pytest.importorskip("PIL.Image")
-    home = tmp_path / "home"
-    folder = (tmp_path if mode else home) / "cifar10-images"
-    home.mkdir()
-    for part, level in [("train", 50), ("test", 90)]:
-        for k, name in enumerate(CIFAR10):
+    for part in parts:
+        for k, name in enumerate(classes):
             (folder / part / name).mkdir(parents=True)
-            image = Image.new("RGB", (32, 32), (level + k, level, level))
-            image.save(folder / part / name / "0000.png")
-    if mode:
-        with tarfile.open(home / "cifar10-images.tar.xz", mode) as tar:
+            image = Image.new("RGB", (32, 32), (k, 50 if part == "train" else 90, 0))
+            image.save(folder / part / name / f"0000{suffix}", lossless=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*Is it complete")
+@pytest.mark.parametrize("layout", ["folder", "short folder", "archive", "archive of a folder"])
+@pytest.mark.parametrize(
+    ("fetch", "classes", "suffix"),
+    [(fetch_cifar10, CIFAR10, ".png"), (fetch_cifar100, CIFAR100, ".webp")],
+)
+def test_cifar_from_class_folders(tmp_path, fetch, classes, suffix, layout):
+    short = f"cifar{len(classes)}"
+    if layout.endswith("folder") and "archive" not in layout:
+        write_images(
+            tmp_path / (short if "short" in layout else f"{short}-images"), classes, suffix
+        )
+    else:
+        write_images(tmp_path / "made", classes, suffix)
+        with tarfile.open(tmp_path / f"{short}-images.tar.xz", "w:xz") as tar:
             for part in ("test", "train"):
-                tar.add(folder / part, part)
-    cifar = fetch_cifar10(home)
-    assert cifar.n_train == 10
-    assert cifar.target.tolist() == [*range(10), *range(10)]
-    assert cifar.target_names.tolist() == list(CIFAR10)
-    np.testing.assert_array_equal(cifar.images[:, 0, 0, 0], [*range(50, 60), *range(90, 100)])
-    assert np.all(cifar.images[10:, 1:] == 90)
-    assert np.all(fetch_cifar10(home, subset="test").images[:, 1:] == 90)
-    assert fetch_cifar10(home, subset="train").n_train == 10
+                inside = f"{short}/{part}" if "of a folder" in layout else part
+                tar.add(tmp_path / "made" / part, inside)
+
+    cifar = fetch(tmp_path)
+
+    n = len(classes)
+    assert cifar.n_train == n
+    assert cifar.target.tolist() == [*range(n), *range(n)]
+    assert cifar.target_names.tolist() == list(classes)
+    np.testing.assert_array_equal(cifar.images[:, 0, 0, 0], [*range(n), *range(n)])
+    np.testing.assert_array_equal(cifar.images[:, 1, 0, 0], [50] * n + [90] * n)
+    assert np.all(fetch(tmp_path, subset="test").images[:, 1] == 90)
+    assert fetch(tmp_path, subset="train").n_train == n
 
 
-def test_cifar10_class_folders_must_be_its_classes(tmp_path):
-    Image = pytest.importorskip("PIL.Image")
-    (tmp_path / "cifar10-images" / "test" / "lorry").mkdir(parents=True)
-    Image.new("RGB", (32, 32)).save(tmp_path / "cifar10-images" / "test" / "lorry" / "0.png")
-    with pytest.raises(ValueError, match=r"class folders \['lorry'\]"):
+def test_names_of_trees_as_on_the_page_of_the_authors(tmp_path):
+    classes = [name.removesuffix("_tree") for name in CIFAR100]
+    write_images(tmp_path / "cifar100", classes, ".webp", ["test"])
+    with pytest.warns(UserWarning, match="Is it complete"):
+        cifar = fetch_cifar100(tmp_path, subset="test")
+    assert classes[47] == "maple"
+    assert cifar.target_names[47] == "maple_tree"
+    assert (cifar.target[47], cifar.coarse_target_names[cifar.coarse_target[47]]) == (47, "trees")
+
+
+def test_images_that_are_missing_are_counted(tmp_path):
+    write_images(tmp_path / "cifar10-images", CIFAR10, ".png", ["test"])
+    message = "has 10 images for test, 1 to 1 in a class; .* published with 10,000, 1,000 in each"
+    with pytest.warns(UserWarning, match=message):
+        fetch_cifar10(tmp_path, subset="test")
+
+
+def test_class_folders_must_be_the_classes(tmp_path):
+    write_images(tmp_path / "cifar10-images", ["lorry", *CIFAR10[:-1]], ".png", ["test"])
+    with pytest.raises(ValueError, match=r"class folders \['airplane'.*in \['lorry', 'truck'\]"):
         fetch_cifar10(tmp_path, subset="test")

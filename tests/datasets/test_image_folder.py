@@ -184,7 +184,7 @@ def test_empty_archive(tmp_path):
 
 def test_verbose_shows_progress(folder, capsys):
     load_image_folder(folder, verbose=1)
-    assert "4/4" in capsys.readouterr().err
+    assert "4 out of   4" in capsys.readouterr().err
     load_image_folder(folder)
     assert capsys.readouterr().err == ""
 

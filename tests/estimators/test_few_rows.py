@@ -56,7 +56,6 @@ def test_the_bits_are_those_of_the_usual_way(name, per_sample):
         cost = model.net_.predict_heads(usual)[0]
         assert predict_few(model, few, "to_cost") is not None
         np.testing.assert_array_equal(model.predict_cost(few), cost)
-        np.testing.assert_array_equal(model.decision_function(few), -cost)
         np.testing.assert_array_equal(model.predict(few), model.classes_[cost.argmin(axis=1)])
         if hasattr(model, "predict_proba"):
             np.testing.assert_array_equal(model.predict_proba(few), model.net_.predict_proba(usual))

@@ -196,7 +196,8 @@ def test_folds_of_other_rows_are_refused_before_training(mlp_cv, problem, fold, 
 
 def test_whole_groups_are_left_out(mlp_cv, problem):
     groups = np.arange(60) // 7
-    expected = mlp_cv(cv=list(GroupKFold(3).split(problem.X, groups=groups))).fit(*problem)
+    folds = list(GroupKFold(3).split(problem.X, groups=groups))
+    expected = mlp_cv(cv=folds).fit(*problem, groups=groups)
 
     model = mlp_cv(cv=GroupKFold(3)).fit(*problem, groups=groups)
 
@@ -223,7 +224,10 @@ def test_parameters_are_those_of_the_network():
     parameters = set(CostSensitiveAuxMLPCV().get_params())
 
     network = set(CostSensitiveAuxMLP().get_params())
-    assert parameters == network - {"alpha", "warm_start"} | {"alphas", "cv"}
+    assert parameters == network - {"alpha", "warm_start", "store_held_out_proba"} | {
+        "alphas",
+        "cv",
+    }
     for name in parameters - {"alphas", "cv"}:
         assert (
             CostSensitiveAuxMLPCV().get_params()[name] == CostSensitiveAuxMLP().get_params()[name]

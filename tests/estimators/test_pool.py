@@ -126,6 +126,7 @@ def test_probabilities_are_the_weighted_product_of_those_of_the_members(data):
     model = pool(members(max_epochs=30)).fit(X, y)
 
     parts = [model.named_estimators_[name].predict_proba(X) for name, _ in members()]
+    parts = np.clip(parts, 1e-6, 1)
     product = np.prod([p**w for p, w in zip(parts, model.weights_)], axis=0)
 
     assert (model.weights_ > 0).all()

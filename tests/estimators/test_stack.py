@@ -83,7 +83,8 @@ def test_checkpoints_and_schedules(problem, tmp_path):
     assert (tmp_path / "net.pkl").exists()
 
     schedule = [LRScheduler("StepLR", step_size=1, gamma=0.1)]
-    model = small_stack(callbacks=schedule).fit(problem.X, problem.y)
+    constant = {"schedule": "constant", "learning_rate": 2e-3}
+    model = small_stack(callbacks=schedule, **constant).fit(problem.X, problem.y)
     rates = [record["event_lr"] for record in model.history_]
     assert rates == pytest.approx([2e-3, 2e-4, 2e-5])
     with pytest.raises(ValueError, match="LRScheduler, but schedule='one_cycle'"):

@@ -106,7 +106,7 @@ def test_binary_matrices(data):
 
     def call():
         return binary_cost_matrices(
-            fp_cost=fp, fn_cost=fn, tp_cost=tp, classes=classes, positive=positive
+            fp_cost=fp, fn_cost=fn, tp_cost=tp, classes=classes, pos_label=positive
         )
 
     found = checked(call, fp, fn, tp)

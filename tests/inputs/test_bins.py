@@ -97,7 +97,7 @@ def test_bins_help_where_a_number_has_steps():
     assert encoded > plain + 0.05
 
 
-def test_every_other_network_sees_them():
+def test_every_third_network_sees_them():
     X, y = waves(500, 0)
     model = small_model(n_networks=3, max_epochs=1).fit(X, y)
     first = model.net_.module_.inputs

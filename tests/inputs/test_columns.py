@@ -327,3 +327,14 @@ def test_columns_of_dates_and_identifiers_are_warned_of(make):
         small_mlp(max_epochs=1).fit(make(columns)[:49], y[:49])
         small_mlp(max_epochs=1, categorical_features=["day", "city"]).fit(make(columns), y)
         model.predict(make(columns))
+
+
+def test_a_column_of_mixed_categories_is_named():
+    frame = pd.DataFrame({"size": np.arange(12.0), "kind": ["a", 1.5] * 6})
+    for rows, name, given in (
+        (frame, "'kind'", {}),
+        (frame[["kind", "size"]], "'kind'", {"categorical_features": ["kind"]}),
+        (frame.to_numpy(), 1, {"categorical_features": [1]}),
+    ):
+        with pytest.raises(ValueError, match=f"Column {name} of X, which has categories, holds"):
+            small_mlp(**given).fit(rows, Y)

@@ -4,12 +4,14 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
+from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from torch import nn
 
@@ -219,6 +221,63 @@ def test_a_pipeline_of_columns():
     )
     model = make_pipeline(steps, small_stack()).fit(X, y)
     assert_agrees(model, Z, to_onnx(model, X))
+
+
+INTEGERS = {
+    "numpy": lambda k: k.fillna(0).astype(np.int64),
+    "nullable": lambda k: k.astype("Int64"),
+    "small": lambda k: k.astype("UInt8"),
+    "arrow": lambda k: k.astype("Int64").astype("int64[pyarrow]"),
+    "polars": lambda k: k,
+}
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_that_may_be_missing_are_nan_in_a_pipeline(kind):
+    """Also where the rows that determine the inputs lack none."""
+    rng = np.random.default_rng(0)
+    k = pd.Series(rng.integers(9, size=80)).astype("Float64")
+    k[40:] = pd.NA
+    X = pd.DataFrame({"a": rng.normal(size=80), "k": INTEGERS[kind](k)})
+    if kind == "polars":
+        X = pl.DataFrame({"a": X["a"], "k": [None if v is pd.NA else int(v) for v in k]})
+    steps = make_column_transformer(
+        (SimpleImputer(strategy="most_frequent"), ["k"]), remainder="passthrough"
+    )
+    model = make_pipeline(steps, small_mlp()).fit(X, (X["a"] > 0).to_numpy())
+    expected = model[-1].predict_cost(steps.transform(X))
+    file = to_onnx(model, X[:5])
+    k = k.fillna(0) if kind == "numpy" else k.to_numpy(float, na_value=np.nan)
+    given = np.asarray(k, np.int64 if kind == "numpy" else np.float64)[:, None]
+    session = onnxruntime.InferenceSession(file.SerializeToString())
+    found = session.run(None, {"a": X["a"].to_numpy()[:, None], "k": given})
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+
+
+class Sampler(BaseEstimator):
+    """In the manner of imbalanced-learn: it has no `transform`."""
+
+    def fit_resample(self, X, y):
+        return X, y
+
+
+def test_steps_that_resample_are_left_out(problem):
+    scaler = StandardScaler().fit(problem.X)
+    model = small_mlp().fit(scaler.transform(problem.X), problem.y)
+    for steps in ([("sampler", Sampler())], [("scale", scaler), ("sampler", Sampler())]):
+        file = to_onnx(Pipeline([*steps, ("model", model)]), problem.X)
+        rows = scaler.transform(problem.X) if len(steps) > 1 else problem.X
+        np.testing.assert_allclose(
+            run(file, problem.X)["cost"], model.predict_cost(rows), rtol=1e-5
+        )
+
+
+def test_the_exporter_says_nothing(problem, recwarn, capfd):
+    model = small_mlp().fit(problem.X, problem.y)
+    recwarn.clear()
+    to_onnx(model, problem.X)
+    assert not recwarn.list
+    assert "torchvision" not in "".join(capfd.readouterr())
 
 
 def test_mistakes(problem):

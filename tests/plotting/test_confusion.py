@@ -87,6 +87,79 @@ def test_classes_are_in_the_order_of_labelled_costs(data):
     np.testing.assert_array_equal(plain.counts, display.counts[np.ix_(order, order)])
 
 
+GRADES = ["low", "medium", "high"]
+
+
+def test_labels_are_the_order_of_the_axes(data):
+    X, y = data
+    graded = np.array(GRADES)[y]
+    model = GaussianNB().fit(X, graded)
+    matrix = np.arange(9.0).reshape(3, 3)  # rows and columns high, low, medium
+    plain = CostConfusionDisplay.from_estimator(model, X, graded, cost_matrix=matrix)
+    frame = pd.DataFrame(matrix, index=sorted(GRADES), columns=sorted(GRADES))
+
+    for cost_matrix in (matrix, frame):
+        display = CostConfusionDisplay.from_estimator(
+            model,
+            X,
+            graded,
+            cost_matrix=cost_matrix,
+            labels=GRADES,
+            display_labels=["1: low", "2: medium", "3: high"],
+        )
+        order = [1, 2, 0]
+        np.testing.assert_array_equal(display.cost, plain.cost[np.ix_(order, order)])
+        np.testing.assert_array_equal(display.counts, plain.counts[np.ix_(order, order)])
+        assert display.counts[0].sum() == (graded == "low").sum()
+        ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+        assert ticks == ["1: low", "2: medium", "3: high"]
+    assert plain.display_labels.tolist() == sorted(GRADES)
+    for wrong in (GRADES[:2], [*GRADES, "high"]):
+        with pytest.raises(ValueError, match=r"labels=.* expected each of the classes .* once"):
+            CostConfusionDisplay.from_predictions(graded, graded, cost_matrix=matrix, labels=wrong)
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (["low", "medium", "high"], GRADES),
+        (["low", "medium", "high"], ["Low", "Medium", "High"]),
+        ([0, 1, 2], [2, 1, 0]),
+        ([0, 1, 2], ["1", "0", "2"]),
+        ([False, True], ["True", "False"]),
+    ],
+)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_names_that_permute_the_labels_are_refused(classes, names, labelled):
+    classes = sorted(classes)
+    matrix = 1 - np.eye(len(classes))
+    if labelled:
+        matrix = pd.DataFrame(matrix, index=classes, columns=classes)
+    y = np.array(classes)
+    with pytest.raises(ValueError, match="are the labels .* in another order, .* pass labels="):
+        CostConfusionDisplay.from_predictions(y, y, cost_matrix=matrix, display_labels=names)
+    model = GaussianNB().fit(np.arange(len(y) * 2)[:, np.newaxis], np.repeat(y, 2))
+    with pytest.raises(ValueError, match="in another order"):
+        CostConfusionDisplay.from_estimator(
+            model, [[0.0]], y[:1], cost_matrix=matrix, display_labels=names
+        )
+    for fitting in (classes, [str(label) for label in classes], range(1, len(classes) + 1)):
+        CostConfusionDisplay.from_predictions(y, y, cost_matrix=matrix, display_labels=fitting)
+
+
+def test_names_in_the_order_of_a_frame_are_its_labels():
+    frame = pd.DataFrame(1 - np.eye(3), index=GRADES, columns=GRADES)
+    y = np.array(GRADES)
+    given = CostConfusionDisplay.from_predictions(
+        y, y, cost_matrix=frame, display_labels=["Low", "Medium", "High"]
+    )
+    assert given.ax_.get_xticklabels()[2].get_text() == "High"
+    with pytest.raises(ValueError, match="in another order"):
+        CostConfusionDisplay.from_predictions(
+            y, y, cost_matrix=frame, display_labels=sorted(GRADES)
+        )
+
+
 def test_classifier_without_costs_needs_some(data):
     X, y = data
     classifier = LogisticRegression().fit(X, y)

@@ -15,14 +15,10 @@ def test_without_matplotlib_the_error_names_the_extra():
     script = """
 import sys
 
-import numpy as np
-import pytest
-
-from auxcst_sklearn.plotting._drawing import amount, colors
 sys.modules["matplotlib"] = None
-from auxcst_sklearn.plotting import CostCurveDisplay
+from auxcst_sklearn.plotting import CostConfusionDisplay
 try:
-    CostCurveDisplay.from_results({"alpha": [0, 1], "cost": [2, 1]}, "alpha", "cost")
+    CostConfusionDisplay.from_predictions([0, 1], [1, 0], cost_matrix=[[0, 1], [2, 0]])
 except ImportError as error:
     print(error)
 """

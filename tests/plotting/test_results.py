@@ -1,28 +1,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn.plotting._results import (
-    columns,
     final_estimator,
     find_name,
     levels,
-    matches,
     paired_standard_error,
 )
-
-
-def test_columns_of_records_and_frames_mark_what_is_missing():
-    expected = {"a": [1, 2], "b": [None, "x"]}
-
-    assert columns([{"a": 1}, {"a": 2, "b": "x"}]) == expected
-    assert columns(pd.DataFrame({"a": [1, 2], "b": [pd.NA, "x"]})) == expected
-    with pytest.raises(ValueError, match="results holds no columns"):
-        columns([])
 
 
 def test_find_name_takes_the_full_name_or_its_last_component():
@@ -41,14 +29,6 @@ def test_levels_sort_numbers_and_keep_the_order_of_texts():
     found, place = levels(["b", "a", "b"])
     assert found == ["b", "a"]
     assert place.tolist() == [0, 1, 0]
-
-
-def test_matches_compares_whole_values():
-    table = {"net__alpha": [0.1, (0.1, 0.2), None], "loss": ["a", "a", "b"]}
-
-    assert matches(table, {"alpha": (0.1, 0.2)}).tolist() == [False, True, False]
-    assert matches(table, {"loss": "a", "alpha": 0.1}).tolist() == [True, False, False]
-    np.testing.assert_array_equal(matches(table, None), True)
 
 
 def test_final_estimator_looks_through_pipelines():

@@ -24,7 +24,7 @@ def fraud():
     y = rng.integers(2, size=200)
     p = np.round(np.clip(0.3 * y + rng.uniform(0, 0.7, 200), 0, 1), 2)
     amount = rng.lognormal(2, 1, 200)
-    cost = binary_cost_matrices(fp_cost=5, tp_cost=4, fn_cost=amount, classes=[0, 1], positive=1)
+    cost = binary_cost_matrices(fp_cost=5, tp_cost=4, fn_cost=amount, classes=[0, 1], pos_label=1)
     return y, p, rng.uniform(0.1, 2, 200), cost
 
 

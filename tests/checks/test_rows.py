@@ -1,0 +1,184 @@
+"""Rows of two labelled objects that do not belong together are refused wherever they meet."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier, alpha_path
+from auxcst_sklearn._checks.rows import check_row_order
+from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.metrics import (
+    cost_difference,
+    cost_scorer,
+    make_cost_scorer,
+    mean_cost,
+    savings_score,
+)
+from tests.factories import small_mlp
+
+N = 60
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows with an index of their own: X, y, costs, weights, groups."""
+    rng = np.random.default_rng(0)
+    index = pd.Index(1000 + rng.permutation(N))
+    X = pd.DataFrame(rng.normal(size=(N, 3)), index, list("abc"))
+    y = (X.a > 0).astype(int)
+    cost = pd.DataFrame({0: 5.0 * y, 1: 1.0 * (1 - y)})
+    weight, group = pd.Series(rng.uniform(1, 2, N), index), pd.Series(np.arange(N) // 4, index)
+    return X, y, cost, weight, group
+
+
+def reordered(part):
+    return part.sort_index()
+
+
+def of_another_split(part):
+    """Most of the same rows, at other positions, and some others."""
+    shifted = part.iloc[np.roll(np.arange(N), 7)]
+    return shifted.set_axis([*shifted.index[:-3], -1, -2, -3])
+
+
+FITS = {
+    "network": lambda X, y, c, w, g: small_mlp().fit(X, y, cost=c, sample_weight=w, groups=g),
+    "partial_fit": lambda X, y, c, w, g: small_mlp().partial_fit(
+        X, y, classes=[0, 1], cost=c, sample_weight=w
+    ),
+    "path": lambda X, y, c, w, g: alpha_path(
+        small_mlp(), [0, 1], X, y, cost=c, sample_weight=w, groups=g
+    ),
+    "validation set": lambda X, y, c, w, g: small_mlp().fit(
+        np.eye(N, 3),
+        [0, 1] * (N // 2),
+        cost=np.ones((N, 2)),
+        X_val=X,
+        y_val=y,
+        cost_val=c,
+        sample_weight_val=w,
+    ),
+    "rule": lambda X, y, c, w, g: BayesMinimumRiskClassifier(GaussianNB()).fit(
+        X, y, cost=c, sample_weight=w
+    ),
+    "pool": lambda X, y, c, w, g: CostSensitivePoolClassifier([("a", GaussianNB())]).fit(
+        X, y, cost=c, sample_weight=w, groups=g
+    ),
+}
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@pytest.mark.parametrize("changed", range(1, 5), ids=["y", "cost", "weight", "group"])
+@pytest.mark.parametrize("change", [reordered, of_another_split])
+def test_in_every_fit(rows, fit, changed, change):
+    given = list(rows)
+    given[changed] = change(given[changed])
+    if changed == 4 and fit not in (FITS["network"], FITS["path"], FITS["pool"]):
+        pytest.skip("takes no groups")
+    with pytest.raises(ValueError, match=r"The index of \w+ has labels of that of \w+ (in|at)"):
+        fit(*given)
+
+
+def metrics_of(X, y, predicted, cost, weight):
+    model = BayesMinimumRiskClassifier(GaussianNB()).fit(np.asarray(X), np.arange(N) % 2)
+    evaluated = {"cost": cost, "sample_weight": weight}
+    return [
+        lambda: mean_cost(y, predicted, **evaluated),
+        lambda: savings_score(y, predicted, **evaluated),
+        lambda: cost_difference(y, y, predicted, **evaluated),
+        lambda: cost_scorer(model, predicted.to_frame(), y, **evaluated),
+        lambda: model.score(predicted.to_frame(), y, **evaluated),
+    ]
+
+
+@pytest.mark.parametrize("changed", range(4))
+@pytest.mark.parametrize("change", [reordered, of_another_split])
+def test_in_metrics_and_scorers(rows, changed, change):
+    X, y, cost, weight, _ = rows
+    given = [y, y.copy(), cost, weight]
+    given[changed] = change(given[changed])
+    for call in metrics_of(X, *given):
+        with pytest.raises(ValueError, match="has labels of that of"):
+            call()
+    scorer = make_cost_scorer([[0, 1], [5, 0]])
+    if changed in (0, 3):
+        with pytest.raises(ValueError, match="has labels of that of X"):
+            scorer(LogisticRegression().fit(X, y), X, given[0], sample_weight=given[3])
+
+
+def test_in_displays(rows):
+    pytest.importorskip("matplotlib")
+    from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
+
+    X, y, cost, weight, _ = rows
+    model, wrong = LogisticRegression().fit(X, y), reordered
+    p = pd.Series(model.predict_proba(X)[:, 1], X.index)
+    for call in (
+        lambda: CostConfusionDisplay.from_estimator(model, wrong(X), y, cost=cost),
+        lambda: CostConfusionDisplay.from_predictions(y, wrong(y), cost=cost),
+        lambda: CostConfusionDisplay.from_predictions(y, y, cost=cost, sample_weight=wrong(weight)),
+        lambda: CostThresholdDisplay.from_estimator(model, X, y, cost=wrong(cost)),
+        lambda: CostThresholdDisplay.from_predictions(y, wrong(p), cost=cost),
+    ):
+        with pytest.raises(ValueError, match="has labels of that of"):
+            call()
+
+
+def test_in_folds_and_helpers(rows):
+    X, y, cost, weight, _ = rows
+    with sklearn.config_context(enable_metadata_routing=True):
+        how = {"params": {"cost": reordered(cost)}, "scoring": cost_scorer, "cv": 3}
+        with pytest.raises(ValueError, match="index of cost has labels of that of X"):
+            cross_val_score(LogisticRegression(), X, y, error_score="raise", **how)
+    for other in (reordered(weight), of_another_split(weight)):
+        with pytest.raises(ValueError, match="index of tp_cost has labels of that of fn_cost"):
+            binary_cost_matrices(
+                fp_cost=1, fn_cost=weight, tp_cost=other, classes=[0, 1], pos_label=1
+            )
+
+
+RIGHT = {
+    "the same index": lambda part, index: part,
+    "a default index": lambda part, index: part.reset_index(drop=True),
+    "other labels": lambda part, index: part.set_axis([f"row {i}" for i in range(N)]),
+    "no index": lambda part, index: part.to_numpy(),
+    "some other labels": lambda part, index: part.set_axis([*index[:-1], -1]),
+}
+
+
+@pytest.mark.parametrize("made", RIGHT.values(), ids=RIGHT)
+def test_without_evidence_rows_belong_together_by_position(rows, made):
+    X, y, cost, weight, _ = rows
+    expected = small_mlp().fit(X, y, cost=cost, sample_weight=weight).predict_cost(X)
+    for changed in range(4):
+        given = [X, y, cost, weight]
+        given[changed] = made(given[changed], X.index)
+        X_, y_, cost_, weight_ = given
+        model = small_mlp()
+        X_ = X_ if isinstance(X_, pd.DataFrame) else pd.DataFrame(X_, X.index, X.columns)
+        found = model.fit(X_, y_, cost=cost_, sample_weight=weight_).predict_cost(X)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_new_frame_of_costs_fits_a_part_of_a_table():
+    """X_train has labels out of 0 .. N-1, and costs that were computed for it 0 .. n-1."""
+    table = pd.DataFrame({"a": np.arange(100.0)})
+    part, _ = train_test_split(table, random_state=0)
+    check_row_order(X=part, cost=pd.DataFrame(np.ones((len(part), 2))))
+
+
+def test_gaps_repeats_and_types_in_an_index():
+    index = pd.Index(["a", np.nan, "a", 3], dtype=object)
+    dates = pd.date_range("2026-01-01", periods=4)
+    pairs = pd.MultiIndex.from_product([["x", "y"], [0, 1]])
+    for own in (index, dates, pairs, pd.CategoricalIndex(list("abca"))):
+        a = pd.Series(range(4), own)
+        check_row_order(a=a, b=a.copy(), c=a.set_axis(range(4)))
+        with pytest.raises(ValueError, match="row 0 of b, but row [123] of a"):
+            check_row_order(a=a, b=a.iloc[[1, 0, 3, 2]])
+    with pytest.raises(ValueError, match="at other positions: 1.0 is row 0 of b, but row 1 of a"):
+        check_row_order(a=pd.Series(1, [5, 1, 7]), b=pd.Series(1, [1.0, 9.0, 3.0]))
