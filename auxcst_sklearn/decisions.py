@@ -1,4 +1,4 @@
-"""Decisions for a batch of rows with few places: which rows get them, and what one more is worth."""
+"""Decisions under limits, and under class frequencies other than those of the training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.utils import check_array
 
-__all__ = ["assign", "capacity_prices"]
+__all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
 
 Capacity = Mapping[Hashable, "int | float"]
 
@@ -116,6 +116,119 @@ def capacity_prices(
     return found
 
 
+def adjust_prior(
+    probability: ArrayLike, class_prior: ArrayLike, prior: ArrayLike
+) -> NDArray[np.float64]:
+    """Convert class probabilities to other class frequencies.
+
+    Probabilities are multiplied by the ratio of the frequencies, and normalised. This is exact if
+    the probabilities are calibrated, and the classes themselves look as they did in the training.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n_samples, n_classes)
+        Class probabilities.
+    class_prior : array-like of shape (n_classes,)
+        Class frequencies of the training.
+    prior : array-like of shape (n_classes,)
+        Class frequencies now, with a sum of 1.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Class probabilities at these frequencies.
+
+    Raises
+    ------
+    ValueError
+        If frequencies are negative or do not sum to 1, or a class without training rows has some.
+
+    References
+    ----------
+    M. Saerens, P. Latinne, C. Decaestecker, "Adjusting the Outputs of a Classifier to New a Priori
+    Probabilities: A Simple Procedure", Neural Computation 14(1), 2002, eq. 4.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.decisions import adjust_prior
+    >>> adjust_prior([[0.5, 0.5]], class_prior=[0.5, 0.5], prior=[0.9, 0.1])
+    array([[0.9, 0.1]])
+    """
+    p = check_array(probability, dtype=np.float64, input_name="probability")
+    before, now = (np.asarray(one, dtype=np.float64) for one in (class_prior, prior))
+    for name, one in (("class_prior", before), ("prior", now)):
+        if one.shape != (p.shape[1],) or not (one >= 0).all() or abs(one.sum() - 1) > 1e-6:
+            raise ValueError(
+                f"{name}={one.tolist()}; expected {p.shape[1]} frequencies of classes that are not "
+                "negative and sum to 1."
+            )
+    if ((now > 0) & (before == 0)).any():
+        raise ValueError(
+            f"prior={now.tolist()} has a class of which the training had no rows, with "
+            f"class_prior={before.tolist()}; its probability is not known."
+        )
+    adjusted = p * np.divide(now, before, out=np.zeros_like(now), where=before > 0)
+    total = adjusted.sum(axis=1, keepdims=True)
+    found: NDArray[np.float64] = np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
+    return found
+
+
+def estimate_prior(
+    probability: ArrayLike, class_prior: ArrayLike, *, max_iter: int = 1000, tol: float = 1e-8
+) -> NDArray[np.float64]:
+    """Estimate the class frequencies of unlabelled samples by expectation maximisation.
+
+    It trusts the probabilities: where they are not calibrated, the estimate is biased.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n_samples, n_classes)
+        Class probabilities of the samples, at the frequencies of the training.
+    class_prior : array-like of shape (n_classes,)
+        Class frequencies of the training.
+    max_iter : int, default=1000
+        Maximum number of steps.
+    tol : float, default=1e-8
+        The estimate is returned when no frequency changes by more.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Class frequencies of the samples.
+
+    References
+    ----------
+    M. Saerens, P. Latinne, C. Decaestecker, "Adjusting the Outputs of a Classifier to New a Priori
+    Probabilities: A Simple Procedure", Neural Computation 14(1), 2002, eq. 8 to 11.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.decisions import estimate_prior
+    >>> probability = [[0.9, 0.1]] * 9 + [[0.1, 0.9]]
+    >>> print(estimate_prior(probability, class_prior=[0.5, 0.5]).round(2))
+    [1. 0.]
+    """
+    prior = np.asarray(class_prior, dtype=np.float64)
+    for _ in range(max_iter):
+        before, prior = prior, adjust_prior(probability, class_prior, prior).mean(axis=0)
+        prior = prior / prior.sum()
+        if np.abs(prior - before).max() <= tol:
+            break
+    return prior
+
+
+def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
+    """Prices of the decisions in their order, 0 for those without one."""
+    labels, vector = decisions.tolist(), np.zeros(len(decisions))
+    for label, price in prices.items():
+        if label not in labels:
+            raise ValueError(f"prices names {label!r}; expected some of {labels}.")
+        if not isinstance(price, Real) or not 0 <= float(price) < np.inf:
+            raise ValueError(f"prices[{label!r}]={price!r}; expected a finite amount from 0 on.")
+        vector[labels.index(label)] = float(price)
+    return vector
+
+
 def _checked(
     expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -151,9 +264,10 @@ def _checked(
 
 def _places(label: Any, value: Any, n: int) -> int:
     """A limit as a number of rows."""
-    if isinstance(value, Integral) and not isinstance(value, bool | np.bool_) and value >= 0:
+    is_number = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if is_number and int(value) >= 0:
         return int(value)
-    if isinstance(value, Real) and not isinstance(value, Integral) and 0 <= value <= 1:
+    if isinstance(value, Real) and not isinstance(value, Integral) and 0 <= float(value) <= 1:
         return int(np.floor(float(value) * n + TOLERANCE))
     raise ValueError(
         f"capacity[{label!r}]={value!r}; expected a number of samples as a non-negative int, or a "
