@@ -20,6 +20,7 @@ from ._checks.labels import as_labels, frame_labels, label_index, same_label_kin
 from ._checks.rows import check_row_order
 from ._checks.warn import warn
 from ._checks.weights import check_some_weight, check_weight
+from .costs._decisions import find_decisions, labels_of_rows
 from .costs._source import column_labels, warn_if_order_is_lost
 from .costs._validation import check_cost_matrix, is_per_sample_matrix, sample_costs
 
@@ -40,6 +41,7 @@ def mean_cost(
     cost: ArrayLike | None = None,
     cost_matrix: ArrayLike | None = None,
     classes: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean cost of the predictions; lower is better.
@@ -59,6 +61,9 @@ def mean_cost(
     classes : array-like of shape (n_classes,), default=None
         Labels of the cost columns, in their order. By default the labels of a DataFrame, otherwise
         the sorted labels in `y_true` and `y_pred`.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if predictions are decisions other than the classes; `classes`
+        then names the rows. By default the columns of a DataFrame whose index holds the classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
 
@@ -81,7 +86,7 @@ def mean_cost(
     3.33...
     """
     expected, chosen, weights = _sample_costs(
-        y_true, y_pred, cost, cost_matrix, classes, sample_weight
+        y_true, y_pred, cost, cost_matrix, classes, sample_weight, decisions
     )
     paid = expected[np.arange(len(chosen)), chosen]
     return float(np.average(paid, weights=weights))
@@ -94,6 +99,7 @@ def savings_score(
     cost: ArrayLike | None = None,
     cost_matrix: ArrayLike | None = None,
     classes: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Fraction of the cost saved compared with the best constant prediction.
@@ -111,6 +117,8 @@ def savings_score(
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
+        Labels of the cost columns, as in :func:`mean_cost`.
+    decisions : array-like of shape (n_decisions,), default=None
         Labels of the cost columns, as in :func:`mean_cost`.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
@@ -134,7 +142,7 @@ def savings_score(
     0.66...
     """
     expected, chosen, weights = _sample_costs(
-        y_true, y_pred, cost, cost_matrix, classes, sample_weight
+        y_true, y_pred, cost, cost_matrix, classes, sample_weight, decisions
     )
     constant = np.average(expected, axis=0, weights=weights).min()
     if constant <= 0:
@@ -172,6 +180,7 @@ def cost_difference(
     cost: ArrayLike | None = None,
     cost_matrix: ArrayLike | None = None,
     classes: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostDifference:
@@ -189,6 +198,8 @@ def cost_difference(
         As in :func:`mean_cost`.
     classes : array-like of shape (n_classes,), default=None
         As in :func:`mean_cost`; by default all labels that occur.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, as in :func:`mean_cost`.
     sample_weight : array-like of shape (n_samples,), default=None
         As in :func:`mean_cost`.
     confidence : float, default=0.95
@@ -222,11 +233,12 @@ def cost_difference(
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
     given = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     ys = [as_labels(y, name) for name, y in given.items()]
-    classes = column_labels(cost, cost_matrix, classes, given, *ys)
+    if decisions is None and labels_of_rows(cost_matrix, ys[0]) is None:
+        classes = column_labels(cost, cost_matrix, classes, given, *ys)
     expected, a, weights = _sample_costs(
-        y_true, y_pred_a, cost, cost_matrix, classes, sample_weight
+        y_true, y_pred_a, cost, cost_matrix, classes, sample_weight, decisions
     )
-    _, b, _ = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes)
+    _, b, _ = _sample_costs(y_true, y_pred_b, cost, cost_matrix, classes, None, decisions)
     weights = np.ones(len(a)) if weights is None else weights
     counted = np.count_nonzero(weights)
     if counted < 2:
@@ -249,6 +261,7 @@ def _sample_costs(
     cost_matrix: ArrayLike | None,
     classes: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Cost vectors of the samples, the column of each prediction, and weights."""
     if (cost is None) == (cost_matrix is None):
@@ -263,13 +276,21 @@ def _sample_costs(
     check_consistent_length(true, predicted)
     if not len(true):
         raise ValueError("y_true holds no samples; expected at least one to take the mean of.")
-    columns = column_labels(cost, cost_matrix, classes, named, true, predicted)
+    of_rows = labels_of_rows(cost_matrix, true)
+    if decisions is None and of_rows is None:
+        rows = columns = column_labels(cost, cost_matrix, classes, named, true, predicted)
+        found = None
+    else:  # decisions that are not the classes
+        rows = np.unique(true if of_rows is None else of_rows)
+        rows = rows if classes is None else np.asarray(classes)
+        found = find_decisions(cost_matrix, decisions, rows)
+        columns = rows if found is None else found
     chosen = label_index(predicted, columns, name="y_pred")
-    label = label_index(true, columns, name="y_true")
+    label = label_index(true, rows, name="y_true")
     if cost is None:
-        expected = check_cost_matrix(cost_matrix, classes=columns)[label]
+        expected = check_cost_matrix(cost_matrix, classes=rows, decisions=found)[label]
     else:
-        expected = sample_costs(cost, label, columns)
+        expected = sample_costs(cost, label, rows, found)
     weights = check_weight(sample_weight, chosen)
     if weights is not None:
         check_some_weight(weights)
@@ -338,6 +359,7 @@ class _CostScorer(_Scorer):
             _decisions(estimator, X, cost),
             cost=cost,
             classes=estimator.classes_,
+            decisions=decisions_of(estimator),
             sample_weight=sample_weight,
         )
 
@@ -358,10 +380,35 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
         elif "cost" in signature(deciding.predict).parameters and hasattr(
             deciding, "predict_proba"
         ):
-            return deciding.predict(inputs, cost=cost)
+            decide = deciding.predict if decisions_of(deciding) is None else deciding.decide
+            return decide(inputs, cost=cost)
         else:  # without probabilities, costs of each row decide nothing
             break
-    return estimator.predict(X)
+    if decisions_of(estimator) is None:
+        return estimator.predict(X)
+    last, inputs = _last(estimator, X)
+    return last.decide(inputs)
+
+
+def decisions_of(estimator: Any) -> Any:
+    """Labels of the decisions of the last step, if they are not the classes."""
+    last, _ = _last(estimator, None)
+    found = getattr(last, "decisions_", None)
+    return None if found is None or np.array_equal(found, last.classes_) else found
+
+
+def _last(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator inside of searches and pipelines, and its X, unless that is None."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            X = None if X is None else before_last(estimator, X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X
 
 
 def before_last(pipeline: Any, X: Any) -> Any:
@@ -393,7 +440,9 @@ class _MatrixScorer(_Scorer):
             # As in fit, column names match labels that are not strings by their string.
             if labels is None or not same_label_kind(labels, classes):
                 costs["classes"] = classes
-        return -mean_cost(y, estimator.predict(X), sample_weight=sample_weight, **costs)
+        found = find_decisions(costs["cost_matrix"], None, np.asarray(estimator.classes_))
+        y_pred = estimator.predict(X) if found is None else _decisions(estimator, X, None)
+        return -mean_cost(y, y_pred, sample_weight=sample_weight, **costs)
 
     def __repr__(self) -> str:
         return "make_cost_scorer(cost_matrix)"

@@ -192,6 +192,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         aux_loss: str | Loss | None = None,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         n_networks: int = 1,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
@@ -227,6 +228,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self.aux_loss = aux_loss
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.decisions = decisions
         self.n_networks = n_networks
         self.max_epochs = max_epochs
         self.batch_size = batch_size

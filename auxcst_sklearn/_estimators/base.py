@@ -27,6 +27,7 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
+from ..costs._decisions import find_decisions
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
@@ -50,8 +51,8 @@ COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
 # What validation sets.
-VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "feature_names_in_"}
-VALIDATED |= {"n_features_in_"}
+VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "decisions_"}
+VALIDATED |= {"n_features_in_", "feature_names_in_"}
 
 
 class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEstimator):
@@ -76,6 +77,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
         labels of a DataFrame of costs.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
+        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
+        whose index holds the classes, and otherwise for the classes.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     weight_decay : float, default=1e-2
@@ -140,6 +145,11 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        name others.
+    class_prior_ : ndarray of shape (n_classes,)
+        Frequency of each class in the training.
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head.
     temperature_ : float
@@ -300,7 +310,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
     ) -> tuple[TrainingSet, TrainingSet | None]:
         """The training set, and the validation set if there is one."""
         data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
-        data.warn_if_truth_is_not_cheapest(self.classes_)
+        if self._decision_labels is None:
+            data.warn_if_truth_is_not_cheapest(self.classes_)
         return data, self._validate_validation_set(*held_out)
 
     def _validate_training_set(
@@ -328,7 +339,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 f"continues with, {self.classes_.tolist()}; expected the same, or None."
             )
         label = label_index(y, self.classes_, name="y").astype(np.int64)
-        costs = resolve_costs(cost, self.cost_matrix, label, self.classes_)
+        found = find_decisions(self.cost_matrix, self.decisions, self.classes_)
+        self.decisions_ = self.classes_ if found is None else found
+        costs = resolve_costs(cost, self.cost_matrix, label, self.classes_, found)
         if groups is not None:
             groups = np.asarray(groups)
             if groups.ndim == 0 or groups.size != len(groups):
@@ -362,7 +375,9 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
             X, y = self._validate(X_val, y_val, reset=False)
             label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
-            costs = resolve_costs(cost_val, self.cost_matrix, label, self.classes_)
+            costs = resolve_costs(
+                cost_val, self.cost_matrix, label, self.classes_, self._decision_labels
+            )
             weight = check_weight(sample_weight_val, X)
         except (TypeError, ValueError) as error:
             raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
@@ -402,6 +417,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)
         self.net_ = net
+        self.class_prior_ = net.statistics.weight / net.statistics.weight.sum()
         self.__dict__.update(self._inputs.attributes())
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
@@ -421,7 +437,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         paid = data.paid
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
-            classes, best = self.classes_.tolist(), int(paid.argmin())
+            classes, best = self.decisions_.tolist(), int(paid.argmin())
             warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
                 f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
@@ -443,6 +459,15 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             return probability
         check_is_fitted(self)
         return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
+
+    def _class_costs(self) -> np.ndarray:
+        net = self.net_
+        if net.criterion_.loss.n_cost_outputs(len(self.classes_)):
+            raise ValueError(
+                "prior= needs costs of classes, but this network has learnt costs of samples; "
+                "expected a cost_matrix, or a matrix for each sample."
+            )
+        return net.scale.to_currency(net.statistics.class_mean)
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

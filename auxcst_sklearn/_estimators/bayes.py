@@ -54,6 +54,10 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one; such a class gets probability 0.
         None for the labels in `y`, or the labels of a DataFrame of costs.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
+        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
+        whose index holds the classes, and otherwise for the classes.
     calibration : {"sigmoid", "isotonic", "temperature"}, default=None
         How to calibrate the probabilities, by
         :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
@@ -67,6 +71,11 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        name others.
+    class_prior_ : ndarray of shape (n_classes,)
+        Frequency of each class in the training.
     estimator_ : classifier
         The fitted classifier, with `calibration` a `CalibratedClassifierCV`.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
@@ -114,6 +123,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         "estimator": [HasMethods(["fit"]), None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
+        "decisions": ["array-like", None],
         "calibration": [StrOptions({"sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
@@ -124,12 +134,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         cost_matrix: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         calibration: str | None = None,
         cv: Any = None,
     ) -> None:
         self.estimator = estimator
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.decisions = decisions
         self.calibration = calibration
         self.cv = cv
 

@@ -14,6 +14,7 @@ from .._checks.array_api import numpy_arrays
 from .._checks.labels import check_labels, label_index
 from .._checks.rows import check_row_order
 from .._checks.weights import check_some_weight, check_weight
+from ..costs._decisions import find_decisions
 from ..costs._source import (
     Costs,
     find_classes,
@@ -34,12 +35,15 @@ class Labelled(NamedTuple):
     classes: NDArray[Any]
     costs: Costs
     weight: NDArray[np.float64] | None
+    decisions: NDArray[Any] | None = None
 
     def cost_matrix(self) -> NDArray[Any]:
         """The cost matrix; of other costs the mean of each class."""
         if self.costs.per_class:
             return self.costs.rows
-        return CostStatistics.of(self.costs.rows, self.label, self.weight).class_mean
+        return CostStatistics.of(
+            self.costs.rows, self.label, self.weight, len(self.classes)
+        ).class_mean
 
 
 class BayesDecisionMixin(DecisionMixin):
@@ -53,6 +57,7 @@ class BayesDecisionMixin(DecisionMixin):
     __metadata_request__score = {"cost": True}
 
     classes: ArrayLike | None
+    decisions: ArrayLike | None
     cost_matrix_: NDArray[Any]
 
     # Whether `fit` received costs, and whether as a matrix for each sample.
@@ -76,44 +81,59 @@ class BayesDecisionMixin(DecisionMixin):
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix)
         label = label_index(labels, classes, name="y")  # a label without costs is an error
-        costs = resolve_costs(cost, self.cost_matrix, label, classes)
-        warn_if_truth_is_not_cheapest(costs, label, classes)
+        decisions = find_decisions(self.cost_matrix, self.decisions, classes)
+        costs = resolve_costs(cost, self.cost_matrix, label, classes, decisions)
+        if decisions is None:
+            warn_if_truth_is_not_cheapest(costs, label, classes)
         weight = check_weight(more.get("sample_weight"), labels)
         if weight is not None:
             check_some_weight(weight)
-        return Labelled(labels, label, classes, costs, weight)
+        return Labelled(labels, label, classes, costs, weight, decisions)
 
     def _set_costs(self, data: Labelled, cost: Any) -> None:
         self.classes_ = data.classes
+        self.decisions_ = data.classes if data.decisions is None else data.decisions
+        count = np.bincount(data.label, data.weight, minlength=len(data.classes))
+        self.class_prior_ = count / count.sum()
         self.cost_matrix_ = data.cost_matrix()
         self._sample_costs = cost is not None
         self._known_costs = data.costs.matrices is not None
 
-    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Expected cost of each prediction.
+    def predict_cost(
+        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
+    ) -> np.ndarray:
+        """Expected cost of each decision.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, row = true class, column = prediction, both in the
-            order of `classes_`. None for the costs of `fit`: the `cost_matrix`, or the
-            mean costs of each class.
+        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
+            A cost matrix for each sample, row = true class in the order of `classes_`, column =
+            decision in the order of `decisions_`. None for the costs of `fit`: the `cost_matrix`,
+            or the mean costs of each class.
+        prior : mapping of labels to float, or "estimate", default=None
+            Class frequencies among these samples, if they are not those of the training:
+            probabilities are multiplied by the ratio. "estimate" estimates them from `X`; see
+            :func:`auxcst_sklearn.decisions.estimate_prior`.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
-            Expected costs, in the currency of the given costs, columns as in `classes_`.
+        ndarray of shape (n_samples, n_decisions)
+            Expected costs, in the currency of the given costs, columns as in `decisions_`, which
+            are the classes unless the costs name others.
 
         Raises
         ------
         ValueError
-            If `cost` is not as described, or not finite.
+            If `cost` or `prior` is not as described, or not finite.
         """
+        probability = self.predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
         if cost is not None:
-            return expected_cost(self.predict_proba(X), cost, self.classes_)
-        expected: NDArray[Any] = self.predict_proba(X) @ self.cost_matrix_
+            return expected_cost(probability, cost, self.classes_, self._decision_labels)
+        expected: NDArray[Any] = probability @ self.cost_matrix_
         if self._known_costs:
             warn_of_missing_costs()
         return expected

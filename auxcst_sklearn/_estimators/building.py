@@ -55,6 +55,7 @@ class BuildMixin:
     net_: CostNet
     _inputs: Inputs
     classes_: np.ndarray
+    decisions_: np.ndarray
     _random_state: np.random.RandomState
     loss: str | Loss
     max_epochs: int
@@ -254,6 +255,18 @@ class BuildMixin:
         schedule = self.schedule if self.early_stopping and not stream else "constant"
         return resolve_batch_size(self.batch_size, len(data.label), schedule)
 
+    def _n_outputs(self, loss: Loss) -> int:
+        """One output per class for losses with probabilities, one per decision for others."""
+        losses = (loss, get_loss(self.aux_loss or loss))
+        kinds = {isinstance(one, ProbabilisticLoss) for one in losses}
+        if len(kinds) > 1 and len(self.decisions_) != len(self.classes_):
+            raise ValueError(
+                f"loss={self.loss!r} and aux_loss={self.aux_loss!r} have different outputs, "
+                f"{len(self.classes_)} classes and {len(self.decisions_)} decisions; expected both "
+                "with class probabilities, or both without. Leave aux_loss out."
+            )
+        return len(self.classes_ if True in kinds else self.decisions_)
+
     def _losses(self, data: TrainingSet, stream: bool = False) -> tuple[Loss, Loss]:
         """Losses of the output and of the auxiliary heads."""
         loss = get_loss(self.loss)
@@ -274,7 +287,7 @@ class BuildMixin:
         """The network, together with a cost network if the loss needs one, and its alphas."""
         seed, n_features, n_classes = self._draw_seed(), data.X.shape[1], len(self.classes_)
         with seeded(seed):
-            module, alpha = self._make_module(n_features, n_classes)
+            module, alpha = self._make_module(n_features, self._n_outputs(loss))
         if n_cost_outputs := loss.n_cost_outputs(n_classes):
             with seeded(seed + 1):  # the same start, whatever heads the other network has
                 costs, _ = self._make_module(n_features, n_cost_outputs)

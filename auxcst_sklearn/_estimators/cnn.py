@@ -172,6 +172,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         dropout: float = 0.0,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         n_networks: int = 2,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
@@ -210,6 +211,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         self.dropout = dropout
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.decisions = decisions
         self.n_networks = n_networks
         self.max_epochs = max_epochs
         self.batch_size = batch_size

@@ -179,6 +179,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         dropout: float = 0.0,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 1e-3,
@@ -206,6 +207,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         self.dropout = dropout
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.decisions = decisions
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -253,7 +255,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         for i, (name, (encoder, *_)) in enumerate(net.module_.hidden.items()):
             with seeded(self._draw_seed()):
                 autoencoder = CostSensitiveAutoencoder(
-                    encoder, len(self.classes_), beta=beta[i], corruption=corruption[i]
+                    encoder, len(self.decisions_), beta=beta[i], corruption=corruption[i]
                 )
             self.pretrain_history_[name] = self._pretrain_layer(
                 net, autoencoder.to(net.device), i, name, rows

@@ -175,6 +175,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         n_bins: int = 16,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         n_networks: int = 4,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
@@ -211,6 +212,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.n_bins = n_bins
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.decisions = decisions
         self.n_networks = n_networks
         self.max_epochs = max_epochs
         self.batch_size = batch_size

@@ -33,6 +33,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [StrOptions(set(LOSSES)), Loss],
     "cost_matrix": ["array-like", None],
     "classes": ["array-like", None],
+    "decisions": ["array-like", None],
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],

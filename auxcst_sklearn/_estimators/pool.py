@@ -62,6 +62,10 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
         labels of a DataFrame of costs.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
+        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
+        whose index holds the classes, and otherwise for the classes.
     cv : int, cross-validation generator or iterable, default=5
         The folds. A number means shuffled folds, stratified, and with `groups` without a group in
         two folds.
@@ -77,6 +81,11 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        name others.
+    class_prior_ : ndarray of shape (n_classes,)
+        Frequency of each class in the training.
     weights_ : ndarray of shape (n_members,)
         Weight of each member in the order of `estimators`, 0 for those that were dropped. Their sum
         is above 1 where the members are too cautious, and below 1 where they are too sure.
@@ -129,6 +138,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         "estimators": [list, None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
+        "decisions": ["array-like", None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -141,6 +151,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         *,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -149,6 +160,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         self.estimators = estimators
         self.cost_matrix = cost_matrix
         self.classes = classes
+        self.decisions = decisions
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -243,4 +243,6 @@ def prepare(
             fit_params = {**fit_params, "cost": data.costs.matrices}
         else:
             changed["cost_matrix"] = data.cost_matrix()
+        if data.decisions is not None:
+            changed["decisions"] = data.decisions
     return member.set_params(**changed), fit_params

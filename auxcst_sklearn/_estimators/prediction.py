@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
 from .._checks.decorators import available_if
+from .._checks.labels import shorten
 from .._checks.warn import warn
 from ..costs._validation import expected_cost, is_per_sample_matrix
+from ..decisions import Capacity, adjust_prior, assign, estimate_prior, price_vector
 from ..metrics import check_evaluated, mean_cost
+
+
+def _check_known(cost: np.ndarray) -> None:
+    """Raise an error for costs that allow no decision."""
+    if np.isnan(cost).any():  # as of NaN in X with assume_finite
+        unknown = np.isnan(cost).any(axis=1)
+        raise ValueError(
+            f"The estimated costs are NaN for {np.count_nonzero(unknown)} of {len(cost)} rows, "
+            f"first for row {unknown.argmax()}, which allow no decision. Check these rows of X."
+        )
 
 
 def warn_of_missing_costs() -> None:
@@ -33,12 +45,21 @@ class DecisionMixin(ClassifierMixin):
     """Decisions and scores of a classifier that estimates the cost of each prediction."""
 
     classes_: NDArray[Any]
+    decisions_: NDArray[Any]
+    class_prior_: NDArray[np.float64]
     cost_matrix: Any
     _sample_costs: bool
 
     @abstractmethod
-    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Estimated costs, (n_samples, n_classes)."""
+    def predict_cost(
+        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
+    ) -> np.ndarray:
+        """Estimated costs, (n_samples, n_decisions)."""
+
+    @property
+    def _decision_labels(self) -> NDArray[Any] | None:
+        """Labels of the cost columns; None where they are the classes."""
+        return None if self.decisions_ is self.classes_ else self.decisions_
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -62,15 +83,84 @@ class DecisionMixin(ClassifierMixin):
         return self._cheapest(self.predict_cost(X, cost))
 
     def _cheapest(self, cost: np.ndarray) -> np.ndarray:
-        """Labels with the smallest estimated cost."""
-        if np.isnan(cost).any():  # as of NaN in X with assume_finite
-            unknown = np.isnan(cost).any(axis=1)
+        """Labels with the smallest estimated cost, of the classes among the decisions."""
+        _check_known(cost)
+        if self._decision_labels is None:
+            labels: NDArray[Any] = self.classes_[cost.argmin(axis=1)]
+            return labels
+        place = {label: j for j, label in enumerate(self.decisions_.tolist())}
+        if missing := [label for label in self.classes_.tolist() if label not in place]:
             raise ValueError(
-                f"The estimated costs are NaN for {np.count_nonzero(unknown)} of {len(cost)} rows, "
-                f"first for row {unknown.argmax()}, which allow no decision. Check these rows of X."
+                f"predict returns classes, but the costs have no columns for {missing}, only for "
+                f"the decisions {shorten(self.decisions_)}. Call decide(X) instead."
             )
-        labels: NDArray[Any] = self.classes_[cost.argmin(axis=1)]
-        return labels
+        cost = cost[:, [place[label] for label in self.classes_.tolist()]]
+        of_classes: NDArray[Any] = self.classes_[cost.argmin(axis=1)]
+        return of_classes
+
+    def decide(
+        self,
+        X: ArrayLike,
+        cost: ArrayLike | None = None,
+        *,
+        capacity: Capacity | None = None,
+        prices: Mapping[Any, float] | None = None,
+        prior: Mapping[Any, float] | Literal["estimate"] | None = None,
+    ) -> np.ndarray:
+        """Take the decision with the least expected cost for each sample, within limits if any.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Examples.
+        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
+            A cost matrix for each sample, as in `predict_cost`.
+        capacity : mapping of decisions to int or float, default=None
+            How many of these samples a decision can have, as a number or, as a float, a share; see
+            :func:`auxcst_sklearn.decisions.assign`.
+        prices : mapping of decisions to float, default=None
+            Prices of limited decisions, in currency, from an earlier batch; see
+            :func:`auxcst_sklearn.decisions.capacity_prices`. They are added to the costs of the
+            decisions, for single samples whose batch is not known.
+        prior : mapping of labels to float, or "estimate", default=None
+            Class frequencies among these samples, as in `predict_cost`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels of the decisions, as in `decisions_`.
+
+        Raises
+        ------
+        ValueError
+            As `predict_cost`, or if a limit or price is not as described.
+        """
+        expected = self.predict_cost(X, cost, prior=prior)
+        _check_known(expected)
+        if capacity is not None and prices is not None:
+            raise ValueError(
+                "Got both capacity and prices; expected one: capacity for a whole batch, or the "
+                "prices of an earlier one."
+            )
+        if capacity is not None:
+            choice = assign(expected, capacity, decisions=self.decisions_)
+        else:
+            choice = (expected + price_vector(prices or {}, self.decisions_)).argmin(axis=1)
+        decided: NDArray[Any] = self.decisions_[choice]
+        return decided
+
+    def _with_prior(self, probability: np.ndarray, prior: Any) -> np.ndarray:
+        """Probabilities for other class frequencies."""
+        if isinstance(prior, str) and prior == "estimate":
+            prior = estimate_prior(probability, self.class_prior_)
+            return adjust_prior(probability, self.class_prior_, prior)
+        if not isinstance(prior, Mapping) or set(prior) != set(self.classes_.tolist()):
+            raise ValueError(
+                f"prior={prior!r}; expected the frequency of each class, as a mapping of the "
+                f"labels {shorten(self.classes_)}, or 'estimate'."
+            )
+        given = [prior[label] for label in self.classes_.tolist()]
+        return adjust_prior(probability, self.class_prior_, given)
 
     def score(
         self,
@@ -103,7 +193,10 @@ class DecisionMixin(ClassifierMixin):
         """
         check_evaluated(X, y, cost, self.cost_matrix, sample_weight)
         known = is_per_sample_matrix(cost) and self._has_probabilities()
-        y_pred = self.predict(X, cost if known else None)
+        decides = self._decision_labels is not None and not (
+            cost is None and self.cost_matrix is None
+        )
+        y_pred = (self.decide if decides else self.predict)(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
                 warn(
@@ -120,6 +213,7 @@ class DecisionMixin(ClassifierMixin):
             cost=cost,
             cost_matrix=self.cost_matrix if cost is None else None,
             classes=self.classes_,
+            decisions=self._decision_labels,
             sample_weight=sample_weight,
         )
 
@@ -184,40 +278,59 @@ class CostPredictionMixin(DecisionMixin):
         values = self._learnt_cost(X)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
-    def predict_cost(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Estimate the cost of each prediction.
+    def predict_cost(
+        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
+    ) -> np.ndarray:
+        """Estimate the cost of each decision.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Examples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, row = true class, column = prediction, both in the order
-            of `classes_`, if costs are known when deciding; the loss must have class probabilities.
-            None for the learnt costs.
+        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
+            A cost matrix for each sample, row = true class in the order of `classes_`, column =
+            decision in the order of `decisions_`, if costs are known when deciding; the loss must
+            have class probabilities. None for the learnt costs.
+        prior : mapping of labels to float, or "estimate", default=None
+            Class frequencies among these samples, if they are not those of the training, as after
+            leaving out most rows of one class: probabilities are multiplied by the ratio.
+            "estimate" estimates them from `X` by expectation maximisation; see
+            :func:`auxcst_sklearn.decisions.estimate_prior`. None for those of the training.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
-            Estimated costs, in the currency of the costs, columns as in `classes_`.
+        ndarray of shape (n_samples, n_decisions)
+            Estimated costs, in the currency of the costs, columns as in `decisions_`, which are the
+            classes unless the costs name others.
 
         Raises
         ------
         ValueError
-            If `cost` is not as described, or the loss has no class probabilities.
+            If `cost` or `prior` is not as described, or the loss has no class probabilities.
         """
-        if cost is None:
+        if cost is None and prior is None:
             estimate = self._learnt_cost(X)
             if self._known_costs and self._has_probabilities():
                 warn_of_missing_costs()
             return estimate
         check_is_fitted(self)
         if not self._has_probabilities():
+            given = "prior" if cost is None else "cost"
             raise ValueError(
-                f"cost= decides by class probabilities, but loss={self.loss!r} has none; use "
-                "loss='bayes_risk' or 'cross_entropy', or leave cost out."
+                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
+                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
             )
-        return expected_cost(self._predict_proba(X), cost, self.classes_)
+        probability = self._predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
+        if cost is None:
+            expected: NDArray[Any] = probability @ self._class_costs()
+            return expected
+        return expected_cost(probability, cost, self.classes_, self._decision_labels)
+
+    @abstractmethod
+    def _class_costs(self) -> np.ndarray:
+        """Mean cost of each decision for each class, (n_classes, n_decisions), in currency."""
 
     def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
         return self._predict_heads(X, every_head=False)[0]

@@ -19,7 +19,7 @@ def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]
     Rows so many that only a sample of them is evaluated have none.
     """
     counts, held_out = data.counts, training.held_out
-    found = np.full((len(data.label), data.cost.shape[1]), np.nan)
+    found = np.full((len(data.label), data.n_classes), np.nan)
     if held_out is not None and not training.rows.sets[0].in_blocks:
         found[counts] = _means(training.net, held_out, int(counts.sum()))
     return found

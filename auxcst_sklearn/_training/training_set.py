@@ -79,9 +79,16 @@ class TrainingSet:
         return TrainingSet(X, label, cost, self.per_class, weight, matrices, groups)
 
     @property
+    def n_classes(self) -> int:
+        """Number of classes; cost columns are the decisions."""
+        if self.per_class:
+            return len(self.cost)
+        return int((self.cost if self.matrices is None else self.matrices).shape[1])
+
+    @property
     def class_weight(self) -> np.ndarray:
         """Number of examples of each class, or the sum of their weights."""
-        return np.bincount(self.label, self.weight, minlength=self.cost.shape[1]).astype(float)
+        return np.bincount(self.label, self.weight, minlength=self.n_classes).astype(float)
 
     def scale(self) -> CostScale:
         """Unit of the costs."""
@@ -98,7 +105,7 @@ class TrainingSet:
         """Weight and mean cost vector of each class."""
         if self.per_class:
             return CostStatistics(self.class_weight, self.cost)
-        return CostStatistics.of(self.cost, self.label, self.weight)
+        return CostStatistics.of(self.cost, self.label, self.weight, self.n_classes)
 
     def warn_if_truth_is_not_cheapest(self, classes: np.ndarray) -> None:
         """Warn if the true class is not the cheapest for most rows."""

@@ -15,6 +15,7 @@ from .._checks.labels import (
     sorted_labels,
 )
 from .._checks.warn import warn
+from ._decisions import labels_of_rows
 from ._validation import check_cost, check_cost_matrices, check_cost_matrix, is_per_sample_matrix
 
 
@@ -30,7 +31,9 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
             )
     else:
         found = np.unique(y)
-        labels = frame_labels(cost_matrix if cost is None else cost, like=found)
+        labels = labels_of_rows(cost_matrix, found) if cost is None else None
+        if labels is None:
+            labels = frame_labels(cost_matrix if cost is None else cost, like=found)
         if labels is not None and same_label_kind(labels, y):
             name = "cost_matrix" if cost is None else "cost"
             found = _labels_of_costs(name, labels, found)
@@ -107,27 +110,44 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
 
 
 class Costs(NamedTuple):
-    """Cost rows per sample, or with `per_class` per class; `matrices` (n, K, K) if known."""
+    """Cost rows per sample, or with `per_class` per class; `matrices` (n, K, D) if known."""
 
     rows: np.ndarray
     per_class: bool
     matrices: np.ndarray | None = None
 
 
-def resolve_costs(cost: Any, cost_matrix: Any, label: np.ndarray, classes: np.ndarray) -> Costs:
-    """Costs of samples with label indices, from their single source."""
+def resolve_costs(
+    cost: Any,
+    cost_matrix: Any,
+    label: np.ndarray,
+    classes: np.ndarray,
+    decisions: np.ndarray | None = None,
+) -> Costs:
+    """Costs of samples with label indices, from their single source.
+
+    Columns are the classes, or the `decisions` if there are any.
+    """
     if cost is not None and cost_matrix is not None:
         raise ValueError(
             "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
             "to use per-sample costs, or drop cost=."
         )
     if is_per_sample_matrix(cost):
-        matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes)
+        matrices = check_cost_matrices(
+            cost, n_samples=len(label), classes=classes, decisions=decisions
+        )
         return Costs(matrices[np.arange(len(label)), label], False, matrices)
+    if decisions is not None and (cost is not None or cost_matrix is None):
+        raise ValueError(
+            f"The decisions {shorten(decisions)} have no costs for each class; expected "
+            "cost_matrix, or cost as a matrix for each sample, (n_samples, n_classes, "
+            "n_decisions). Cost vectors of samples are for classes."
+        )
     if cost is not None:
         return Costs(check_cost(cost, n_samples=len(label), classes=classes), False)
     if cost_matrix is not None:
-        return Costs(check_cost_matrix(cost_matrix, classes=classes), True)
+        return Costs(check_cost_matrix(cost_matrix, classes=classes, decisions=decisions), True)
     return Costs(1 - np.eye(len(classes)), True)
 
 

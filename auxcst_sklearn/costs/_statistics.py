@@ -12,18 +12,22 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class CostStatistics:
-    """Total weight of each class (K,) and its mean cost vector (K, K); NaN where unknown."""
+    """Total weight of each class (K,) and its mean cost vector (K, D); NaN where unknown."""
 
     weight: NDArray[Any]
     rows: NDArray[Any]
 
     @classmethod
     def of(
-        cls, cost: NDArray[Any], label: NDArray[Any], weight: NDArray[Any] | None = None
+        cls,
+        cost: NDArray[Any],
+        label: NDArray[Any],
+        weight: NDArray[Any] | None = None,
+        n_classes: int | None = None,
     ) -> CostStatistics:
-        """Statistics of cost vectors (n, K) of examples with label indices (n,)."""
-        n_classes = cost.shape[1]
-        total = np.zeros((n_classes, n_classes))
+        """Statistics of cost vectors (n, D) of rows with label indices (n,); D classes if None."""
+        n_classes = n_classes or cost.shape[1]
+        total = np.zeros((n_classes, cost.shape[1]))
         np.add.at(total, label, cost if weight is None else cost * weight[:, np.newaxis])
         weight = np.bincount(label, weight, minlength=n_classes).astype(float)
         divisor = np.where(weight > 0, weight, np.nan)
@@ -49,13 +53,13 @@ class CostStatistics:
 
     @property
     def mean(self) -> NDArray[Any]:
-        """Mean cost vector of all examples (K,)."""
+        """Mean cost vector of all rows (D,)."""
         mean: NDArray[Any] = self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
         return mean
 
     @cached_property
     def class_mean(self) -> NDArray[Any]:
-        """Mean cost vector of each class (K, K); the overall mean where unknown."""
+        """Mean cost vector of each class (K, D); the overall mean where unknown."""
         return np.where(np.isnan(self.rows), self.mean, self.rows)
 
     @property

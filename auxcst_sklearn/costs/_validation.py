@@ -33,18 +33,26 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[n
     return values
 
 
-def check_cost_matrices(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """A matrix for each sample, finite, (n_samples, n_classes, n_classes), as in `classes`."""
-    shape = (n_samples, len(classes), len(classes))
+def check_cost_matrices(
+    cost: Any, *, n_samples: int, classes: NDArray[Any], decisions: NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """A matrix for each sample, finite, with a row per class and a column per decision.
+
+    Without `decisions` the columns are the classes.
+    """
+    columns = classes if decisions is None else decisions
+    shape = (n_samples, len(classes), len(columns))
     if isinstance(cost, list | tuple) and any(frame_labels(matrix) is not None for matrix in cost):
-        cost = np.stack([check_cost_matrix(matrix, classes=classes) for matrix in cost])
+        cost = np.stack(
+            [check_cost_matrix(matrix, classes=classes, decisions=decisions) for matrix in cost]
+        )
     values = _finite(cost, "cost", "(n_samples, n_classes, n_classes)", ndim=3)
     if values.shape != shape:
         raise ValueError(
             f"cost has shape {values.shape}; expected {shape}: for each sample a matrix with a row "
-            f"per true class and a column per prediction, in the order {shorten(classes)}. Costs "
+            f"per true class and a column per prediction, in the order {shorten(columns)}. Costs "
             "that are the same for all samples belong in cost_matrix=; select the same rows of "
-            "cost as of X."
+            "cost as of X. Columns other than the classes are named by decisions=."
         )
     return values
 
@@ -65,9 +73,12 @@ def _shape(cost: Any) -> str:
 
 
 def expected_cost(
-    probability: NDArray[Any], cost: Any, classes: NDArray[Any]
+    probability: NDArray[Any],
+    cost: Any,
+    classes: NDArray[Any],
+    decisions: NDArray[Any] | None = None,
 ) -> NDArray[np.float64]:
-    """Expected cost of each prediction (n, K) under class probabilities, by each row's matrix."""
+    """Expected cost of each decision (n, D) under class probabilities, by each row's matrix."""
     if not is_per_sample_matrix(cost):
         n, n_classes = probability.shape
         raise ValueError(
@@ -76,23 +87,38 @@ def expected_cost(
             "are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
             "n_classes), which presume the true class, belong in score."
         )
-    matrices = check_cost_matrices(cost, n_samples=len(probability), classes=classes)
+    matrices = check_cost_matrices(
+        cost, n_samples=len(probability), classes=classes, decisions=decisions
+    )
     expected: NDArray[np.float64] = np.einsum("nk,nkj->nj", probability, matrices)
     return expected
 
 
-def sample_costs(cost: Any, label: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Costs (n_samples, n_classes) of each prediction for samples whose true class is known."""
+def sample_costs(
+    cost: Any,
+    label: NDArray[Any],
+    classes: NDArray[Any],
+    decisions: NDArray[Any] | None = None,
+) -> NDArray[np.float64]:
+    """Costs (n_samples, n_decisions) of each decision for samples whose true class is known."""
     if not is_per_sample_matrix(cost):
-        return check_cost(cost, n_samples=len(label), classes=classes)
-    matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes)
+        columns = classes if decisions is None else decisions
+        return check_cost(cost, n_samples=len(label), classes=columns)
+    matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes, decisions=decisions)
     rows: NDArray[np.float64] = matrices[np.arange(len(label)), label]
     return rows
 
 
-def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Class-level costs as a finite (n_classes, n_classes) array, both axes as in `classes`."""
+def check_cost_matrix(
+    cost_matrix: Any, *, classes: NDArray[Any], decisions: NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """Class-level costs as a finite array, rows as in `classes`, columns as in `decisions`.
+
+    Without `decisions` the columns are the classes.
+    """
     values = _finite(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
+    if decisions is not None:
+        return _decision_costs(cost_matrix, values, classes, decisions)
     if values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
@@ -112,11 +138,34 @@ def check_cost_matrix(cost_matrix: Any, *, classes: NDArray[Any]) -> NDArray[np.
     return values
 
 
+def _decision_costs(
+    cost_matrix: Any, values: NDArray[Any], classes: NDArray[Any], decisions: NDArray[Any]
+) -> NDArray[np.float64]:
+    labels, index = frame_labels(cost_matrix), getattr(cost_matrix, "index", None)
+    if labels is not None:
+        columns = column_positions(labels, decisions, "the columns of cost_matrix")
+        values = values[:, columns]
+        if index is not None:
+            rows = np.asarray(list(index))
+            values = values[column_positions(rows, classes, "the index labels of cost_matrix")]
+    if values.shape != (len(classes), len(decisions)):
+        raise ValueError(
+            f"cost_matrix has shape {values.shape}; expected {(len(classes), len(decisions))}: a "
+            f"row for each class, {shorten(classes)}, and a column for each decision, "
+            f"{shorten(decisions)}."
+        )
+    return values
+
+
 def _how_to_make_square(cost_matrix: Any) -> str:
     """What to do about a matrix of costs that is not square: add what its labels lack, if known."""
     rows, columns = list(getattr(cost_matrix, "index", [])), frame_labels(cost_matrix)
     if columns is None or not set(rows) & set(columns.tolist()):
-        return "Pass per-sample costs to fit(..., cost=)."
+        return (
+            "Pass per-sample costs to fit(..., cost=). Decisions that are not the classes need "
+            "names: a DataFrame whose index holds the classes and whose columns are the decisions, "
+            "or decisions=."
+        )
     wanted = {"row": columns.tolist(), "column": rows}
     named = {"row": rows, "column": columns.tolist()}
     missing = {

@@ -1,0 +1,42 @@
+"""Decisions: the labels of the cost columns, where they are not the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks.labels import frame_labels
+
+
+def find_decisions(
+    cost_matrix: Any, decisions: ArrayLike | None, classes: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Labels of the cost columns; None where they are the classes, in their order."""
+    if decisions is not None:
+        labels = np.asarray(decisions)
+        if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
+            raise ValueError(
+                f"decisions={labels.tolist()} must name each column of the costs once, in one "
+                "dimension."
+            )
+        return None if np.array_equal(labels, classes) else labels
+    if labels_of_rows(cost_matrix, classes) is None:
+        return None
+    return frame_labels(cost_matrix)
+
+
+def labels_of_rows(cost_matrix: Any, present: NDArray[Any]) -> NDArray[Any] | None:
+    """The index of a DataFrame of costs, if it names the classes and the columns do not.
+
+    Its labels are in the type of those that are `present`, all of which it must name.
+    """
+    if frame_labels(cost_matrix) is None or not hasattr(cost_matrix, "index"):
+        return None
+    columns = frame_labels(cost_matrix, like=present)
+    rows = frame_labels(cost_matrix.T, like=present)
+    if columns is None or rows is None or set(map(str, rows)) == set(map(str, columns)):
+        return None
+    named = set(map(str, rows.tolist()))
+    return rows if {str(label) for label in present.tolist()} <= named else None
