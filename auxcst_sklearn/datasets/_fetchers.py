@@ -24,10 +24,14 @@ _CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
-_PARTS = {"subset": [StrOptions({"train", "test", "all"})]}
+_OPTIONS = {
+    "data_home": [str, os.PathLike, None],
+    "subset": [StrOptions({"train", "test", "all"})],
+    **dict.fromkeys(("scaled", "return_X_y", "download_if_missing"), ["boolean"]),
+}
 
 
-@validate_params(_PARTS, prefer_skip_nested_validation=True)
+@validate_params(_OPTIONS, prefer_skip_nested_validation=True)
 def fetch_mnist(
     data_home: str | os.PathLike[str] | None = None,
     *,
@@ -86,7 +90,7 @@ def fetch_mnist(
     return _bunch(raw, subset, scaled, return_X_y, target_names=np.array(list("0123456789")))
 
 
-@validate_params(_PARTS, prefer_skip_nested_validation=True)
+@validate_params(_OPTIONS, prefer_skip_nested_validation=True)
 def fetch_cifar10(
     data_home: str | os.PathLike[str] | None = None,
     *,
@@ -152,7 +156,7 @@ def fetch_cifar10(
     return _bunch(raw, subset, scaled, return_X_y, target_names=np.array(_CIFAR10_CLASSES))
 
 
-@validate_params(_PARTS, prefer_skip_nested_validation=True)
+@validate_params(_OPTIONS, prefer_skip_nested_validation=True)
 def fetch_cifar100(
     data_home: str | os.PathLike[str] | None = None,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _WHOLE = {"all": "the total cost", "true": "the row's cost", "pred": "the column's cost"}
 
 
+@dataclass(eq=False, repr=False)
 class CostConfusionDisplay:
     """Confusion matrix of costs: the total cost of each prediction for each true class.
 
@@ -58,23 +60,19 @@ class CostConfusionDisplay:
     'total cost 10, mean 2.5'
     """
 
-    def __init__(
-        self,
-        cost: NDArray[Any],
-        counts: NDArray[Any],
-        *,
-        display_labels: Collection[Any] | None = None,
-    ) -> None:
-        if display_labels is not None and len(display_labels) != len(cost):
+    cost: NDArray[Any]
+    counts: NDArray[Any]
+    _: KW_ONLY
+    display_labels: Collection[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.display_labels is not None and len(self.display_labels) != len(self.cost):
             raise ValueError(
-                f"display_labels has {len(display_labels)} names; expected one for each of the "
-                f"{len(cost)} classes."
+                f"display_labels has {len(self.display_labels)} names; expected one for each of "
+                f"the {len(self.cost)} classes."
             )
-        self.cost = cost
-        self.counts = counts
-        self.display_labels = display_labels
-        self.total_cost = float(np.sum(cost))
-        self.mean_cost = self.total_cost / float(np.sum(counts))
+        self.total_cost = float(np.sum(self.cost))
+        self.mean_cost = self.total_cost / float(np.sum(self.counts))
 
     @classmethod
     def from_estimator(
@@ -298,11 +296,14 @@ class CostConfusionDisplay:
     def _write_values(
         self, shown: NDArray[Any], include_values: bool | str, include_counts: bool | str
     ) -> NDArray[Any] | None:
-        """Texts in the cells, as large as possible; with "auto" none if that is too small."""
-        texts = self._cell_texts(shown, include_counts is not False)
-        if include_counts == "auto" and self._text_size(texts) < 6:
-            texts = self._cell_texts(shown, False)
-        size = self._text_size(texts)
+        """Texts in the cells, as large as possible; with "auto" none that are too small."""
+        for with_counts in (True, False) if include_counts == "auto" else (include_counts,):
+            texts = self._cell_texts(shown, bool(with_counts))
+            lines = [text.split("\n") for text in texts.values()] or [[""]]
+            width = max(0.6 * len(line) for text in lines for line in text)
+            room = cell_points(self.ax_, len(shown)) / max(width, 1.2 * len(lines[0]))
+            if (size := min(10.0, 0.9 * room)) >= 6:
+                break
         if include_values is False or (include_values == "auto" and size < 6):
             return None
         written = np.full(shown.shape, None, dtype=object)
@@ -314,24 +315,17 @@ class CostConfusionDisplay:
             )
         return written
 
-    def _cell_texts(self, shown: NDArray[Any], include_counts: bool) -> dict[tuple[int, int], str]:
+    def _cell_texts(self, shown: NDArray[Any], with_counts: bool) -> dict[tuple[int, int], str]:
         """Texts of the cells with costs; with counts, of the cells with samples."""
         largest = np.abs(shown).max() or 1
         whole = np.array_equal(shown, np.round(shown))
         decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
         texts = {}
-        for i, j in np.argwhere(self.counts if include_counts else self.cost).tolist():
+        for i, j in np.argwhere(self.counts if with_counts else self.cost).tolist():
             n = float(self.counts[i, j])
             count = f"\nn = {f'{n:,.0f}' if n.is_integer() else amount(n)}"
-            texts[i, j] = f"{shown[i, j]:,.{decimals}f}" + (count if include_counts else "")
+            texts[i, j] = f"{shown[i, j]:,.{decimals}f}" + (count if with_counts else "")
         return texts
-
-    def _text_size(self, texts: dict[tuple[int, int], str]) -> float:
-        """The largest font size, up to 10 points, at which all texts fit their cells."""
-        lines = [text.split("\n") for text in texts.values()]
-        width = max((0.6 * len(line) for text in lines for line in text), default=1)
-        height = max((1.2 * len(text) for text in lines), default=1)
-        return min(10.0, cell_points(self.ax_, len(self.cost)) * 0.9 / max(width, height))
 
 
 def _order(labels: ArrayLike, classes: NDArray[Any]) -> NDArray[np.intp]:

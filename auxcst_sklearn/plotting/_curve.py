@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class CostCurveDisplay:
     """Mean cost against a parameter, one curve per value of another.
 
@@ -29,10 +31,8 @@ class CostCurveDisplay:
         stands for results without this parameter, shown as a horizontal line.
     hue_values : list of length n_hue
         Value of the parameter `hue` of each curve; ``[None]`` for a single curve.
-    mean : ndarray of shape (n_hue, n_x)
-        Mean costs; NaN for missing results.
-    spread : ndarray of shape (n_hue, n_x)
-        Half the height of the band around each mean, its standard error; NaN if unknown.
+    mean, spread : ndarray of shape (n_hue, n_x)
+        Mean costs, and their standard errors, half the height of the bands; NaN for missing ones.
     x_name : str
         Name of the parameter on the x axis.
     hue_name : str, default=None
@@ -60,26 +60,15 @@ class CostCurveDisplay:
     'alpha'
     """
 
-    def __init__(
-        self,
-        x_values: list[Any],
-        hue_values: list[Any],
-        mean: NDArray[Any],
-        spread: NDArray[Any],
-        *,
-        x_name: str,
-        hue_name: str | None = None,
-        y_label: str = "mean test cost",
-        caption: str | None = None,
-    ) -> None:
-        self.x_values = x_values
-        self.hue_values = hue_values
-        self.mean = mean
-        self.spread = spread
-        self.x_name = x_name
-        self.hue_name = hue_name
-        self.y_label = y_label
-        self.caption = caption
+    x_values: list[Any]
+    hue_values: list[Any]
+    mean: NDArray[Any]
+    spread: NDArray[Any]
+    _: KW_ONLY
+    x_name: str
+    hue_name: str | None = None
+    y_label: str = "mean test cost"
+    caption: str | None = None
 
     @classmethod
     def from_search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class LayerLossDisplay:
     """Loss of every head and the total, epoch by epoch: the learning curves of AuxCST.
 
@@ -60,20 +62,12 @@ class LayerLossDisplay:
     ['hidden1', 'hidden2', 'output']
     """
 
-    def __init__(
-        self,
-        epochs: NDArray[Any],
-        losses: dict[str, NDArray[Any]],
-        total: NDArray[Any],
-        *,
-        part: Literal["train", "valid"] = "train",
-        held_out: LayerLossDisplay | None = None,
-    ) -> None:
-        self.epochs = epochs
-        self.losses = losses
-        self.total = total
-        self.part = part
-        self.held_out = held_out
+    epochs: NDArray[Any]
+    losses: dict[str, NDArray[Any]]
+    total: NDArray[Any]
+    _: KW_ONLY
+    part: Literal["train", "valid"] = "train"
+    held_out: LayerLossDisplay | None = None
 
     @classmethod
     @validate_params(

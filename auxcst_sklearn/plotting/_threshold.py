@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class CostThresholdDisplay:
     """Mean cost of a binary decision against the threshold on the positive class's probability.
 
@@ -81,28 +83,20 @@ class CostThresholdDisplay:
     (0.3, 0.6, 0.2)
     """
 
-    def __init__(
-        self,
-        thresholds: NDArray[Any],
-        mean_cost: NDArray[Any],
-        alert_rate: NDArray[Any],
-        *,
-        bayes_threshold: float | None = None,
-        bayes_cost: float | None = None,
-        bayes_alert_rate: float | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.thresholds = thresholds
-        self.mean_cost = mean_cost
-        self.alert_rate = alert_rate
-        self.bayes_threshold = bayes_threshold
-        self.bayes_cost = bayes_cost
-        self.bayes_alert_rate = bayes_alert_rate
-        self.pos_label = pos_label
-        best = int(np.argmin(mean_cost))
-        self.best_threshold = float(thresholds[best])
-        self.best_cost = float(mean_cost[best])
-        self.best_alert_rate = float(alert_rate[best])
+    thresholds: NDArray[Any]
+    mean_cost: NDArray[Any]
+    alert_rate: NDArray[Any]
+    _: KW_ONLY
+    bayes_threshold: float | None = None
+    bayes_cost: float | None = None
+    bayes_alert_rate: float | None = None
+    pos_label: Any = None
+
+    def __post_init__(self) -> None:
+        best = int(np.argmin(self.mean_cost))
+        self.best_threshold = float(self.thresholds[best])
+        self.best_cost = float(self.mean_cost[best])
+        self.best_alert_rate = float(self.alert_rate[best])
 
     @classmethod
     def from_estimator(

@@ -117,7 +117,7 @@ def test_path_of_the_estimator_that_chooses_alpha(data, cv):
         folds = StratifiedKFold(cv).split(X, np.searchsorted(model.classes_, y))
         share = [weight[test].sum() for _, test in folds]
         np.testing.assert_allclose(display.mean[0], model.mean_cost_path_ @ share / sum(share))
-    kind = "4 folds" if cv else "5 networks"
+    kind = "4 folds" if cv else f"{model.n_networks} networks"
     assert display.caption == f"best: alpha {model.alpha_:g}\n± standard error over {kind}, paired"
     for wrong in ({"x": "depth"}, {"hue": "depth"}, {"where": {"alpha": 1}}, {"negate": False}):
         with pytest.raises(ValueError, match="expected x='alpha' and nothing else, got"):
