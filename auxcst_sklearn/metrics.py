@@ -285,6 +285,8 @@ def _sample_costs(
         rows = rows if classes is None else np.asarray(classes)
         found = find_decisions(cost_matrix, decisions, rows)
         columns = rows if found is None else found
+        if columns.dtype.kind == "U" and predicted.dtype.kind in "biu":  # classes among texts
+            predicted = predicted.astype(str)
     chosen = label_index(predicted, columns, name="y_pred")
     label = label_index(true, rows, name="y_true")
     if cost is None:

@@ -332,7 +332,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
-            self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
+            self.classes_ = find_classes(y, classes, cost, self.cost_matrix, self.decisions)
         elif classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "

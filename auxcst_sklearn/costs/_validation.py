@@ -145,6 +145,8 @@ def _decision_costs(
     if labels is not None:
         columns = column_positions(labels, decisions, "the columns of cost_matrix")
         values = values[:, columns]
+        if index is None and set(labels.tolist()) == set(classes.tolist()):  # rows like columns
+            values = values[column_positions(labels, classes, "the columns of cost_matrix")]
         if index is not None:
             rows = np.asarray(list(index))
             values = values[column_positions(rows, classes, "the index labels of cost_matrix")]
@@ -152,7 +154,7 @@ def _decision_costs(
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected {(len(classes), len(decisions))}: a "
             f"row for each class, {shorten(classes)}, and a column for each decision, "
-            f"{shorten(decisions)}."
+            f"{shorten(decisions)}. If some classes have no example here, name all in classes=."
         )
     return values
 
