@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
 from .._checks.frames import check_in_memory
-from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
+from .._checks.labels import as_labels, check_labels, label_index, shorten, sorted_labels
 from .._checks.rows import check_row_order
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
@@ -340,7 +340,13 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             )
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         found = find_decisions(self.cost_matrix, self.decisions, self.classes_)
-        self.decisions_ = self.classes_ if found is None else found
+        decisions = self.classes_ if found is None else found
+        if resume and not np.array_equal(decisions, self.decisions_):
+            raise ValueError(
+                f"The costs have the columns {shorten(decisions)}, but training continues with the "
+                f"decisions {shorten(self.decisions_)}; expected the same, in this order."
+            )
+        self.decisions_ = decisions
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_, found)
         if groups is not None:
             groups = np.asarray(groups)
