@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.frames import is_frame
 from .._estimators.base import BaseCostSensitiveNet
+from .._estimators.bayes_decision import BayesDecisionMixin
 
 
 def to_onnx(
@@ -85,10 +86,10 @@ def to_onnx(
     >>> file = to_onnx(model, X, "wine.onnx")  # doctest: +SKIP
     """
     estimator = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(estimator, BaseCostSensitiveNet):
+    if not isinstance(estimator, BaseCostSensitiveNet | BayesDecisionMixin):
         raise TypeError(
-            f"model is {type(estimator).__name__}; expected a network of auxcst_sklearn, or a "
-            "Pipeline that ends with one."
+            f"model is {type(estimator).__name__}; expected a classifier of auxcst_sklearn, or a "
+            "Pipeline that ends with one. BayesMinimumRiskClassifier makes one of any other."
         )
     check_is_fitted(estimator)
     takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
@@ -99,7 +100,10 @@ def to_onnx(
         )
     rows = _rows(X)
     before = model[:-1].transform(rows) if isinstance(model, Pipeline) and len(model) > 1 else rows
-    estimator._validate(before, reset=False)
+    if isinstance(estimator, BaseCostSensitiveNet):
+        estimator._validate(before, reset=False)
+    else:
+        estimator.predict_proba(before)
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
             f"to_onnx needs torch 2.7 or newer, and {torch.__version__} is installed; its exporter "

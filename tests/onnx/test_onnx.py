@@ -82,11 +82,10 @@ def test_the_decision_of_every_loss(problem, make, loss, precision):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
     model = make(loss=loss, precision=precision).fit(problem.X, problem.y, cost=problem.cost)
     with torch.no_grad():
-        cost, index, *p = Decision(model, takes_costs=False)(torch.as_tensor(X))
+        cost, *p = Decision(model)(torch.as_tensor(X))
     model.net_.module_.set_precision(False)
     expected = model.predict_cost(X)
     np.testing.assert_allclose(cost, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(index, expected.argmin(axis=1))
     assert bool(p) == model._has_probabilities()
 
 
@@ -223,12 +222,12 @@ def test_a_pipeline_of_columns():
 
 def test_mistakes(problem):
     X, y = problem.X, problem.y
-    with pytest.raises(TypeError, match="model is RandomForestClassifier; expected a network"):
+    with pytest.raises(TypeError, match="model is RandomForestClassifier; expected a classifier of"):
         to_onnx(RandomForestClassifier().fit(X, y), X)
     with pytest.raises(ValueError, match="cost_input=True needs class probabilities"):
         to_onnx(small_mlp(loss="squared").fit(X, y), X, cost_input=True)
     pipe = make_pipeline(FunctionTransformer(np.log1p), small_mlp()).fit(np.abs(X), y)
-    with pytest.raises(ValueError, match="^The steps before the network cannot be converted by"):
+    with pytest.raises(ValueError, match="^The steps before the classifier cannot be converted by"):
         to_onnx(pipe, X)
     for model in (small_mlp().fit(X, y), make_pipeline(StandardScaler(), small_mlp()).fit(X, y)):
         for rows, message in ((X[:, :2], "X has 2 features"), (None, "Expected 2D array")):
@@ -284,7 +283,7 @@ def test_what_no_file_can_hold_is_refused(problem):
     X = pd.DataFrame({"g": problem.X[:, 0], "s": list("ab") * 30, "b": [b"u", b"v"] * 30})
     scaler = make_column_transformer((StandardScaler(), ["g"]), remainder="passthrough")
     mixed = make_pipeline(scaler.set_output(transform="pandas"), small_mlp())
-    with pytest.raises(ValueError, match=r"cannot be converted .* not valid: .*inconsistent type"):
+    with pytest.raises(ValueError, match="they pass strings on beside numbers"):
         to_onnx(mixed.fit(X[["g", "s"]], problem.y), X[["g", "s"]])
     model = small_mlp().fit(X[["g", "b"]], problem.y)
     with pytest.raises(ValueError, match="'b' of X has categories such as b'u'"):

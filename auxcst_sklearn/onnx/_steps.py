@@ -1,0 +1,116 @@
+"""Steps of a pipeline, and other classifiers, as parts of a file: converted by skl2onnx."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, version_converter
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import Pipeline
+
+from .._checks.frames import holds_categories, holds_string, is_frame, select
+from ._columns import coded_rows, skl2onnx_types
+from ._graph import OPSET, Graph, Rows, first_line
+
+# The converters of onnxmltools for classifiers of other packages.
+_ONNXMLTOOLS = {
+    "lightgbm": ("lightgbm.operator_converters.LightGbm", "convert_lightgbm"),
+    "xgboost": ("xgboost.operator_converters.XGBoost", "convert_xgboost"),
+}
+
+
+def rows_of_steps(model: Pipeline, graph: Graph, rows: Rows) -> Rows:
+    """The rows after all steps of a pipeline but the last."""
+    if len(model) == 1:
+        return rows
+    name = "The steps before the classifier"
+    if rows.value is None and _has_strings(model[:-1].transform(rows.sample)):
+        raise _refused(
+            name,
+            "they pass strings on beside numbers, and it has no array of both. Encode them in "
+            "the pipeline, or leave these columns to a classifier that takes a DataFrame.",
+        )
+    part = _converted(model[:-1], rows, name, OPSET)
+    (output,) = part.graph.output
+    dtype = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
+    (value,) = graph.embed(part, rows)
+    return Rows(np.zeros((1, model[-1].n_features_in_), dtype), value)
+
+
+def _has_strings(X: Any) -> bool:
+    if is_frame(X):
+        return any(holds_categories(select(X, j)) for j in range(X.shape[1]))
+    return isinstance(X, np.ndarray) and X.dtype.kind in "OUS" and holds_string(X)
+
+
+def estimates(model: Any, graph: Graph, rows: Rows, **options: Any) -> str:
+    """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
+    name = type(model).__name__
+    _refuse_categories(model, name)
+    _use_onnxmltools(type(model))
+    rows = coded_rows({}, graph, rows)
+    part = _converted(model, rows, name, {"": OPSET, "ai.onnx.ml": 3}, {id(model): options})
+    return graph.as_double(graph.embed(part, rows)[1])
+
+
+def _converted(model: Any, rows: Rows, name: str, opset: Any, options: Any = None) -> Any:
+    from skl2onnx import convert_sklearn
+
+    try:
+        part = convert_sklearn(
+            model, initial_types=skl2onnx_types(rows.sample), target_opset=opset, options=options
+        )
+    except Exception as error:
+        raise _refused(name, first_line(error)) from error
+    part = version_converter.convert_version(part, OPSET)
+    nodes = [new for node in part.graph.node for new in _filled(node)]
+    del part.graph.node[:]
+    part.graph.node.extend(nodes)
+    return part
+
+
+def _refused(name: str, why: str) -> ValueError:
+    return ValueError(f"{name} cannot be converted by skl2onnx: {why}")
+
+
+def _refuse_categories(model: Any, name: str) -> None:
+    """Raise an error for boosting inside of another classifier, whose categories are ignored."""
+    for part in model.get_params().values():
+        if isinstance(part, HistGradientBoostingClassifier):
+            raise _refused(name, f"it would ignore the categories of its {type(part).__name__}.")
+
+
+def _use_onnxmltools(kind: type) -> None:
+    """Register the converter of a classifier of another package."""
+    package = kind.__module__.partition(".")[0]
+    if package not in _ONNXMLTOOLS:
+        return
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+
+    module, function = _ONNXMLTOOLS[package]
+    update_registered_converter(
+        kind,
+        f"{package}{kind.__name__}",
+        calculate_linear_classifier_output_shapes,
+        getattr(import_module(f"onnxmltools.convert.{module}"), function),
+        options={"nocl": [True, False], "zipmap": [True, False, "columns"]},
+    )
+
+
+def _filled(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """A node; an imputer, which onnxruntime supports only for float32, is replaced."""
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type != "Imputer" or not np.isnan(attributes.get("replaced_value_float", 0)):
+        return [node]
+    (x,), (result,) = node.input, node.output
+    values, fill, gap = (f"{result}/{name}" for name in ("values", "fill", "gap"))
+    return [
+        helper.make_node("Constant", [], [values], value_floats=attributes["imputed_value_floats"]),
+        helper.make_node("CastLike", [values, x], [fill]),
+        helper.make_node("IsNaN", [x], [gap]),
+        helper.make_node("Where", [gap, fill, x], [result]),
+    ]
