@@ -63,7 +63,7 @@ def probability(model: Any, graph: Graph, rows: Rows) -> str:
         return _aligned(model.estimator_, model.classes_, graph, rows)
     if isinstance(model, CostSensitivePoolClassifier):
         return _pooled(model, graph, rows)
-    return estimates(model, graph, rows, zipmap=False)
+    return estimates(model, graph, rows)
 
 
 def cost_and_probability(model: Any, graph: Graph, rows: Rows) -> list[str]:
@@ -192,7 +192,7 @@ def _scores(model: Any, graph: Graph, rows: Rows) -> str:
     if kind in BOOSTING:
         return _boosting_scores([model], graph, rows)
     if hasattr(model, "decision_function"):
-        found = estimates(model, graph, rows, raw_scores=True, zipmap=False)
+        found = estimates(model, graph, rows, raw_scores=True)
     else:
         found = probability(model, graph, rows)
     return _column(found, -1, graph) if n_classes == 2 else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -50,19 +51,26 @@ def estimates(model: Any, graph: Graph, rows: Rows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__
     _refuse_categories(model, name)
-    _use_onnxmltools(type(model))
+    _use_onnxmltools(type(model), name, raw=bool(options))
     rows = coded_rows({}, graph, rows)
-    part = _converted(model, rows, name, {"": OPSET, "ai.onnx.ml": 3}, {id(model): options})
-    return graph.as_double(graph.embed(part, rows)[1])
+    part = _converted(
+        model, rows, name, {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
+    )
+    value = graph.embed(part, rows)[1]
+    for node in graph.nodes:
+        if node.op_type == "ZipMap" and node.output[0] == value:  # a dict for each row
+            value = node.input[0]
+    return graph.as_double(value)
 
 
 def _converted(model: Any, rows: Rows, name: str, opset: Any, options: Any = None) -> Any:
     from skl2onnx import convert_sklearn
 
+    types = skl2onnx_types(rows.sample)
     try:
-        part = convert_sklearn(
-            model, initial_types=skl2onnx_types(rows.sample), target_opset=opset, options=options
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # it reads deprecated attributes
+            part = convert_sklearn(model, initial_types=types, target_opset=opset, options=options)
     except Exception as error:
         raise _refused(name, first_line(error)) from error
     part = version_converter.convert_version(part, OPSET)
@@ -83,11 +91,13 @@ def _refuse_categories(model: Any, name: str) -> None:
             raise _refused(name, f"it would ignore the categories of its {type(part).__name__}.")
 
 
-def _use_onnxmltools(kind: type) -> None:
+def _use_onnxmltools(kind: type, name: str, raw: bool) -> None:
     """Register the converter of a classifier of another package."""
     package = kind.__module__.partition(".")[0]
     if package not in _ONNXMLTOOLS:
         return
+    if raw:
+        raise _refused(name, "its calibrator reads raw scores, which onnxmltools does not convert.")
     from skl2onnx import update_registered_converter
     from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
 

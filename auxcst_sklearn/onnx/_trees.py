@@ -5,7 +5,7 @@ skl2onnx ignores splits by categories, and rounds the sums of a forest, which ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -46,23 +46,24 @@ class _Ensemble:
         self.lists |= {"target_ids": [], "target_weights": []}
         self.n_trees = 0
 
-    def add(self, nodes: _Nodes, output: int, weights: Sequence[float]) -> None:
-        """Add a tree whose leaves add their weights, in order, to an output."""
+    def add(self, nodes: _Nodes, weights: Mapping[int, Sequence[float]]) -> None:
+        """Add a tree whose leaves add weights, in their order, to some outputs."""
         leaves = [i for i, mode in enumerate(nodes.modes) if mode == "LEAF"]
         new = {f"nodes_{name}": values for name, values in nodes._asdict().items()}
-        new |= {"nodes_nodeids": list(range(len(nodes.modes))), "target_nodeids": leaves}
         new["nodes_treeids"] = [self.n_trees] * len(nodes.modes)
-        new["target_treeids"] = [self.n_trees] * len(leaves)
-        new |= {"target_ids": [output] * len(leaves), "target_weights": list(weights)}
+        new["nodes_nodeids"] = list(range(len(nodes.modes)))
+        new["target_treeids"] = [self.n_trees] * len(leaves) * len(weights)
+        new["target_nodeids"] = leaves * len(weights)
+        new["target_ids"] = [output for output in weights for _ in leaves]
+        new["target_weights"] = [weight for values in weights.values() for weight in values]
         for name, values in new.items():
             self.lists[name].extend(values)
         self.n_trees += 1
 
-    def sums(self, graph: Graph, rows: str, n_outputs: int, base: Sequence[float] = ()) -> str:
+    def sums(self, graph: Graph, rows: str, n_outputs: int) -> str:
         """The sum of each output, (n, n_outputs), in float32."""
         given: dict[str, Any] = dict(self.lists)
-        given["base_values"] = list(base) or [0.0] * n_outputs
-        for name in ("nodes_values", "target_weights", "base_values"):
+        for name in ("nodes_values", "target_weights"):
             values = given.pop(name)
             given[f"{name}_as_tensor"] = helper.make_tensor(
                 name, TensorProto.DOUBLE, [len(values)], values
@@ -85,11 +86,10 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
         columns = (tree.feature, tree.threshold, tree.children_left, tree.children_right)
         feature, value, left, right = (np.where(is_leaf, 0, part).tolist() for part in columns)
         missing = np.where(is_leaf, 0, tree.missing_go_to_left).astype(int).tolist()
-        found.add(
-            _Nodes(feature, value, left, right, missing, modes), k, list(range(int(is_leaf.sum())))
-        )
+        nodes, ranks = _Nodes(feature, value, left, right, missing, modes), range(is_leaf.sum())
+        found.add(nodes, {k: ranks})
         starts.append(n_leaves)
-        n_leaves += int(is_leaf.sum())
+        n_leaves += len(ranks)
     single = graph.add("Cast", rows, to=TensorProto.FLOAT)  # as scikit-learn's trees read them
     leaves = found.sums(graph, graph.as_double(single), len(trees))
     index = graph.add("Add", graph.add("Cast", leaves, to=TensorProto.INT64), np.array(starts))
@@ -102,6 +102,7 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
 def boosting_scores(models: Sequence[Any], levels: Levels, graph: Graph, rows: str) -> str:
     """Raw scores (n, n_models * n_trees_per_iteration_), of rows with codes of `levels`."""
     found, base = _Ensemble(), list[float]()
+    step = _largest_step(models)
     for model in models:
         own = category_codes(model)
         codes = {j: np.array([own[j].get(v, np.nan) for v in levels[j]]) for j in own}
@@ -110,9 +111,24 @@ def boosting_scores(models: Sequence[Any], levels: Levels, graph: Graph, rows: s
             order = np.argsort(~model.is_categorical_, kind="stable")
         for of_iteration in model._predictors:
             for k, tree in enumerate(of_iteration, start=len(base)):
-                found.add(_boosted(tree, order.tolist(), codes), k, _leaf_values(tree))
+                values = tree.nodes["value"][tree.nodes["is_leaf"] == 1]
+                whole = np.rint(values / step) * step
+                weights = {2 * k: whole.tolist(), 2 * k + 1: (values - whole).tolist()}
+                found.add(_boosted(tree, order.tolist(), codes), weights)
         base.extend(np.ravel(model._baseline_prediction).tolist())
-    return graph.as_double(found.sums(graph, rows, len(base), base))
+    sums = graph.as_double(found.sums(graph, rows, 2 * len(base)))
+    pairs = graph.add("Reshape", sums, np.array([-1, len(base), 2]))
+    return graph.add("Add", graph.add("ReduceSum", pairs, np.array([2]), keepdims=0), base)
+
+
+def _largest_step(models: Sequence[Any]) -> float:
+    """A power of two: sums of its multiples are exact in float32, the type of an ensemble's sums.
+
+    The rests of the values add up to so little that float32 is as good as float64 for them.
+    """
+    trees = [tree for model in models for found in model._predictors for tree in found]
+    largest = sum(float(np.abs(tree.nodes["value"]).max()) for tree in trees)
+    return float(2.0 ** (np.ceil(np.log2(largest + 1)) - 22))
 
 
 def common_levels(models: Sequence[Any]) -> Levels:
@@ -150,11 +166,6 @@ def category_codes(model: Any) -> dict[int, dict[Any, float]]:
 
 def _listed(encoder: Any) -> list[list[Any]]:
     return [levels.tolist() for levels in encoder.categories_]
-
-
-def _leaf_values(tree: Any) -> list[float]:
-    values: list[float] = tree.nodes["value"][tree.nodes["is_leaf"] == 1].tolist()
-    return values
 
 
 def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]]) -> _Nodes:
