@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, version_converter
+from onnx import TensorProto, helper, version_converter
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline
 
@@ -74,7 +75,8 @@ def _converted(model: Any, rows: Rows, name: str, opset: Any, options: Any = Non
     except Exception as error:
         raise _refused(name, first_line(error)) from error
     part = version_converter.convert_version(part, OPSET)
-    nodes = [new for node in part.graph.node for new in _filled(node)]
+    nodes = _named_gaps(part.graph, _missing_category(model))
+    nodes += [new for node in part.graph.node for new in _filled(node)]
     del part.graph.node[:]
     part.graph.node.extend(nodes)
     return part
@@ -109,6 +111,45 @@ def _use_onnxmltools(kind: type, name: str, raw: bool) -> None:
         getattr(import_module(f"onnxmltools.convert.{module}"), function),
         options={"nocl": [True, False], "zipmap": [True, False, "columns"]},
     )
+
+
+def _missing_category(model: Any) -> str:
+    """What skl2onnx calls the missing category of the encoders in a pipeline; "" if there is none.
+
+    It takes the string for the category, where Python has None or NaN.
+    """
+    levels = [level for encoder in _encoders(model) for level in np.concatenate(encoder)]
+    names = {str(level) for level in levels if level is None or level != level}
+    if len(names) != 1 or not (names | {""}).isdisjoint(levels):
+        return ""  # what a missing string is, is not known
+    return names.pop()
+
+
+def _encoders(step: Any) -> Iterator[list[Any]]:
+    """The categories of each encoder."""
+    parts = getattr(step, "steps", getattr(step, "transformers_", ()))
+    for _, part, *_ in parts:
+        yield from _encoders(part)
+    if hasattr(step, "categories_"):
+        yield step.categories_
+
+
+def _named_gaps(graph: onnx.GraphProto, missing: str) -> list[onnx.NodeProto]:
+    """Nodes that replace "", which stands for a missing string in the file."""
+    nodes = []
+    for value in graph.input:
+        if not missing or value.type.tensor_type.elem_type != TensorProto.STRING:
+            continue
+        name, gap, empty, fill, named = (value.name + end for end in ("", "/=", "/0", "/1", "/2"))
+        for node in graph.node:
+            node.input[:] = [named if own == name else own for own in node.input]
+        nodes += [
+            helper.make_node("Constant", [], [empty], value_string=""),
+            helper.make_node("Constant", [], [fill], value_string=missing),
+            helper.make_node("Equal", [name, empty], [gap]),
+            helper.make_node("Where", [gap, fill, name], [named]),
+        ]
+    return nodes
 
 
 def _filled(node: onnx.NodeProto) -> list[onnx.NodeProto]:
