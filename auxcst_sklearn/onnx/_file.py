@@ -1,4 +1,4 @@
-"""The decision of a model as one ONNX file."""
+"""`to_onnx`: its arguments, and the file that it writes."""
 
 from __future__ import annotations
 
@@ -30,22 +30,27 @@ def to_onnx(
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
     The file computes what `predict_cost`, `predict` and `predict_proba` compute, without the
-    validation of rows. It holds scales, missing values and categories, all networks, the
-    temperature, costs, currency and the choice of the cheapest class. It accepts any number of
+    validation of rows. It holds scales, missing values and categories, all networks and members,
+    calibration, costs, currency and the choice of the cheapest class. It accepts any number of
     rows.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted network of this package, or a ``Pipeline`` that ends with one and whose other steps
-        skl2onnx can convert.
+        A fitted classifier of this package, or a ``Pipeline`` that ends with one and whose other
+        steps skl2onnx can convert. Members of a
+        :class:`~auxcst_sklearn.CostSensitivePoolClassifier`, and the classifier of a
+        :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, calibrated classifiers,
+        pipelines, all that skl2onnx can convert, and those of LightGBM and XGBoost.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         A few rows in the form passed to `predict`, which determine the names and types of the
         inputs. An array is one input ``"X"``: float32 and uint8 keep their type, all others are
         float64; sparse rows are passed to the file as dense ones. A DataFrame has an input of shape
-        (n, 1) for each column, with its name: of strings for string columns, in a pipeline int64
-        for integers, otherwise float64. The name of an output or of ``"cost_matrices"`` becomes
-        ``"cost_"`` and the like. A missing number is NaN, a missing string ``""``.
+        (n, 1) for each column, with its name: of strings for string columns, int64 for integers if
+        only a pipeline reads them and its steps can, otherwise float64. The name of an output or of
+        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
+        string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
@@ -57,7 +62,7 @@ def to_onnx(
     -------
     onnx.ModelProto
         The model, with outputs ``"cost"`` (n, n_classes) in currency, ``"index"`` (n,), the
-        position of the cheapest class, and ``"probability"`` (n, n_classes) if the loss has class
+        position of the cheapest class, and ``"probability"`` (n, n_classes) if the model has class
         probabilities. Its metadata hold the labels, ``"classes"``, as JSON.
 
     Raises
@@ -65,16 +70,16 @@ def to_onnx(
     ImportError
         If the packages of the extra ``onnx`` are not installed.
     TypeError
-        If the model is not a network of this package.
+        If the model is not a classifier of this package.
     ValueError
-        If the network, a step of the pipeline or the name of a column cannot be exported, or
-        `cost_input` is set and the loss has no class probabilities.
+        If a network, a member, a step of a pipeline or the name of a column cannot be exported,
+        which the message names, or `cost_input` is set and the loss has no class probabilities.
 
     Notes
     -----
-    Networks with ``precision="bf16"`` compute in float32 in the file. Costs agree with
-    `predict_cost` to a relative 1e-5. The file does not validate its rows: infinite values give
-    meaningless costs.
+    Networks, also those with ``precision="bf16"``, compute in float32 in the file; boosting,
+    forests and costs in float64. Costs agree with `predict_cost` to a relative 1e-5. The file does
+    not validate its rows: infinite values give meaningless costs.
 
     Examples
     --------

@@ -52,8 +52,15 @@ def estimates(model: Any, graph: Graph, rows: Rows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__
     _refuse_categories(model, name)
-    _use_onnxmltools(type(model), name, raw=bool(options))
+    package = type(model).__module__.partition(".")[0]
+    if package in _ONNXMLTOOLS:
+        _use_onnxmltools(package, type(model), raw=bool(options))
+    if rows.value is None and _has_strings(rows.sample):
+        raise _refused(name, "it reads categories of a DataFrame. Encode them in a pipeline.")
     rows = coded_rows({}, graph, rows)
+    if package == "xgboost":  # its thresholds are values of the training rows in float32
+        value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
+        rows = Rows(np.zeros(rows.sample.shape, np.float32), value)
     part = _converted(
         model, rows, name, {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
     )
@@ -65,21 +72,40 @@ def estimates(model: Any, graph: Graph, rows: Rows, **options: Any) -> str:
 
 
 def _converted(model: Any, rows: Rows, name: str, opset: Any, options: Any = None) -> Any:
-    from skl2onnx import convert_sklearn
-
     types = skl2onnx_types(rows.sample)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # it reads deprecated attributes
-            part = convert_sklearn(model, initial_types=types, target_opset=opset, options=options)
+        part = _convert(model, types, opset, options)
     except Exception as error:
-        raise _refused(name, first_line(error)) from error
+        try:  # some steps, such as an imputer of the mean, read no integers
+            part = _convert(model, _without_integers(types), opset, options)
+        except Exception:
+            raise _refused(name, first_line(error)) from error
     part = version_converter.convert_version(part, OPSET)
     nodes = _named_gaps(part.graph, _missing_category(model))
     nodes += [new for node in part.graph.node for new in _filled(node)]
     del part.graph.node[:]
     part.graph.node.extend(nodes)
     return part
+
+
+def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.ModelProto:
+    from skl2onnx import convert_sklearn
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # skl2onnx reads deprecated attributes
+        part: onnx.ModelProto = convert_sklearn(
+            model, initial_types=types, target_opset=opset, options=options
+        )
+    return part
+
+
+def _without_integers(types: list[Any]) -> list[Any]:
+    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType
+
+    return [
+        (name, DoubleTensorType(kind.shape) if isinstance(kind, Int64TensorType) else kind)
+        for name, kind in types
+    ]
 
 
 def _refused(name: str, why: str) -> ValueError:
@@ -93,13 +119,11 @@ def _refuse_categories(model: Any, name: str) -> None:
             raise _refused(name, f"it would ignore the categories of its {type(part).__name__}.")
 
 
-def _use_onnxmltools(kind: type, name: str, raw: bool) -> None:
+def _use_onnxmltools(package: str, kind: type, raw: bool) -> None:
     """Register the converter of a classifier of another package."""
-    package = kind.__module__.partition(".")[0]
-    if package not in _ONNXMLTOOLS:
-        return
     if raw:
-        raise _refused(name, "its calibrator reads raw scores, which onnxmltools does not convert.")
+        why = "its calibrator reads raw scores, which onnxmltools does not convert."
+        raise _refused(kind.__name__, why)
     from skl2onnx import update_registered_converter
     from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
 
