@@ -106,12 +106,11 @@ class Graph:
             shape: list[Any] = ["n"] if name == "index" else ["n", n_classes]
             kind = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
             outputs.append(helper.make_tensor_value_info(name, kind, shape))
-        nodes = _needed([*readers, *self.nodes, *named], OUTPUTS)
+        nodes, needed = _needed([*readers, *self.nodes, *named], OUTPUTS)
         made = {name for node in nodes for name in node.output}
         for given in inputs:
             if given.name in made:
                 raise _refused(given.name)
-        needed = {name for node in nodes for name in node.input}
         constants = [part for part in self.constants if part.name in needed]
         graph = helper.make_graph(nodes, "decision", inputs, outputs, constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
@@ -155,15 +154,17 @@ def _reader(given: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> onnx.Node
     return helper.make_node("Cast", [given.name], [value.name], to=to)
 
 
-def _needed(nodes: list[onnx.NodeProto], outputs: tuple[str, ...]) -> list[onnx.NodeProto]:
-    """The nodes, in order, on which the outputs depend."""
+def _needed(
+    nodes: list[onnx.NodeProto], outputs: tuple[str, ...]
+) -> tuple[list[onnx.NodeProto], set[str]]:
+    """The nodes, in order, and the values on which the outputs depend."""
     wanted, kept = set(outputs), []
     for node in reversed(nodes):
         if wanted.intersection(node.output):
             kept.append(node)
             wanted.update(node.input)
             wanted.update(name for part in _inner(node) for name in part.input)
-    return kept[::-1]
+    return kept[::-1], wanted
 
 
 def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
