@@ -36,6 +36,7 @@ SHARED_BY_ESTIMATORS = {
     "parameters",
     "prediction",
     "streams",
+    "validation",
 }
 BUILT_ON_OTHERS = {
     "path": {"mlp"},
