@@ -63,6 +63,10 @@ class TableBoosting(HistGradientBoostingClassifier):
         labels: NDArray[Any] = super().predict(self._to_codes(X))
         return labels
 
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        scores: NDArray[Any] = super().decision_function(self._to_codes(X))
+        return scores
+
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
         if self._codes is None:

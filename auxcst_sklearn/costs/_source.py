@@ -36,7 +36,7 @@ def find_classes(
         labels = labels_of_rows(cost_matrix, found) if cost is None else None
         if labels is None:
             labels = frame_labels(cost_matrix if cost is None else cost, like=found)
-            if decisions is not None and not np.isin(found, labels).all():
+            if decisions is not None and labels is not None and not np.isin(found, labels).all():
                 labels = None  # which are those of the decisions
         if labels is not None and same_label_kind(labels, y):
             name = "cost_matrix" if cost is None else "cost"

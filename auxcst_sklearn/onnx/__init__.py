@@ -1,4 +1,4 @@
-"""A fitted network, or a pipeline that ends with one, as an ONNX file: it runs without torch."""
+"""The whole decision of a fitted model as an ONNX file, which runs without torch."""
 
 from ._file import to_onnx
 

@@ -12,14 +12,7 @@ from onnx import TensorProto, helper
 
 from .._checks.frames import holds_categories, is_frame, select
 from .._inputs.columns import MOST_EXACT, UNKNOWN
-
-OUTPUTS = ("cost", "index", "probability")
-ROWS, MATRICES = "X", "cost_matrices"
-
-
-def array_type(dtype: np.dtype) -> np.dtype:
-    """The type of a file's input for an array: uint8 and float32 are kept, others are float64."""
-    return dtype if dtype in (np.uint8, np.float32) else np.dtype(np.float64)
+from ._graph import ROWS, Graph, Rows, array_type
 
 
 def input_names(X: Any) -> list[str]:
@@ -29,34 +22,35 @@ def input_names(X: Any) -> list[str]:
     )
 
 
-def columns_model(model: Any, X: Any, opset: int) -> onnx.ModelProto | None:
-    """Convert columns to an array with codes of categories; None without categories."""
+def coded_rows(levels: dict[int, NDArray[Any]], graph: Graph, rows: Rows) -> Rows:
+    """Rows as one array, with codes of the levels of some columns."""
+    X = rows.sample
     apart = is_frame(X) or X.dtype.kind in "OUS"
-    if not apart and not model._inputs.categories:
-        return None
-    builder = _Columns(model, X.shape[1])
+    if not apart and not levels:
+        return rows
+    builder = _Columns(levels, X.shape[1])
     if apart:
         for j, name in enumerate(input_names(X)):
             builder.is_single = str(select(X, j).dtype).lower() == "float32"
             builder.add_column(j, name)
     else:
         builder.add_array(array_type(X.dtype))
-    graph = helper.make_graph(
+    part = helper.make_graph(
         [*builder.nodes, helper.make_node("Concat", builder.parts, ["/rows"], axis=1)],
         "columns",
         builder.inputs,
         [helper.make_tensor_value_info("/rows", TensorProto.DOUBLE, ["n", X.shape[1]])],
         builder.constants,
     )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 4)]
-    return helper.make_model(graph, opset_imports=opsets)
+    (value,) = graph.embed(helper.make_model(part), rows)
+    return Rows(np.zeros(X.shape), value)
 
 
 class _Columns:
     """Nodes that return the columns one by one, in `parts`."""
 
-    def __init__(self, model: Any, n_columns: int) -> None:
-        self.levels: dict[int, NDArray[Any]] = model._inputs.categories
+    def __init__(self, levels: dict[int, NDArray[Any]], n_columns: int) -> None:
+        self.levels = levels
         self.n_columns, self.is_single = n_columns, False
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []

@@ -1,4 +1,4 @@
-"""All steps after validation as one torch module: inputs, network, temperature, costs, choice."""
+"""A network as one torch module: inputs, network, temperature, costs in currency."""
 
 from __future__ import annotations
 
@@ -83,38 +83,29 @@ class Ranks(nn.Module):
 
 
 class Decision(nn.Module):
-    """Computes costs in currency, the index of the cheapest, and probabilities.
+    """Computes costs in currency, and probabilities."""
 
-    With `takes_costs` the costs are a second input, a matrix for each row.
-    """
-
-    def __init__(self, model: Any, takes_costs: bool) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.module = deepcopy(model.net_.module_).cpu()
         self.module.set_precision(False)
         self.module.eval()
         self.net = [model.net_]  # in a list, so that it is not registered as a submodule
-        self.takes_costs = takes_costs
         self.has_probabilities = model._has_probabilities()
         scaling = model._inputs.row_scaling
         self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
         inputs = [part for part in self.module.modules() if isinstance(part, ImageInput)]
         self.integers = any(part.integers for part in inputs)
 
-    def forward(self, x: Tensor, matrices: Tensor | None = None) -> list[Tensor]:
-        """Costs (n, K) in float64, indices (n,), and probabilities (n, K) if the loss has them."""
+    def forward(self, x: Tensor) -> list[Tensor]:
+        """Costs (n, D) in float64, and probabilities (n, K) if the loss has them."""
         (net,) = self.net
         output = self.module(net.to_sets(self._prepared(x)))
-        results = []
+        results = [net.scale.to_currency(self._mean(net.to_cost(output)).double())]
         if self.has_probabilities:
             p = self._mean(net.probabilities(output)).double()
-            results = [p / p.sum(dim=1, keepdim=True)]
-        if matrices is None:
-            cost = self._mean(net.to_cost(output)).double()
-            cost = net.scale.to_currency(cost)
-        else:
-            cost = (results[0].unsqueeze(1) @ matrices).squeeze(1)
-        return [cost, cost.argmin(dim=1), *results]
+            results.append(p / p.sum(dim=1, keepdim=True))
+        return results
 
     def _mean(self, estimate: Tensor) -> Tensor:
         """The mean over the networks, if there are several."""

@@ -1,4 +1,4 @@
-"""The decision of a model as one ONNX file."""
+"""`to_onnx`: its arguments, and the file that it writes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.frames import is_frame
 from .._estimators.base import BaseCostSensitiveNet
+from .._estimators.bayes_decision import BayesDecisionMixin
 from ..metrics import before_last
 
 
@@ -29,53 +30,58 @@ def to_onnx(
 ) -> Any:
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
-    The file computes what `predict_cost`, `predict` and `predict_proba` compute, without the
-    validation of rows. It holds scales, missing values and categories, all networks, the
-    temperature, costs, currency and the choice of the cheapest class. It accepts any number of
+    The file computes what `predict_cost`, `decide` and `predict_proba` compute, without the
+    validation of rows. It holds scales, missing values and categories, all networks and members,
+    calibration, costs, currency and the choice of the cheapest decision. It accepts any number of
     rows.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted network of this package, or a ``Pipeline`` that ends with one and whose other steps
-        skl2onnx can convert.
+        A fitted classifier of this package, or a ``Pipeline`` that ends with one and whose other
+        steps skl2onnx can convert. Members of a
+        :class:`~auxcst_sklearn.CostSensitivePoolClassifier`, and the classifier of a
+        :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, calibrated classifiers,
+        pipelines, all that skl2onnx can convert, and those of LightGBM and XGBoost.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         A few rows in the form passed to `predict`, which determine the names and types of the
         inputs. An array is one input ``"X"``: float32 and uint8 keep their type, all others are
         float64; sparse rows are passed to the file as dense ones. A DataFrame has an input of shape
-        (n, 1) for each column, with its name: of strings for string columns, in a pipeline int64
-        for integers of a type without missing values, otherwise float64. The name of an output or
-        of ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
+        (n, 1) for each column, with its name: of strings for string columns, int64 for integers if
+        only a pipeline reads them and its steps can, otherwise float64. The name of an output or of
+        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
         string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
-        float64, (n, n_classes, n_classes), as `cost` of `predict`. "auto" if the model was fitted
+        float64, (n, n_classes, n_decisions), as `cost` of `decide`. "auto" if the model was fitted
         with such costs.
 
     Returns
     -------
     onnx.ModelProto
-        The model, with outputs ``"cost"`` (n, n_classes) in currency, ``"index"`` (n,), the
-        position of the cheapest class, and ``"probability"`` (n, n_classes) if the loss has class
-        probabilities. Its metadata hold the labels, ``"classes"``, as JSON.
+        The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
+        position of the cheapest decision, and ``"probability"`` (n, n_classes) if the model has
+        class probabilities. Its metadata hold the labels, ``"classes"`` and ``"decisions"``, as
+        JSON; they are the same unless the costs name other decisions.
 
     Raises
     ------
     ImportError
         If the packages of the extra ``onnx`` are not installed.
     TypeError
-        If the model is not a network of this package.
+        If the model is not a classifier of this package.
     ValueError
-        If the network, a step of the pipeline or the name of a column cannot be exported, or
-        `cost_input` is set and the loss has no class probabilities.
+        If a network, a member, a step of a pipeline or the name of a column cannot be exported,
+        which the message names, or `cost_input` is set and the loss has no class probabilities.
 
     Notes
     -----
-    Networks with ``precision="bf16"`` compute in float32 in the file. Costs agree with
-    `predict_cost` to a relative 1e-5. The file does not validate its rows: infinite values give
-    meaningless costs.
+    Networks, also those with ``precision="bf16"``, compute in float32 in the file; boosting,
+    forests and costs in float64. Costs agree with `predict_cost` to a relative 1e-5. The file does
+    not validate its rows: infinite values give meaningless costs.
 
     Examples
     --------
@@ -87,10 +93,10 @@ def to_onnx(
     >>> file = to_onnx(model, X, "wine.onnx")  # doctest: +SKIP
     """
     estimator = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(estimator, BaseCostSensitiveNet):
+    if not isinstance(estimator, BaseCostSensitiveNet | BayesDecisionMixin):
         raise TypeError(
-            f"model is {type(estimator).__name__}; expected a network of auxcst_sklearn, or a "
-            "Pipeline that ends with one."
+            f"model is {type(estimator).__name__}; expected a classifier of auxcst_sklearn, or a "
+            "Pipeline that ends with one. BayesMinimumRiskClassifier makes one of any other."
         )
     check_is_fitted(estimator)
     takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
@@ -101,7 +107,10 @@ def to_onnx(
         )
     rows = _rows(X)
     before = before_last(model, rows) if isinstance(model, Pipeline) else rows
-    estimator._validate(before, reset=False)
+    if isinstance(estimator, BaseCostSensitiveNet):
+        estimator._validate(before, reset=False)
+    else:
+        estimator.predict_proba(before)
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
             f"to_onnx needs torch 2.7 or newer, and {torch.__version__} is installed; its exporter "
@@ -111,8 +120,9 @@ def to_onnx(
         from ._assembly import assemble
 
         file = assemble(model, rows, takes_costs)
-    labels = json.dumps(estimator.classes_.tolist())
-    file.metadata_props.add(key="classes", value=labels)
+    for key in ("classes", "decisions"):
+        labels = getattr(estimator, f"{key}_").tolist()
+        file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
     return file

@@ -14,7 +14,9 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
+from auxcst_sklearn import CostSensitivePoolClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_stack
 
@@ -69,6 +71,15 @@ def wait_for(url, process):
     raise TimeoutError(url)
 
 
+def read(path):
+    """A file as the service reads it, in this process."""
+    sys.path.insert(0, str(SCRIPT.parent))
+    try:
+        return importlib.import_module("serve").Decider(path)
+    finally:
+        sys.path.pop(0)
+
+
 def post(url, body):
     """Status and answer."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -92,7 +103,7 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
     costs = [[answer["cost"][label] for label in model.classes_] for _, answer in found]
     expected = model.predict_cost(X)
     np.testing.assert_allclose(costs, expected, rtol=1e-5, atol=1e-5 * expected.max())
-    assert [answer["class"] for _, answer in found] == model.predict(X).tolist()
+    assert [answer["decision"] for _, answer in found] == model.predict(X).tolist()
     p = [[answer["probability"][label] for label in model.classes_] for _, answer in found]
     np.testing.assert_allclose(p, model.predict_proba(X), atol=1e-6)
 
@@ -125,17 +136,28 @@ def test_rows_without_finite_costs_get_a_reason(tmp_path):
     X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 2))
     y = (X[:, 0] > 0).astype(int)
     to_onnx(small_stack().fit(X, y, cost=cost), X, tmp_path / "model.onnx")
-    sys.path.insert(0, str(SCRIPT.parent))
-    try:
-        decider = importlib.import_module("serve").Decider(tmp_path / "model.onnx")
-    finally:
-        sys.path.pop(0)
+    decider = read(tmp_path / "model.onnx")
     matrix = [[0, 1], [2, 0]]
     row = {"X": [1, 2], "cost_matrices": matrix}
-    assert decider.decide(decider.arrays(row))["class"] in (0, 1)
+    assert decider.decide(decider.arrays(row))["decision"] in (0, 1)
     for wrong in ({"X": [1, 1e39]}, {"cost_matrices": [[0, None], [2, 0]]}):
         with pytest.raises(ValueError, match="too large, or missing where none may be"):
             decider.decide(decider.arrays({**row, **wrong}))
+
+
+def test_a_pool_is_served(tmp_path):
+    X = table(300)
+    members = [
+        ("boosting", HistGradientBoostingClassifier(max_iter=5)),
+        ("network", small_stack(max_epochs=20)),
+    ]
+    labels = np.where(X["hour"] + X["amount"].isna() > 12, "stop", "pay")
+    X["country"] = X["country"].astype("category")
+    pool = CostSensitivePoolClassifier(members, cost_matrix=[[0, 5], [50, 0]], cv=2, random_state=0)
+    to_onnx(pool.fit(X, labels), X, tmp_path / "pool.onnx")
+    decider = read(tmp_path / "pool.onnx")
+    found = [decider.decide(decider.arrays(row)) for row in as_json(X)]
+    assert [answer["decision"] for answer in found] == pool.predict(X).tolist()
 
 
 def test_other_requests(service):
@@ -143,6 +165,6 @@ def test_other_requests(service):
     assert (status, "larger" in answer["error"]) == (413, True)
     with urlopen(f"{service}/schema", timeout=5) as answer:
         schema = json.load(answer)
-    assert schema["classes"] == ["pay", "stop"]
+    assert schema["classes"] == schema["decisions"] == ["pay", "stop"]
     assert schema["inputs"]["country"] == {"type": "tensor(string)", "shape": [1]}
     assert post(service, {"amount": None, "country": None, "hour": 3})[0] == 200

@@ -1,0 +1,177 @@
+"""The graph of a file, put together from nodes and from parts that other tools have converted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto, compose, helper, numpy_helper
+
+OUTPUTS = ("cost", "index", "probability")
+ROWS, MATRICES = "X", "cost_matrices"
+# Versions of the operators in the file, and of the file format.
+OPSET, ML_OPSET, IR_VERSION = 20, 4, 10
+
+
+def array_type(dtype: np.dtype) -> np.dtype:
+    """The type of a file's input for an array: uint8 and float32 are kept, others are float64."""
+    return dtype if dtype in (np.uint8, np.float32) else np.dtype(np.float64)
+
+
+def first_line(error: Exception) -> str:
+    """What went wrong, without the context."""
+    return str(error).strip().partition("\n")[0]
+
+
+class Rows(NamedTuple):
+    """Rows in a graph: a value, or None for the inputs of the file; a sample has their type."""
+
+    sample: Any
+    value: str | None = None
+
+
+class Graph:
+    """Nodes and constants; values are referred to by their names."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.uses: dict[str, list[onnx.ValueInfoProto]] = defaultdict(list)
+        self.n_names = 0
+
+    def _name(self) -> str:
+        self.n_names += 1
+        return f"/{self.n_names}"
+
+    def add(self, op: str, *inputs: Any, **attributes: Any) -> str:
+        """Add a node with one output; inputs that are not names are constants."""
+        names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
+        output = self._name()
+        self.nodes.append(helper.make_node(op, names, [output], **attributes))
+        return output
+
+    def _constant(self, value: Any) -> str:
+        name = self._name()
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def as_double(self, value: str) -> str:
+        """The same in float64."""
+        return self.add("Cast", value, to=TensorProto.DOUBLE)
+
+    def embed(self, part: onnx.ModelProto, rows: Rows) -> list[str]:
+        """Add a part that is computed from rows; returns the names of its outputs."""
+        names = [value.name for value in part.graph.input]
+        for name in {name for node in part.graph.node for name in node.output} & set(names):
+            raise _refused(name)
+        part = compose.add_prefix(part, f"{self._name()}/")
+        for name, value in zip(_input_names(names), part.graph.input):
+            if rows.value is None:
+                self.uses[name].append(value)
+            else:
+                to = value.type.tensor_type.elem_type
+                self.nodes.append(helper.make_node("Cast", [rows.value], [value.name], to=to))
+        self.nodes.extend(part.graph.node)
+        self.constants.extend(part.graph.initializer)
+        return [value.name for value in part.graph.output]
+
+    def value(self, rows: Rows) -> str:
+        """Rows of an array, in float64."""
+        if rows.value is not None:
+            return self.as_double(rows.value)
+        kind = helper.np_dtype_to_tensor_dtype(array_type(rows.sample.dtype))
+        given = helper.make_tensor_value_info(self._name(), kind, ["n", rows.sample.shape[1]])
+        self.uses[ROWS].append(given)
+        return self.as_double(given.name)
+
+    def matrices(self, n_classes: int, n_decisions: int) -> str:
+        """The input with a cost matrix for each row."""
+        name = self._name()
+        shape: list[Any] = ["n", n_classes, n_decisions]
+        self.uses[MATRICES].append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape))
+        return name
+
+    def finished(self, results: list[str], n_classes: int, n_decisions: int) -> onnx.ModelProto:
+        """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
+        inputs, readers = [], []
+        for name, uses in self.uses.items():
+            given = helper.make_tensor_value_info(name, _common_type(name, uses), [])
+            given.type.tensor_type.shape.CopyFrom(uses[0].type.tensor_type.shape)
+            given.type.tensor_type.shape.dim[0].dim_param = "n"
+            inputs.append(given)
+            readers += [_reader(given, value) for value in uses]
+        outputs, named = [], []
+        for name, value in zip(OUTPUTS, results):
+            named.append(helper.make_node("Identity", [value], [name]))
+            width = {"cost": [n_decisions], "index": [], "probability": [n_classes]}[name]
+            shape: list[Any] = ["n", *width]
+            kind = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
+            outputs.append(helper.make_tensor_value_info(name, kind, shape))
+        nodes, needed = _needed([*readers, *self.nodes, *named], OUTPUTS)
+        made = {name for node in nodes for name in node.output}
+        for given in inputs:
+            if given.name in made:
+                raise _refused(given.name)
+        constants = [part for part in self.constants if part.name in needed]
+        graph = helper.make_graph(nodes, "decision", inputs, outputs, constants)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        return helper.make_model(
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="auxcst_sklearn"
+        )
+
+
+def _input_names(names: list[str]) -> list[str]:
+    """Names of a file's inputs, apart from those of its outputs."""
+    found = [f"{name}_" if name in (*OUTPUTS, MATRICES) else name for name in names]
+    for name, count in Counter(found).items():
+        if not name or count > 1:
+            raise _refused(name)
+    return found
+
+
+def _refused(name: str) -> ValueError:
+    return ValueError(
+        f"X has a column {name!r}, a name that no input of the file can have: it is empty, or used "
+        "by the file itself; expected another one. Rename the column before the training."
+    )
+
+
+def _common_type(name: str, uses: list[onnx.ValueInfoProto]) -> int:
+    """The type of an input that several parts read: integers are read as float64 beside floats."""
+    kinds = {value.type.tensor_type.elem_type for value in uses}
+    if TensorProto.STRING in kinds and len(kinds) > 1:
+        raise ValueError(
+            f"Column {name!r} of X is of strings for one part of the model, and of numbers for "
+            "another; expected the same. Convert it before the training, such as with astype(str)."
+        )
+    return kinds.pop() if len(kinds) == 1 else TensorProto.DOUBLE
+
+
+def _reader(given: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> onnx.NodeProto:
+    """A node that passes an input of the file on to a part."""
+    to = value.type.tensor_type.elem_type
+    if to == given.type.tensor_type.elem_type:
+        return helper.make_node("Identity", [given.name], [value.name])
+    return helper.make_node("Cast", [given.name], [value.name], to=to)
+
+
+def _needed(
+    nodes: list[onnx.NodeProto], outputs: tuple[str, ...]
+) -> tuple[list[onnx.NodeProto], set[str]]:
+    """The nodes, in order, and the values on which the outputs depend."""
+    wanted, kept = set(outputs), []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            kept.append(node)
+            wanted.update(node.input)
+            wanted.update(name for part in _inner(node) for name in part.input)
+    return kept[::-1], wanted
+
+
+def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """Nodes of the graphs inside of a node, such as those of a loop."""
+    graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    nodes = [part for graph in graphs for part in graph.node]
+    return nodes + [inner for part in nodes for inner in _inner(part)]

@@ -1,0 +1,204 @@
+"""Trees of scikit-learn, which compare and add up in float64 as scikit-learn does.
+
+skl2onnx ignores splits by categories, and rounds the sums of a forest, which may be ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from .._estimators.boosting import TableBoosting
+from ._graph import Graph
+
+Levels = dict[int, NDArray[Any]]
+NEVER = -2  # no code of a category
+
+
+class _Nodes(NamedTuple):
+    """The nodes of one tree; children are positions, and leaves have mode LEAF."""
+
+    featureids: list[int]
+    values: list[float]
+    truenodeids: list[int]
+    falsenodeids: list[int]
+    missing_value_tracks_true: list[int]
+    modes: list[str]
+
+    def add(self, *row: Any) -> None:
+        """Add a node."""
+        for name, value in zip(self._fields, row):
+            getattr(self, name).append(value)
+
+
+class _Ensemble:
+    """One node of the graph with many trees."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[Any]] = {f"nodes_{name}": [] for name in _Nodes._fields}
+        for name in ("nodes", "target"):
+            self.lists |= {f"{name}_treeids": [], f"{name}_nodeids": []}
+        self.lists |= {"target_ids": [], "target_weights": []}
+        self.n_trees = 0
+
+    def add(self, nodes: _Nodes, weights: Mapping[int, Sequence[float]]) -> None:
+        """Add a tree whose leaves add weights, in their order, to some outputs."""
+        leaves = [i for i, mode in enumerate(nodes.modes) if mode == "LEAF"]
+        new = {f"nodes_{name}": values for name, values in nodes._asdict().items()}
+        new["nodes_treeids"] = [self.n_trees] * len(nodes.modes)
+        new["nodes_nodeids"] = list(range(len(nodes.modes)))
+        new["target_treeids"] = [self.n_trees] * len(leaves) * len(weights)
+        new["target_nodeids"] = leaves * len(weights)
+        new["target_ids"] = [output for output in weights for _ in leaves]
+        new["target_weights"] = [weight for values in weights.values() for weight in values]
+        for name, values in new.items():
+            self.lists[name].extend(values)
+        self.n_trees += 1
+
+    def sums(self, graph: Graph, rows: str, n_outputs: int) -> str:
+        """The sum of each output, (n, n_outputs), in float32."""
+        given: dict[str, Any] = dict(self.lists)
+        for name in ("nodes_values", "target_weights"):
+            values = given.pop(name)
+            given[f"{name}_as_tensor"] = helper.make_tensor(
+                name, TensorProto.DOUBLE, [len(values)], values
+            )
+        return graph.add(
+            "TreeEnsembleRegressor", rows, domain="ai.onnx.ml", n_targets=n_outputs, **given
+        )
+
+
+def forest_probability(model: Any, graph: Graph, rows: str) -> str:
+    """Probabilities (n, n_classes) of a forest or of one tree.
+
+    The ensemble returns the leaf of each tree, of which the probabilities are looked up.
+    """
+    found, starts, n_leaves = _Ensemble(), [], 0
+    trees = [part.tree_ for part in getattr(model, "estimators_", [model])]
+    for k, tree in enumerate(trees):
+        is_leaf = tree.children_left < 0
+        modes = np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist()
+        columns = (tree.feature, tree.threshold, tree.children_left, tree.children_right)
+        feature, value, left, right = (np.where(is_leaf, 0, part).tolist() for part in columns)
+        missing = np.where(is_leaf, 0, tree.missing_go_to_left).astype(int).tolist()
+        nodes, ranks = _Nodes(feature, value, left, right, missing, modes), range(is_leaf.sum())
+        found.add(nodes, {k: ranks})
+        starts.append(n_leaves)
+        n_leaves += len(ranks)
+    single = graph.add("Cast", rows, to=TensorProto.FLOAT)  # as scikit-learn's trees read them
+    leaves = found.sums(graph, graph.as_double(single), len(trees))
+    index = graph.add("Add", graph.add("Cast", leaves, to=TensorProto.INT64), np.array(starts))
+    table = np.concatenate([tree.value[tree.children_left < 0, 0] for tree in trees])
+    values = graph.add("Gather", table, index)
+    total = graph.add("ReduceSum", values, np.array([1]), keepdims=0)
+    return graph.add("Div", total, float(len(trees)))
+
+
+def boosting_scores(models: Sequence[Any], levels: Levels, graph: Graph, rows: str) -> str:
+    """Raw scores (n, n_models * n_trees_per_iteration_), of rows with codes of `levels`."""
+    found, base = _Ensemble(), list[float]()
+    step = _largest_step(models)
+    for model in models:
+        own = category_codes(model)
+        codes = {j: np.array([own[j].get(v, np.nan) for v in levels[j]]) for j in own}
+        order = np.arange(model.n_features_in_)
+        if own:  # the splits number columns of categories first
+            order = np.argsort(~model.is_categorical_, kind="stable")
+        for of_iteration in model._predictors:
+            for k, tree in enumerate(of_iteration, start=len(base)):
+                values = tree.nodes["value"][tree.nodes["is_leaf"] == 1]
+                whole = np.rint(values / step) * step
+                weights = {2 * k: whole.tolist(), 2 * k + 1: (values - whole).tolist()}
+                found.add(_boosted(tree, order.tolist(), codes), weights)
+        base.extend(np.ravel(model._baseline_prediction).tolist())
+    sums = graph.as_double(found.sums(graph, rows, 2 * len(base)))
+    pairs = graph.add("Reshape", sums, np.array([-1, len(base), 2]))
+    return graph.add("Add", graph.add("ReduceSum", pairs, np.array([2]), keepdims=0), base)
+
+
+def _largest_step(models: Sequence[Any]) -> float:
+    """A power of two: sums of its multiples are exact in float32, the type of an ensemble's sums.
+
+    The rests of the values add up to so little that float32 is as good as float64 for them.
+    """
+    trees = [tree for model in models for found in model._predictors for tree in found]
+    largest = sum(float(np.abs(tree.nodes["value"]).max()) for tree in trees)
+    return float(2.0 ** (np.ceil(np.log2(largest + 1)) - 22))
+
+
+def common_levels(models: Sequence[Any]) -> Levels:
+    """All categories of each column that has some, and NaN if one was missing."""
+    found: dict[int, dict[Any, None]] = {}
+    for model in models:
+        for j, codes in category_codes(model).items():
+            found.setdefault(j, {}).update(dict.fromkeys(codes))
+    levels = {}
+    for j, values in found.items():
+        known = [value for value in values if value == value]
+        gaps = [np.nan] if len(known) < len(values) else []
+        levels[j] = np.array([*known, *gaps], dtype=object)
+    return levels
+
+
+def category_codes(model: Any) -> dict[int, dict[Any, float]]:
+    """The code of each category in the splits, of each column; NaN if it counts as missing."""
+    if model._preprocessor is None:
+        return {}
+    encoder = model._preprocessor.named_transformers_["encoder"]
+    found = {
+        j: {level: float(code) if level == level else np.nan for code, level in enumerate(levels)}
+        for j, levels in zip(np.flatnonzero(model.is_categorical_).tolist(), _listed(encoder))
+    }
+    if not isinstance(model, TableBoosting) or model._codes is None:
+        return found
+    return {
+        j: {level: codes.get(own, np.nan) for level, own in zip_longest(levels, kept)}
+        for (j, codes), levels, kept in zip(
+            found.items(), _listed(model._codes.encoder), model._kept
+        )
+    }
+
+
+def _listed(encoder: Any) -> list[list[Any]]:
+    return [levels.tolist() for levels in encoder.categories_]
+
+
+def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]]) -> _Nodes:
+    """The nodes of a tree; a split by categories is a chain of comparisons with one of them.
+
+    The chain has the known categories of the side to which missing ones do not go, so that all
+    others go to the other side.
+    """
+    found = _Nodes([], [], [], [], [], [])
+    chains = []
+    for i, node in enumerate(tree.nodes):
+        left, right = int(node["left"]), int(node["right"])
+        missing, j = int(node["missing_go_to_left"]), order[node["feature_idx"]]
+        if node["is_leaf"]:
+            row: tuple[Any, ...] = (0, 0.0, 0, 0, 0, "LEAF")
+        elif not node["is_categorical"]:
+            row = (j, float(node["num_threshold"]), left, right, missing, "BRANCH_LEQ")
+        else:
+            own = codes[j]
+            at_left = np.isin(own, _members(tree.raw_left_cat_bitsets[node["bitset_idx"]]))
+            listed = ~at_left & ~np.isnan(own) if missing else at_left
+            first, *others = np.flatnonzero(listed).tolist() or [NEVER]
+            to, other = (right, left) if missing else (left, right)
+            row = (j, float(first), to, other, 0, "BRANCH_EQ")
+            chains.append((i, j, to, other, others))
+        found.add(*row)
+    for i, j, to, other, others in chains:
+        for code in others:
+            found.falsenodeids[i] = i = len(found.modes)
+            found.add(j, float(code), to, other, 0, "BRANCH_EQ")
+    return found
+
+
+def _members(bits: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """The numbers in a set of bits."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
