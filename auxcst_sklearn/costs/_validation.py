@@ -80,9 +80,9 @@ def expected_cost(
 ) -> NDArray[np.float64]:
     """Expected cost of each decision (n, D) under class probabilities, by each row's matrix."""
     if not is_per_sample_matrix(cost):
-        n, n_classes = probability.shape
+        shape = (*probability.shape, len(classes if decisions is None else decisions))
         raise ValueError(
-            f"cost has {_shape(cost)}; expected {(n, n_classes, n_classes)}, for each "
+            f"cost has {_shape(cost)}; expected {shape}, for each "
             "sample a matrix with a row per true class and a column per prediction. Costs that "
             "are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
             "n_classes), which presume the true class, belong in score."
@@ -122,7 +122,7 @@ def check_cost_matrix(
     if values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
-            f"true class and one column per prediction. {_how_to_make_square(cost_matrix)}"
+            f"true class and one column per prediction. {_how_to_make_square(cost_matrix, classes)}"
         )
     labels = frame_labels(cost_matrix)
     if labels is not None:
@@ -159,7 +159,7 @@ def _decision_costs(
     return values
 
 
-def _how_to_make_square(cost_matrix: Any) -> str:
+def _how_to_make_square(cost_matrix: Any, classes: NDArray[Any]) -> str:
     """What to do about a matrix of costs that is not square: add what its labels lack, if known."""
     rows, columns = list(getattr(cost_matrix, "index", [])), frame_labels(cost_matrix)
     if columns is None or not set(rows) & set(columns.tolist()):
@@ -168,6 +168,10 @@ def _how_to_make_square(cost_matrix: Any) -> str:
             "names: a DataFrame whose index holds the classes and whose columns are the decisions, "
             "or decisions=."
         )
+    more = set(columns.tolist()) - set(rows)
+    if set(rows) < set(columns.tolist()) and not more & set(classes.tolist()):
+        column_positions(np.asarray(rows), classes, "the index labels of cost_matrix")
+        return "Decisions are of no use here; pass the columns of the classes alone."
     wanted = {"row": columns.tolist(), "column": rows}
     named = {"row": rows, "column": columns.tolist()}
     missing = {
