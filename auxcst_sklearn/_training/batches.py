@@ -25,7 +25,7 @@ class Batches:
     Rows are selected for several batches at once, each of which is a view: selecting them batch by
     batch takes as long as a small layer. With more than `n_rows` rows, each epoch leaves out
     different ones. In distributed training each process has an `own_part` of every batch; see
-    `exchange.py`.
+    `distributed.py`.
     """
 
     def __init__(

@@ -25,14 +25,13 @@ from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .averaging import INTERVAL, WeightAverage
-from .batches import Batches
+from .batches import Batches, OwnPart, epoch_means
 from .blocks import AnyBatches, shuffled
 from .callbacks import ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
-from .distributed import processes
+from .distributed import Exchange, exchange, processes
 from .early_stopping import EarlyStopping, EndWhenStopped
-from .exchange import NO_EXCHANGE, NoExchange, exchange
 from .interrupts import InterruptWatch
 from .rows import AnyRows
 from .schedule import one_cycle, set_rate
@@ -80,7 +79,7 @@ class TrainingLoop(NeuralNet):
     _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
-    _exchange: NoExchange = NO_EXCHANGE
+    _exchange: Exchange | None = None  # with other processes
 
     def __init__(
         self,
@@ -163,7 +162,7 @@ class TrainingLoop(NeuralNet):
             with exchange(self) as self._exchange:
                 self._train(rows, held_out, plan)
         finally:
-            self._exchange = NO_EXCHANGE
+            self._exchange = None
         self.finish(rows)
 
     def _train(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
@@ -247,10 +246,13 @@ class TrainingLoop(NeuralNet):
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of the rows, shuffled for training, large for validation."""
         (rows,) = dataset.sets
-        own_part = self._exchange.own_part
         if training:
-            return shuffled(rows, self.batch_size, self.generators[0], own_part)
-        return Batches(rows, max(self.batch_size, self.predict_rows), own_part=own_part)
+            return shuffled(rows, self.batch_size, self.generators[0], self._own_part)
+        return Batches(rows, max(self.batch_size, self.predict_rows), own_part=self._own_part)
+
+    @property
+    def _own_part(self) -> OwnPart | None:
+        return None if self._exchange is None else self._exchange.own_part
 
     def run_single_epoch(
         self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -281,11 +283,13 @@ class TrainingLoop(NeuralNet):
                 self.history.record_batch(f"{prefix}_batch_size", len(batch[1].label))
                 self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
         if training:
-            self._exchange.average_statistics(self.module_)
+            if self._exchange is not None:
+                self._exchange.average_statistics(self.module_)
             if self._average is not None:
                 self._average.put_in_place()
-        found = self._exchange.epoch_means(means, iterator.sizes)
-        self.record(prefix, found.reshape(len(found), -1))
+        mean = self._exchange.epoch_means if self._exchange else epoch_means
+        of_epoch = mean(means, iterator.sizes)
+        self.record(prefix, of_epoch.reshape(len(of_epoch), -1))
 
     def record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
@@ -335,7 +339,8 @@ class TrainingLoop(NeuralNet):
             parameter.grad = None
         loss, losses, output = self._evaluate(x, target)
         loss.backward()
-        loss = self._exchange.average_gradients(self._trained, loss, len(target.label))
+        if self._exchange is not None:
+            loss = self._exchange.average_gradients(loss, len(target.label))
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
             self.notify(

@@ -104,19 +104,15 @@ class StackNet(CostNet):
 
     def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
         """Batches of every set of rows, side by side; each set is shuffled by itself."""
+        own_part = self._own_part
         if training and dataset.sets[0].in_blocks:
-            return BlockBatches(
-                dataset.sets,
-                self.batch_size,
-                self.generators,
-                stacked=True,
-                own_part=self._exchange.own_part,
-            )
+            sets, size = dataset.sets, self.batch_size
+            return BlockBatches(sets, size, self.generators, stacked=True, own_part=own_part)
         size = self.batch_size if training else max(self.batch_size, self.predict_rows)
         generators = self.generators if training else [None] * self.n_row_sets
         return StackedBatches(
             [
-                Batches(rows, size, generator, len(dataset), self._exchange.own_part)
+                Batches(rows, size, generator, len(dataset), own_part)
                 for rows, generator in zip(dataset.sets, generators)
             ]
         )
