@@ -21,9 +21,8 @@ from .._features.float32 import as_float32, check_resolution
 from .._features.frames import check_frame, check_in_memory
 from .._features.lazy import LazyRows, row_order, stays_lazy
 from .._training.distributed import joined, processes
+from .._training.runtime import neutral_torch_modes, thread_limit
 from .._training.state import FORMAT, check_format, from_state, to_state
-from .._training.threads import thread_limit
-from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
 from ..costs._checks import (
     as_labels,
@@ -158,7 +157,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
         with (
             unchanged_on_error(self),
             thread_limit(),
-            own_torch_modes(),
+            neutral_torch_modes(),
             numpy_arrays(),
             joined(self.distributed),
         ):

@@ -18,7 +18,7 @@ from torch.nn.utils import parameters_to_vector
 from .._features.float32 import bounds_of
 from .._training.blocks import shuffled
 from .._training.rows import Rows
-from .._training.seeding import seeded
+from .._training.runtime import seeded
 from ..losses import Loss
 from ..modules import AuxMLP, CostSensitiveAutoencoder, UnitRange
 from .base import BaseCostSensitiveNet

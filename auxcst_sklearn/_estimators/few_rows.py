@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from .._training.threads import FEWEST_MULTIPLICATIONS, thread_limit
+from .._training.runtime import FEWEST_MULTIPLICATIONS, thread_limit
 from ..modules import AuxMLP, CostHead, SeededDropout
 from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._stacked import SharedDropout, StackedLinear, StackedMLP, multiply_each

@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from .._training.distributed import joined, processes
+from .._training.runtime import neutral_torch_modes, thread_limit
 from .._training.stack_net import naming
-from .._training.threads import thread_limit
-from .._training.torch_modes import own_torch_modes
 from .._training.training import Training, train_together
 from .identity import check_same, open_checkpoints
 from .mlp import CostSensitiveAuxMLP
@@ -166,7 +165,7 @@ def is_stackable(estimator: BaseEstimator) -> bool:
 
 
 @thread_limit()
-@own_torch_modes()
+@neutral_torch_modes()
 def fit_together(
     models: list[CostSensitiveAuxMLP],
     n_seeds: int,

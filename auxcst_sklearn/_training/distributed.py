@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.modules.batchnorm import _NormBase
 
-from .interrupts import uninterrupted
+from .runtime import uninterrupted
 
 if dist.is_available():
     # Its functions have the default group of the moment of the import as default argument. torch's

@@ -32,10 +32,9 @@ from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
 from .distributed import Exchange, exchange, processes
 from .early_stopping import EarlyStopping, EndWhenStopped
-from .interrupts import InterruptWatch
 from .rows import AnyRows
+from .runtime import InterruptWatch, multiplications_per_row, thread_limit
 from .schedule import one_cycle, set_rate
-from .threads import multiplications_per_row, thread_limit
 
 PREDICT_ROWS = 4096
 

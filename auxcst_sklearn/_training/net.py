@@ -20,9 +20,8 @@ from .batches import epoch_means
 from .callbacks import without_training_state
 from .loop import TrainingLoop
 from .rows import AnyRows, densify
+from .runtime import neutral_torch_modes, thread_limit
 from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
-from .threads import thread_limit
-from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
 
 # A CPU multiplies fewer rows with other routines, which round differently. Rows are padded, so that
@@ -120,7 +119,7 @@ class CostNet(TrainingLoop):
         self._set_training(False)
         means, sizes = [], []
         n_rows = min(self.predict_rows, len(rows))
-        with own_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
+        with neutral_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
             for x, target in self.get_iterator(rows):
                 found = self.held_out_means(self.module_(x), target)[:2]
                 means.append(found.reshape(2, -1))
@@ -177,7 +176,7 @@ class CostNet(TrainingLoop):
         size, n = self.predict_rows, X.shape[0]
         found: list[np.ndarray] = []
         limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
-        with own_torch_modes(), torch.no_grad(), limit:
+        with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 x = densify(X[start : start + size]).to(self.device)
                 m = len(x)

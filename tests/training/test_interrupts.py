@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.interrupts import InterruptWatch, uninterrupted
+from auxcst_sklearn._training.runtime import InterruptWatch, uninterrupted
 from tests.factories import small_mlp
 
 
