@@ -9,8 +9,8 @@ import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
 
+from .callbacks import EarlyStopping
 from .checkpoints import TrainingFiles
-from .early_stopping import EarlyStopping
 
 
 class Checkpointing(Callback):

@@ -24,17 +24,14 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
-from .averaging import INTERVAL, WeightAverage
-from .batches import Batches, OwnPart, epoch_means
-from .blocks import AnyBatches, shuffled
-from .callbacks import ProgressTable, as_skorch_batch, check_schedule
+from .batches import Batches, epoch_means, shuffled
+from .callbacks import EarlyStopping, EndWhenStopped, ProgressTable, as_skorch_batch, check_schedule
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
 from .distributed import Exchange, exchange, processes
-from .early_stopping import EarlyStopping, EndWhenStopped
-from .rows import AnyRows
+from .rows import RowSets
 from .runtime import InterruptWatch, multiplications_per_row, thread_limit
-from .schedule import one_cycle, set_rate
+from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
 
 PREDICT_ROWS = 4096
 
@@ -110,6 +107,9 @@ class TrainingLoop(NeuralNet):
         """Rows of a batch without a gradient."""
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
 
+    # Whether the module is a stack of networks, each with a set of rows.
+    is_stack = False
+
     # Held-out values of the last epoch, used for early stopping of each network.
     stop_values: np.ndarray
 
@@ -150,7 +150,7 @@ class TrainingLoop(NeuralNet):
         """The tensors of the network; of each, in a stack."""
         return [list(self.module_.state_dict().values())]
 
-    def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
+    def fit_rows(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
         """Train on rows; with a patience, stop early on held-out rows, if there are any.
 
         The weights are then those of the epoch with the smallest `stop_values`.
@@ -164,7 +164,7 @@ class TrainingLoop(NeuralNet):
             self._exchange = None
         self.finish(rows)
 
-    def _train(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
+    def _train(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
@@ -180,7 +180,8 @@ class TrainingLoop(NeuralNet):
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
             )
         users = self.callbacks_
-        last = [EpochTimer(), *self._progress(epochs), stop and EndWhenStopped(stop), saved]
+        progress = ProgressTable(epochs) if self.verbose else None
+        last = [EpochTimer(), progress, stop and EndWhenStopped(stop), saved]
         self.callbacks_ = [*_named([stop]), *users, *_named(last)]
         try:
             with InterruptWatch() as self._interrupts:
@@ -204,7 +205,7 @@ class TrainingLoop(NeuralNet):
             group.setdefault("initial_lr", group["lr"])
 
     @torch.enable_grad()
-    def _run_loop(self, rows: AnyRows, epochs: int) -> None:
+    def _run_loop(self, rows: RowSets, epochs: int) -> None:
         with suppress(_CallbackStop):
             self.notify("on_train_begin", X=rows, y=None)
             self.fit_loop(rows, None, epochs)
@@ -212,19 +213,15 @@ class TrainingLoop(NeuralNet):
             self.notify("on_train_end", X=rows, y=None)
 
     @torch.no_grad()
-    def finish(self, rows: AnyRows) -> None:
+    def finish(self, rows: RowSets) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
         x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
         outputs = self.module_.forward_heads(self.to_sets(x))
         check_finite([r.abs().sum().item() for r in outputs])
 
     def to_sets(self, x: Tensor) -> Tensor:
-        """Rows in the form of the module's input: unchanged for a network."""
-        return x
-
-    def _progress(self, epochs: int) -> list[Callback]:
-        """Callbacks that show the progress."""
-        return [ProgressTable(epochs)] if self.verbose else []
+        """Rows in the form of the module's input: in a stack, the single set of all networks."""
+        return x.unsqueeze(0) if self.is_stack else x
 
     def notify(self, method_name: str, **kwargs: Any) -> None:
         """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
@@ -242,19 +239,17 @@ class TrainingLoop(NeuralNet):
             for method in methods
         )
 
-    def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
-        """Batches of the rows, shuffled for training, large for validation."""
-        (rows,) = dataset.sets
+    def get_iterator(self, dataset: RowSets, training: bool = False) -> Batches:
+        """Batches of every set of rows, shuffled for training, large for validation."""
+        own_part = None if self._exchange is None else self._exchange.own_part
+        sets, size, stacked = dataset.sets, self.batch_size, self.is_stack
         if training:
-            return shuffled(rows, self.batch_size, self.generators[0], self._own_part)
-        return Batches(rows, max(self.batch_size, self.predict_rows), own_part=self._own_part)
-
-    @property
-    def _own_part(self) -> OwnPart | None:
-        return None if self._exchange is None else self._exchange.own_part
+            return shuffled(sets, size, self.generators, stacked=stacked, own_part=own_part)
+        size = max(size, self.predict_rows)
+        return Batches(sets, size, stacked=stacked, own_part=own_part)
 
     def run_single_epoch(
-        self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
+        self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
     ) -> None:
         """Pass over the rows once and record the mean loss of every head."""
         if iterator is None:

@@ -19,7 +19,7 @@ from ..losses import ProbabilisticLoss, Target
 from .batches import epoch_means
 from .callbacks import without_training_state
 from .loop import TrainingLoop
-from .rows import AnyRows, densify
+from .rows import RowSets, densify
 from .runtime import neutral_torch_modes, thread_limit
 from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
 from .training_set import TrainingSet
@@ -114,7 +114,7 @@ class CostNet(TrainingLoop):
         return torch.stack([(weight * cost).mean(), weight.mean()])
 
     @torch.no_grad()
-    def held_out_costs(self, rows: AnyRows) -> tuple[np.ndarray, np.ndarray]:
+    def held_out_costs(self, rows: RowSets) -> tuple[np.ndarray, np.ndarray]:
         """Mean cost of the rows held out from each network, in currency, and their weights."""
         self._set_training(False)
         means, sizes = [], []

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from skorch import NeuralNet
-from skorch.callbacks import Callback
 from torch import Tensor
 
 from ..losses import Loss, Target
@@ -19,14 +18,12 @@ from ..losses._layer_wise import StackedLayerWiseLoss
 from ..modules import AuxNetwork, SeededModule
 from ..modules._side_by_side import SideBySide
 from ..modules._stacked import SharedDropout, slices, stack, unstack, weights_by_network
-from .batches import Batches, StackedBatches, split_target
-from .blocks import AnyBatches, BlockBatches
-from .callbacks import ProgressBar
+from .batches import split_target
+from .callbacks import EarlyStopping
 from .distributed import processes
-from .early_stopping import EarlyStopping
 from .loop import Plan, TrainingLoop
 from .net import CostNet
-from .rows import AnyRows
+from .rows import RowSets
 
 FEWEST_PREDICT_ROWS = 256
 
@@ -48,6 +45,7 @@ class StackNet(CostNet):
     """
 
     module_: Any
+    is_stack = True
 
     @classmethod
     def of(
@@ -102,30 +100,11 @@ class StackNet(CostNet):
         """The tensors of each network."""
         return weights_by_network(self.module_)
 
-    def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
-        """Batches of every set of rows, side by side; each set is shuffled by itself."""
-        own_part = self._own_part
-        if training and dataset.sets[0].in_blocks:
-            sets, size = dataset.sets, self.batch_size
-            return BlockBatches(sets, size, self.generators, stacked=True, own_part=own_part)
-        size = self.batch_size if training else max(self.batch_size, self.predict_rows)
-        generators = self.generators if training else [None] * self.n_row_sets
-        return StackedBatches(
-            [
-                Batches(rows, size, generator, len(dataset), own_part)
-                for rows, generator in zip(dataset.sets, generators)
-            ]
-        )
-
     def held_out_means(self, output: Tensor, target: Target) -> Tensor:
         """The values of `CostNet.held_out_means` for each network, (n_values, n_networks)."""
         targets, evaluate = split_target(target, self.n_row_sets), super().held_out_means
         values = [evaluate(r, targets[i % self.n_row_sets]) for i, r in enumerate(output)]
         return torch.stack(values, dim=1)
-
-    def to_sets(self, x: Tensor) -> Tensor:
-        """Rows as the single set of all networks."""
-        return x.unsqueeze(0)
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Means over the networks, of estimates (n_networks, ...)."""
@@ -183,20 +162,20 @@ class JointNet(StackNet):
         """The stack and the nets of its models."""
         return [self, *self.nets]
 
-    def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
+    def fit_rows(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
         """Train all networks; see `CostNet.fit_rows`."""
         super().fit_rows(rows, held_out, plan)
         for net in self.nets:
             for record, of_stack in zip(net.history, self.history):
                 record["dur"] = of_stack["dur"]
 
-    def finish(self, rows: AnyRows) -> None:
+    def finish(self, rows: RowSets) -> None:
         """Copy the weights of the stack to its nets, and check each."""
         unstack(self.module_, [net.module_ for net in self.nets])
         for i, net in enumerate(self.nets):
             net.module_.eval()
             with naming(self.names[i]):
-                net.finish(rows.sets[sum(self._sizes[:i]) % self.n_row_sets])
+                net.finish(RowSets([rows.sets[sum(self._sizes[:i]) % self.n_row_sets]]))
 
     def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Begin an epoch in the history of every net that has not stopped."""
@@ -219,6 +198,3 @@ class JointNet(StackNet):
             if prefix == "valid":
                 stop_values[parts[i]] = self.nets[i].stop_values
         self.stop_values = stop_values
-
-    def _progress(self, epochs: int) -> list[Callback]:
-        return [ProgressBar(epochs)] if self.verbose else []

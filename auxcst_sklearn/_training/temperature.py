@@ -9,7 +9,7 @@ from torch import Tensor
 from ..losses import Target
 from .batches import join_targets
 from .net import CostNet
-from .rows import AnyRows
+from .rows import RowSets
 
 HOTTEST = 9.0
 N_TRIED = 24
@@ -19,7 +19,7 @@ PRIOR_ROWS = 10
 
 
 @torch.no_grad()
-def learn_temperature(net: CostNet, rows: AnyRows) -> float:
+def learn_temperature(net: CostNet, rows: RowSets) -> float:
     """Geometric mean of the temperatures of least loss and least error of the costs, at least 1.
 
     Both are computed on held-out rows. The loss weights all rows equally, but ignores which classes

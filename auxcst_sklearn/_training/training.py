@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .loop import Plan
 from .net import CostNet
-from .rows import AnyRows, RowSets
+from .rows import RowSets
 from .stack_net import JointNet
 
 
@@ -20,8 +20,8 @@ class Training:
     """
 
     net: CostNet
-    rows: AnyRows
-    held_out: AnyRows | None = None
+    rows: RowSets
+    held_out: RowSets | None = None
 
     def run(self, plan: Plan) -> None:
         """Train the net."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.early_stopping import EarlyStopping, EndWhenStopped
+from auxcst_sklearn._training.callbacks import EarlyStopping, EndWhenStopped
 from tests.factories import small_mlp
 
 
