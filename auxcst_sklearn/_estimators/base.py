@@ -301,12 +301,10 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
     def _set_attributes(self, training: Training) -> Self:
         """Learn the temperature, and set the fitted attributes."""
-        from .._training.temperature import learn_temperature
-
         net, held_out = training.net, training.held_out
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if held_out is not None and self._calibrates(net):
-            learnt = learn_temperature(net, held_out)
+            learnt = net.learn_temperature(held_out)
             net.temperature = processes().from_first("the temperature", learnt)
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)

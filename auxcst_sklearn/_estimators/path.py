@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._training.distributed import joined, processes
 from .._training.runtime import neutral_torch_modes, thread_limit
-from .._training.stack_net import naming
-from .._training.training import Training, train_together
+from .._training.training import Training, named_errors, train_together
 from .identity import check_same, open_checkpoints
 from .mlp import CostSensitiveAuxMLP
 from .parameters import OPTIMIZERS
@@ -125,7 +124,7 @@ def _fit_path(
         given = {"cost": cost, "sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
         for model in models:
-            with naming(f"alpha={model.alpha}"):
+            with named_errors(f"alpha={model.alpha}"):
                 model.fit(X, y, **given)
     paths = [models[i :: len(seeds)] for i in range(len(seeds))]
     return paths[0] if random_states is None else paths
@@ -185,7 +184,7 @@ def fit_together(
     trainings: list[Training] = []
     with ExitStack() as stack:
         for i, model in enumerate(models):
-            with naming(names[i]), model._fitting(resume=False):
+            with named_errors(names[i]), model._fitting(resume=False):
                 data = model._validate_training_set(
                     X, y, cost, sample_weight, model.classes, False, groups
                 )
@@ -201,7 +200,7 @@ def fit_together(
             _train_stacks(trainings, names, n_seeds, plan)
         else:
             for name, training in zip(names, trainings):
-                with naming(name):
+                with named_errors(name):
                     training.run(plan)
     for model, training in zip(models, trainings):
         model._set_attributes(training)

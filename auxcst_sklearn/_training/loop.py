@@ -26,8 +26,7 @@ from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .batches import Batches, epoch_means, shuffled
 from .callbacks import EarlyStopping, EndWhenStopped, ProgressTable, as_skorch_batch, check_schedule
-from .checkpointing import Checkpointing
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpointing, Checkpoints
 from .distributed import Exchange, exchange, processes
 from .rows import RowSets
 from .runtime import InterruptWatch, multiplications_per_row, thread_limit

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import ProbabilisticLoss, Target
-from .batches import epoch_means
+from .batches import epoch_means, join_targets
 from .callbacks import without_training_state
 from .loop import TrainingLoop
 from .rows import RowSets, densify
@@ -31,6 +31,13 @@ MIN_PRODUCT_ROWS = 4
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
 STOP_TEMPERATURES = np.geomspace(1.0, 9.0, 12).tolist()
+
+# Largest temperature, and number of those that are tried.
+HOTTEST = 9.0
+N_TRIED = 24
+
+# Prior for temperature 1, equivalent to this many rows of mean loss and of mean squared cost.
+PRIOR_ROWS = 10
 
 
 class CostNet(TrainingLoop):
@@ -189,6 +196,41 @@ class CostNet(TrainingLoop):
                     whole[start : start + m] = part
         return found
 
+    @torch.no_grad()
+    def learn_temperature(self, rows: RowSets) -> float:
+        """The temperature of least loss and that of least error of costs: their geometric mean.
+
+        Both are computed on held-out rows. The loss weights all rows equally, but ignores which
+        classes are expensive to confuse; errors of the expected costs depend on the few rows with
+        the highest costs. The result is never below 1: otherwise rare, expensive mistakes that do
+        not occur in the rows would seem impossible.
+        """
+        batches = self.get_iterator(rows)
+        outputs, targets = zip(*((self.module_(x).flatten(0, -2), target) for x, target in batches))
+        output, target = torch.cat(outputs).float(), join_targets(targets)
+        if target.weight is not None:  # rows that pad the smaller folds have none
+            counts = target.weight > 0
+            output = output[counts]
+            target = Target(*(None if field is None else field[counts] for field in target))
+        loss = self.criterion_.loss
+        cost_matrix = output.new_tensor(self.statistics.class_mean)
+        paid = cost_matrix[target.label]
+        weight = torch.ones_like(paid[:, 0]) if target.weight is None else target.weight
+        unit = (weight @ _squares(paid)).clamp(min=torch.finfo(paid.dtype).tiny)
+
+        # Steps grow with the temperature: near 1, small steps already raise tiny probabilities.
+        heats = np.linspace(0, np.log(HOTTEST) ** 0.5, N_TRIED) ** 2
+        risks = []
+        for temperature in np.exp(heats).tolist():
+            tempered = loss.with_temperature(output, temperature)
+            expected = loss.probabilities(tempered) @ cost_matrix
+            error = weight @ _squares(expected - paid) / unit
+            risks.append([float(loss.mean(tempered, target)), float(error)])
+        n_copies = len(rows.sets) / len(set(map(id, rows.sets)))  # of rows shared by networks
+        prior = PRIOR_ROWS * n_copies / len(output) * heats**2
+        best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
+        return float(np.exp(heats[best].mean()))
+
     # ----------------------------------------------------------------- state
 
     @contextmanager
@@ -249,3 +291,8 @@ class CostNet(TrainingLoop):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature = state["temperature"]
+
+
+def _squares(difference: Tensor) -> Tensor:
+    """Sum of squares of each row, ignoring a common amount, which changes no decision."""
+    return (difference - difference.mean(dim=-1, keepdim=True)).square().sum(dim=-1)
