@@ -65,7 +65,7 @@ class Checkpoints:
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every
-        self.trainings: list[TrainingFiles] = []
+        self.trainings: list[TrainingCheckpoints] = []
         self._lock = FileLock(self.folder / LOCK_FILE)
         try:
             self.seed = self._take_folder(name, key, seed)
@@ -114,10 +114,10 @@ class Checkpoints:
             )
         return seed
 
-    def next_training(self) -> TrainingFiles:
-        """The files of the next training."""
+    def next_training(self) -> TrainingCheckpoints:
+        """The checkpoints of the next training."""
         name = f"training{len(self.trainings) + 1}"
-        self.trainings.append(TrainingFiles(self.folder, name, self.every))
+        self.trainings.append(TrainingCheckpoints(self.folder, name, self.every))
         return self.trainings[-1]
 
     @property
@@ -130,13 +130,49 @@ class Checkpoints:
         self._lock.release()
 
 
-class TrainingFiles:
-    """The checkpoints of one training; only the last ones are kept."""
+class TrainingCheckpoints(Callback):
+    """The last callback of a training, which saves all that the next epoch depends on.
+
+    Only the last files are kept.
+    """
 
     had_ended = False
 
     def __init__(self, folder: Path, name: str, every: int) -> None:
         self.folder, self.name, self.every = folder, name, every
+        self.state = self.load()
+        self.n_saved = self.n_finished
+
+    @property
+    def n_finished(self) -> int:
+        """Number of epochs that need not be trained again."""
+        return 0 if self.state is None else self.state["epoch"]
+
+    def epochs_left(self, epochs: int) -> int:
+        """Number of epochs to train."""
+        stopped = self.state is not None and self.state["stopped"]
+        left = 0 if stopped else epochs - self.n_finished
+        self.had_ended = left == 0
+        return left
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.n_before = len(net.history)
+        if self.state is not None:
+            set_state(net, self.state)
+            if net.verbose:
+                print(f"Epochs 1 to {self.n_finished} are those of {self.folder}.")
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        if (len(net.history) - self.n_before) % self.every == 0:
+            self.on_train_end(net)
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        epoch = len(net.history) - self.n_before
+        if epoch > self.n_saved:
+            self.save({"epoch": epoch, **get_state(net, self.n_before)})
+            self.n_saved = epoch
+
+    # ------------------------------------------------------------------ files
 
     def _paths(self) -> list[Path]:
         """Files of finished epochs, last ones first."""
@@ -146,7 +182,7 @@ class TrainingFiles:
         """The state after the last epoch with an undamaged file; None without one."""
         for path in self._paths():
             try:
-                return self._read(path)
+                return _read(path)
             except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
                 warn(
                     f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
@@ -158,24 +194,12 @@ class TrainingFiles:
                     path.unlink(missing_ok=True)
         return None
 
-    @staticmethod
-    def _read(path: Path) -> dict[str, Any]:
-        content = path.read_bytes()
-        head, digest, state = content[: len(FORMAT)], content[len(FORMAT) :][:32], None
-        if head != FORMAT:
-            raise ValueError("it does not begin as one of this version")
-        state = content[len(FORMAT) + 32 :]
-        if sha256(state).digest() != digest:
-            raise ValueError("its checksum is another one")
-        loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
-        return loaded
-
-    def save(self, epoch: int, state: Mapping[str, Any]) -> None:
-        """Write the state after an epoch; a full disk only gives a warning."""
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Write a state; a full disk only gives a warning."""
         buffer = BytesIO()
         torch.save(dict(state), buffer)
         content = buffer.getvalue()
-        path = self.folder / f"{self.name}-{epoch:08d}.pt"
+        path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
             write_whole(path, FORMAT + sha256(content).digest() + content)
             for old in self._paths()[KEPT:]:
@@ -189,45 +213,15 @@ class TrainingFiles:
             )
 
 
-class Checkpointing(Callback):
-    """The last callback, which saves everything that the next epoch depends on."""
-
-    def __init__(self, files: TrainingFiles) -> None:
-        self.files = files
-        self.state = files.load()
-        self.n_saved = self.n_finished
-
-    @property
-    def n_finished(self) -> int:
-        """Number of epochs that need not be trained again."""
-        return 0 if self.state is None else self.state["epoch"]
-
-    def epochs_left(self, epochs: int) -> int:
-        """Number of epochs to train."""
-        stopped = self.state is not None and self.state["stopped"]
-        left = 0 if stopped else epochs - self.n_finished
-        self.files.had_ended = left == 0
-        return left
-
-    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.n_before = len(net.history)
-        if self.state is not None:
-            set_state(net, self.state)
-            if net.verbose:
-                print(f"Epochs 1 to {self.n_finished} are those of {self.files.folder}.")
-
-    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        if (len(net.history) - self.n_before) % self.files.every == 0:
-            self._save(net)
-
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        self._save(net)
-
-    def _save(self, net: NeuralNet) -> None:
-        epoch = len(net.history) - self.n_before
-        if epoch > self.n_saved:
-            self.files.save(epoch, {"epoch": epoch, **get_state(net, self.n_before)})
-            self.n_saved = epoch
+def _read(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    if not content.startswith(FORMAT):
+        raise ValueError("it does not begin as one of this version")
+    digest, state = content[len(FORMAT) :][:32], content[len(FORMAT) + 32 :]
+    if sha256(state).digest() != digest:
+        raise ValueError("its checksum is another one")
+    loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
+    return loaded
 
 
 def get_state(net: Any, n_before: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .batches import Batches, epoch_means, shuffled
 from .callbacks import EarlyStopping, EndWhenStopped, ProgressTable, as_skorch_batch, check_schedule
-from .checkpoints import Checkpointing, Checkpoints
+from .checkpoints import Checkpoints
 from .distributed import Exchange, exchange, processes
 from .rows import RowSets
 from .runtime import InterruptWatch, multiplications_per_row, thread_limit
@@ -168,7 +168,7 @@ class TrainingLoop(NeuralNet):
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             stop = EarlyStopping(plan.patience, self.model_sizes)
-        saved = Checkpointing(plan.checkpoints.next_training()) if plan.checkpoints else None
+        saved = plan.checkpoints.next_training() if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
         n_steps = len(self.get_iterator(rows, training=True))
         if plan.schedule == "one_cycle":
