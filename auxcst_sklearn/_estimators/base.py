@@ -140,7 +140,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             data = self._validate_training_set(
                 X, y, cost, sample_weight, self.classes, resume, groups
             )
-            data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+            data.warn_if_truth_is_not_cheapest(self.classes_, stacklevel=2)
             validation = self._validate_validation_set(X_val, y_val, cost_val, sample_weight_val)
             check_same(self, data, validation, resume)
             with open_checkpoints(self, data, validation) as checkpoints:
@@ -227,7 +227,8 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             sorted_labels(groups, name="groups")
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
-        return TrainingSet.of(X, label, costs, check_weight(sample_weight, X), groups)
+        weight = check_weight(sample_weight, X)
+        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
 
     def _validate_validation_set(
         self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
@@ -259,7 +260,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
                 "the same, because a matrix for each sample decides, and a cost vector does not. "
                 "Pass the row of the true class, or the matrix, of each sample in both."
             )
-        return TrainingSet.of(X, label, costs, weight)
+        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices)
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Inputs, and labels if given, as arrays."""
@@ -324,7 +325,7 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
         (cost,) = self.net_.predict_heads(self._to_inputs(X))
         chosen = np.unique(cost.argmin(axis=1))
-        paid = data.paid
+        paid = data.constant_costs
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.classes_.tolist(), int(paid.argmin())

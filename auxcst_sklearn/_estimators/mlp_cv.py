@@ -354,7 +354,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
                 )
                 held_out = (X_val, y_val, cost_val, sample_weight_val)
                 if self.cv is None:
-                    data.warn_if_truth_is_dear(self.classes_, stacklevel=2)
+                    data.warn_if_truth_is_not_cheapest(self.classes_, stacklevel=2)
                     self._choose(X, y, cost, sample_weight, groups, held_out)
                     self._warn_if_collapsed(data)
                     return self

@@ -22,7 +22,7 @@ BLOCK_BYTES = 2**18
 MIXED_BYTES = 2**26
 
 # From ordered rows: the rows of this process in each batch, and the sizes of its batches.
-OwnPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
+RankPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
 
 
 class Batches:
@@ -30,7 +30,7 @@ class Batches:
 
     A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
     sets differ in size, each epoch leaves out different rows. In distributed training each process
-    has an `own_part` of every batch; see `distributed.py`.
+    has an `rank_part` of every batch; see `distributed.py`.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class Batches:
         generators: Sequence[torch.Generator] | None = None,
         *,
         stacked: bool = False,
-        own_part: OwnPart | None = None,
+        rank_part: RankPart | None = None,
     ) -> None:
         self.sets, self.size, self.generators = sets, size, generators
-        self.stacked, self.own_part = stacked, own_part
+        self.stacked, self.rank_part = stacked, rank_part
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -64,8 +64,8 @@ class Batches:
             order = torch.arange(sum(sizes))
         else:
             order = torch.randperm(len(rows), generator=generator)[: sum(sizes)]
-        if self.own_part is not None:
-            order, sizes = self.own_part(order, sizes)
+        if self.rank_part is not None:
+            order, sizes = self.rank_part(order, sizes)
         n_at_once = max(1, GATHER_BYTES // (self.size * rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
@@ -100,9 +100,9 @@ class BlockBatches(Batches):
                     queue.copy_rest()
                 self._read(next(blocks), queues)
             parts = [queue.take(size) for queue in queues]
-            if self.own_part is not None:
-                own, _ = self.own_part(torch.arange(size), [size])
-                parts = [_pick(part, own) for part in parts] if len(own) < size else parts
+            if self.rank_part is not None:
+                index, _ = self.rank_part(torch.arange(size), [size])
+                parts = [_pick(part, index) for part in parts] if len(index) < size else parts
             x, target = self._side_by_side(parts)
             yield to_device(x, device), target
 

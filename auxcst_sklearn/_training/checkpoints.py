@@ -10,7 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
-from uuid import uuid4
 from warnings import warn
 from zipfile import BadZipFile
 
@@ -31,8 +30,8 @@ KEPT = 2
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically, even if the process is killed."""
-    part = path.with_name(f".{path.name}.{uuid4().hex}")  # threads may write the same file
+    """Write a file atomically, even if the process is killed; a folder has one writer."""
+    part = path.with_name(f".{path.name}")
     try:
         with part.open("wb") as file:
             file.write(content)
@@ -97,8 +96,8 @@ class Checkpoints:
             write_whole(path, json.dumps({"seed": seed, "key": dict(key)}, indent=1).encode())
             return seed
         try:
-            found = json.loads(path.read_bytes())
-            others, seed = dict(found["key"]), int(found["seed"])
+            stored = json.loads(path.read_bytes())
+            others, seed = dict(stored["key"]), int(stored["seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"checkpoint_dir={name!r} holds a damaged file {KEY_FILE}; expected that of an "

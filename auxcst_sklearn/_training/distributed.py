@@ -48,12 +48,12 @@ class OneProcess:
     def check_same(self, digests: Callable[[], Mapping[str, str]]) -> None:
         """Raise an error if digests of data and parameters differ among the ranks."""
 
-    def own_seed(self, seed: int) -> int:
+    def rank_seed(self, seed: int) -> int:
         """Seed for random numbers that differ among the ranks."""
         of_rank = np.random.SeedSequence([seed, self.rank]).generate_state(1)
         return int(of_rank[0]) if self.rank else seed
 
-    def own_gpu(self) -> str:
+    def rank_gpu(self) -> str:
         """The GPU of this process."""
         return "cuda"
 
@@ -126,7 +126,7 @@ class Group(OneProcess):
                 "each process, set distributed=False."
             )
 
-    def own_gpu(self) -> str:
+    def rank_gpu(self) -> str:
         local = os.environ.get("LOCAL_RANK")  # torchrun and Ray set it
         index = torch.cuda.current_device() if local is None else int(local)
         return f"cuda:{index % torch.cuda.device_count()}"
@@ -161,7 +161,7 @@ def joined(distributed: str | bool) -> Iterator[None]:
     token = _current.set(group)
     only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
     try:
-        with torch.cuda.device(group.own_gpu()) if only_gpus else nullcontext():
+        with torch.cuda.device(group.rank_gpu()) if only_gpus else nullcontext():
             yield
             group.gather("the end")
     except BaseException as error:
@@ -187,10 +187,10 @@ class Exchange:
         self.sums_per_check = SUMS_PER_CHECK["cuda" if self.buffer.is_cuda else "cpu"]
         self.n_sums = 0
 
-    def own_part(self, order: Tensor, sizes: list[int]) -> tuple[Tensor, list[int]]:
+    def rank_part(self, order: Tensor, sizes: list[int]) -> tuple[Tensor, list[int]]:
         """The rows of this rank in each batch; all rows of a batch too small to be divided."""
-        own = [batch[slice(*self._bounds(len(batch)))] for batch in order.split(sizes)]
-        return torch.cat(own), list(map(len, own))
+        parts = [batch[slice(*self._bounds(len(batch)))] for batch in order.split(sizes)]
+        return torch.cat(parts), list(map(len, parts))
 
     def _bounds(self, n: int) -> tuple[int, int]:
         rank, size = self.group.rank, self.group.size
@@ -201,8 +201,8 @@ class Exchange:
     @torch.no_grad()
     def average_gradients(self, loss: Tensor, n_rows: int) -> Tensor:
         """Set the gradients to those of the whole batch; return its loss."""
-        own = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
-        torch.cat([grad.reshape(-1) for grad in own], out=self.values).mul_(n_rows)
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        torch.cat([grad.reshape(-1) for grad in grads], out=self.values).mul_(n_rows)
         self._sum(loss=loss * n_rows, n_rows=n_rows)
         self.values /= self.tail[1]
         for parameter, part in zip(self.parameters, self.values.split(self.sizes)):
@@ -222,9 +222,9 @@ class Exchange:
     def epoch_means(self, means: Tensor, sizes: Sequence[int]) -> np.ndarray:
         """Means over the rows of all ranks, the same on each."""
         bounds = np.array([self._bounds(size) for size in sizes])
-        own = bounds[:, 1] - bounds[:, 0]
-        n_copies = np.where(own == sizes, self.group.size, 1)
-        weights = torch.from_numpy(own / n_copies / sum(sizes))
+        n_rows = bounds[:, 1] - bounds[:, 0]
+        n_copies = np.where(n_rows == sizes, self.group.size, 1)
+        weights = torch.from_numpy(n_rows / n_copies / sum(sizes))
         total = torch.tensordot(weights, means.cpu().double(), dims=1)
         return self.sum(total).cpu().double().reshape(total.shape).numpy()
 

@@ -86,8 +86,8 @@ class TrainingLoop(NeuralNet):
         user_callbacks: Sequence[Any] = (),
         **arguments: Any,
     ) -> None:
-        own = arguments.pop("callbacks", None) or []
-        super().__init__(module, objective, callbacks=[*user_callbacks, *own], **arguments)
+        callbacks = [*user_callbacks, *(arguments.pop("callbacks", None) or [])]
+        super().__init__(module, objective, callbacks=callbacks, **arguments)
         self.scale = scale
         self.statistics = statistics
         self.user_callbacks = list(user_callbacks)
@@ -131,7 +131,7 @@ class TrainingLoop(NeuralNet):
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
         self.generators = [torch.Generator().manual_seed(seed)]
-        on_device = torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))
+        on_device = torch.Generator(device=self.device).manual_seed(processes().rank_seed(seed))
         self.dropout_generators = [on_device]
         for module in self.module_.modules():
             if isinstance(module, SeededModule):
@@ -240,12 +240,12 @@ class TrainingLoop(NeuralNet):
 
     def get_iterator(self, dataset: RowSets, training: bool = False) -> Batches:
         """Batches of every set of rows, shuffled for training, large for validation."""
-        own_part = None if self._exchange is None else self._exchange.own_part
+        rank_part = None if self._exchange is None else self._exchange.rank_part
         sets, size, stacked = dataset.sets, self.batch_size, self.is_stack
         if training:
-            return shuffled(sets, size, self.generators, stacked=stacked, own_part=own_part)
+            return shuffled(sets, size, self.generators, stacked=stacked, rank_part=rank_part)
         size = max(size, self.predict_rows)
-        return Batches(sets, size, stacked=stacked, own_part=own_part)
+        return Batches(sets, size, stacked=stacked, rank_part=rank_part)
 
     def run_single_epoch(
         self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any

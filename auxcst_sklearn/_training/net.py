@@ -61,11 +61,11 @@ class CostNet(TrainingLoop):
         else:
             self.scale = data.scale()
         data = data.in_units(self.scale)
-        found = data.statistics()
+        before, statistics = self.statistics, data.statistics()
         if stream:
-            self.statistics = self.statistics.updated(found, replace=data.per_class)
+            self.statistics = before.updated(statistics, replace=data.per_class)
         else:
-            self.statistics = self.statistics.replaced(found)
+            self.statistics = before.replaced(statistics)
         if not data.per_class:
             self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
         return data
@@ -128,8 +128,7 @@ class CostNet(TrainingLoop):
         n_rows = min(self.predict_rows, len(rows))
         with neutral_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
             for x, target in self.get_iterator(rows):
-                found = self.held_out_means(self.module_(x), target)[:2]
-                means.append(found.reshape(2, -1))
+                means.append(self.held_out_means(self.module_(x), target)[:2].reshape(2, -1))
                 sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
         cost, weight = epoch_means(torch.stack(means), sizes)
         return self.scale.to_currency(cost / weight), weight * sum(sizes)
@@ -181,7 +180,7 @@ class CostNet(TrainingLoop):
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
         size, n = self.predict_rows, X.shape[0]
-        found: list[np.ndarray] = []
+        arrays: list[np.ndarray] = []
         limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
@@ -190,11 +189,11 @@ class CostNet(TrainingLoop):
                 if m < MIN_PRODUCT_ROWS:
                     x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - m))
                 results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
-                if not found:  # one array for all: many small ones fragment the memory
-                    found = [np.empty((n, *r.shape[1:])) for r in results]
-                for whole, part in zip(found, results):
+                if not arrays:  # one array for all: many small ones fragment the memory
+                    arrays = [np.empty((n, *r.shape[1:])) for r in results]
+                for whole, part in zip(arrays, results):
                     whole[start : start + m] = part
-        return found
+        return arrays
 
     @torch.no_grad()
     def learn_temperature(self, rows: RowSets) -> float:
@@ -214,9 +213,9 @@ class CostNet(TrainingLoop):
             target = Target(*(None if field is None else field[counts] for field in target))
         loss = self.criterion_.loss
         cost_matrix = output.new_tensor(self.statistics.class_mean)
-        paid = cost_matrix[target.label]
-        weight = torch.ones_like(paid[:, 0]) if target.weight is None else target.weight
-        unit = (weight @ _squares(paid)).clamp(min=torch.finfo(paid.dtype).tiny)
+        cost = cost_matrix[target.label]
+        weight = torch.ones_like(cost[:, 0]) if target.weight is None else target.weight
+        unit = (weight @ _squares(cost)).clamp(min=torch.finfo(cost.dtype).tiny)
 
         # Steps grow with the temperature: near 1, small steps already raise tiny probabilities.
         heats = np.linspace(0, np.log(HOTTEST) ** 0.5, N_TRIED) ** 2
@@ -224,7 +223,7 @@ class CostNet(TrainingLoop):
         for temperature in np.exp(heats).tolist():
             tempered = loss.with_temperature(output, temperature)
             expected = loss.probabilities(tempered) @ cost_matrix
-            error = weight @ _squares(expected - paid) / unit
+            error = weight @ _squares(expected - cost) / unit
             risks.append([float(loss.mean(tempered, target)), float(error)])
         n_copies = len(rows.sets) / len(set(map(id, rows.sets)))  # of rows shared by networks
         prior = PRIOR_ROWS * n_copies / len(output) * heats**2
@@ -261,13 +260,13 @@ class CostNet(TrainingLoop):
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values, without the state that only training needs."""
-        own = self.callbacks[len(self.user_callbacks) :]
+        own_callbacks = self.callbacks[len(self.user_callbacks) :]
         return {
             "format": FORMAT,
             "module": to_state(self.module_),
             "objective": to_state(self.criterion_),
             "arguments": saved_arguments(vars(self)),
-            "callbacks": without_training_state(own),
+            "callbacks": without_training_state(own_callbacks),
             "scale": self.scale,
             "statistics": self.statistics,
             "temperature": self.temperature,

@@ -38,14 +38,14 @@ def one_cycle(n_steps: int) -> Iterator[float]:
             yield _between(1.0, LAST, (step - peak) / (end - peak))
 
 
-def set_rate(optimizer: Optimizer, share: float) -> None:
+def set_rate(optimizer: Optimizer, fraction: float) -> None:
     """Set the rate of the next step."""
     for group in optimizer.param_groups:
-        group["lr"] = group["initial_lr"] * share
+        group["lr"] = group["initial_lr"] * fraction
 
 
-def _between(start: float, end: float, share: float) -> float:
-    return end + (start - end) / 2 * (1 + cos(pi * share))
+def _between(start: float, end: float, fraction: float) -> float:
+    return end + (start - end) / 2 * (1 + cos(pi * fraction))
 
 
 class WeightAverage:
@@ -93,5 +93,4 @@ class WeightAverage:
     def _swap(self) -> None:
         self.in_place = not self.in_place
         for i, parameter in enumerate(self.parameters):
-            own: Tensor = parameter.data
-            parameter.data, self.average[i] = self.average[i], own
+            parameter.data, self.average[i] = self.average[i], parameter.data

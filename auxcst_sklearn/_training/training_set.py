@@ -19,7 +19,7 @@ SMALLEST_WEIGHT = 1e-30
 
 @dataclass
 class TrainingSet:
-    """Validated examples; `cost` has a row per example, or with `per_class` a row per class.
+    """Validated rows; `cost` has a row for each, or with `per_class` for each class.
 
     `matrices` (n_samples, n_classes, n_classes) hold costs that are known when deciding.
     """
@@ -32,23 +32,11 @@ class TrainingSet:
     matrices: np.ndarray | None = None
     groups: np.ndarray | None = None
 
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        label: np.ndarray,
-        costs: Costs,
-        weight: np.ndarray | None,
-        groups: np.ndarray | None = None,
-    ) -> TrainingSet:
-        """Examples with costs from their single source."""
-        return cls(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
-
     def with_positive_weights(self) -> TrainingSet:
         """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
 
         Weights that count repetitions are kept. Weights that sum to 1 are increased, so that the
-        example that `CostStatistics.prior` adds to each class does not outweigh all others.
+        row that `CostStatistics.prior` adds to each class does not outweigh all others.
         """
         if self.weight is None:
             return self
@@ -60,7 +48,7 @@ class TrainingSet:
         return replace(data, weight=weight / min(weight.mean(), 1))
 
     def part(self, index: np.ndarray) -> TrainingSet:
-        """Some of the examples."""
+        """Some of the rows."""
         index = np.flatnonzero(index) if index.dtype == bool else index
         weight, matrices, groups = (
             None if field is None else field[index]
@@ -73,7 +61,7 @@ class TrainingSet:
 
     @property
     def class_weight(self) -> np.ndarray:
-        """Number of examples of each class, or the sum of their weights."""
+        """Number of rows of each class, or the sum of their weights."""
         return np.bincount(self.label, self.weight, minlength=self.cost.shape[1]).astype(float)
 
     def scale(self) -> CostScale:
@@ -81,7 +69,7 @@ class TrainingSet:
         return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
 
     def in_units(self, scale: CostScale) -> TrainingSet:
-        """The same examples, with costs in units of the network."""
+        """The same rows, with costs in units of the network."""
         matrices = self.matrices
         if matrices is not None:
             matrices = scale.to_units(matrices).astype(np.float32)
@@ -93,19 +81,19 @@ class TrainingSet:
             return CostStatistics(self.class_weight, self.cost)
         return CostStatistics.of(self.cost, self.label, self.weight)
 
-    def warn_if_truth_is_dear(self, classes: np.ndarray, stacklevel: int) -> None:
+    def warn_if_truth_is_not_cheapest(self, classes: np.ndarray, stacklevel: int) -> None:
         """Warn if the true class is not the cheapest for most rows."""
         costs = Costs(self.cost, self.per_class)
         warn_if_truth_is_dear(costs, self.label, classes, stacklevel + 1)
 
     @property
-    def paid(self) -> np.ndarray:
-        """Mean cost of each prediction as a constant prediction for all examples."""
+    def constant_costs(self) -> np.ndarray:
+        """Mean cost of each class as the prediction for all rows."""
         return np.average(
             self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
         )
 
     def target(self) -> Target:
-        """Costs of every example, labels and weights, as arrays."""
+        """Costs of every row, labels and weights, as arrays."""
         cost = self.cost[self.label] if self.per_class else self.cost
         return Target(cost, self.label, self.weight)

@@ -75,11 +75,13 @@ def test_networks_of_a_stack_see_all_but_their_folds(rows):
 
 
 def test_processes_share_out_each_batch(rows):
-    def own_part(i):
+    def rank_part(i):
         return lambda order, sizes: (torch.cat([b[i::2] for b in order.split(sizes)]), None)
 
     whole = list(BlockBatches([rows], 64, generators(1)))
-    parts = [list(BlockBatches([rows], 64, generators(1), own_part=own_part(i))) for i in range(2)]
+    parts = [
+        list(BlockBatches([rows], 64, generators(1), rank_part=rank_part(i))) for i in range(2)
+    ]
     for (x, target), (x0, target0), (x1, target1) in zip(whole, *parts):
         assert torch.equal(x[0::2], x0)
         assert torch.equal(x[1::2], x1)
