@@ -124,12 +124,12 @@ def sampled_folds(
             n = min(int(fraction * len(of_class)), n_each)
             drawn = _draw(of_class, n * n_folds, rng).reshape(n_folds, n)
             of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
-            samples, counts = list(drawn), [fraction * len(of_class)] * n_folds
+            of_folds, counts = list(drawn), [fraction * len(of_class)] * n_folds
         else:
             in_folds = [of_class[of_row[of_class] == i] for i in range(n_folds)]
-            samples = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
+            of_folds = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
             counts = [*map(len, in_folds)]
-        for i, rows in enumerate(samples):
+        for i, rows in enumerate(of_folds):
             parts[i].append(rows)
             weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
     if not any(map(len, parts[0])):  # for classes of a few rows each
