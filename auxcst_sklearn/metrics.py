@@ -280,12 +280,15 @@ def _sample_costs(
     columns = rows if found is None else found
     if found is not None and found.dtype.kind == "U" and predicted.dtype.kind in "biu":
         predicted = predicted.astype(str)  # classes among texts
+    of_classes = None
+    if cost is None:
+        of_classes = check_cost_matrix(cost_matrix, classes=rows, decisions=found)
     chosen = label_index(predicted, columns, name="y_pred")
     label = label_index(true, rows, name="y_true")
-    if cost is None:
-        expected = check_cost_matrix(cost_matrix, classes=rows, decisions=found)[label]
-    else:
+    if of_classes is None:
         expected = sample_costs(cost, label, rows, found)
+    else:
+        expected = of_classes[label]
     weights = check_weight(sample_weight, chosen)
     if weights is not None:
         check_some_weight(weights)
@@ -303,7 +306,7 @@ def labels_of_costs(
     of_rows = labels_of_rows(cost_matrix, labels[0])
     if decisions is None and of_rows is None:
         return column_labels(cost, cost_matrix, classes, named, *labels), None
-    rows = np.unique(labels[0] if of_rows is None else of_rows)
+    rows = np.unique(labels[0]) if of_rows is None else of_rows
     rows = rows if classes is None else np.asarray(classes)
     return rows, find_decisions(cost_matrix, decisions, rows)
 

@@ -28,11 +28,12 @@ def find_decisions(
         return None
     names = {str(label) for label in columns.tolist()}
     missing = [label for label in classes.tolist() if str(label) not in names]
-    if 0 < len(missing) < len(classes):  # a label is misspelt, or the matrix is transposed
+    # A misspelt label, a transposed matrix, encoded labels, or decisions.
+    if 0 < len(missing) < len(classes) or (missing and len(columns) == len(classes)):
         raise ValueError(
-            f"The columns of cost_matrix, {shorten(columns)}, name some of the classes "
-            f"{shorten(classes)}, but not {missing}; expected all of them, or none. Rename the "
-            "columns; or, if they are decisions, name them in decisions=."
+            f"The columns of cost_matrix are {shorten(columns)}, and there is none for "
+            f"{shorten(np.asarray(missing))} of the classes {shorten(classes)}. Rename the labels; "
+            "or, if they are decisions, name them in decisions=."
         )
     return columns
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.labels import as_labels, frame_labels, label_index
+from ..costs._decisions import labels_of_rows
 from ..metrics import _decisions, _sample_costs, check_evaluated, decisions_of, labels_of_costs
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
@@ -123,7 +124,9 @@ class CostConfusionDisplay:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         check_evaluated(X, y, cost, cost_matrix, sample_weight)
         classes = np.asarray(estimator.classes_)
-        of_frame = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
+        of_frame = labels_of_rows(cost_matrix, classes)
+        if of_frame is None:
+            of_frame = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
         if of_frame is not None and np.array_equal(np.sort(of_frame), classes):
             classes = of_frame  # such as grades in their order
         return cls.from_predictions(

@@ -46,10 +46,12 @@ def test_all_classes_and_more_are_decisions():
 
 
 @pytest.mark.parametrize(
-    "columns", [["ant", "bee", "cta"], ["ant", "bee"], ["ant", "go", "x", "y"]]
+    "columns",
+    [["ant", "bee", "cta"], ["ant", "bee"], ["ant", "go", "x", "y"], ["go", "stop", "refer"]],
 )
-def test_columns_that_name_some_of_the_classes_need_decisions(columns):
-    with pytest.raises(ValueError, match="name some of the classes .*decisions="):
+def test_columns_that_may_be_misspelt_classes_need_decisions(columns):
+    """Some of the classes, or as many labels as there are classes."""
+    with pytest.raises(ValueError, match="Rename the labels; or, .* decisions="):
         find_decisions(frame(columns), None, NAMES)
     np.testing.assert_array_equal(find_decisions(frame(columns), columns, NAMES), columns)
 
@@ -58,7 +60,7 @@ def test_a_transposed_matrix_adds_no_classes():
     costs = frame([*NAMES, "review"]).T
     classes = find_classes(NAMES, None, None, costs)
 
-    with pytest.raises(ValueError, match="but not .'review'"):
+    with pytest.raises(ValueError, match="there is none for .'review'. of"):
         find_decisions(costs, None, classes)
 
 

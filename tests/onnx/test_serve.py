@@ -145,6 +145,25 @@ def test_rows_without_finite_costs_get_a_reason(tmp_path):
             decider.decide(decider.arrays({**row, **wrong}))
 
 
+def test_decisions_are_not_named_like_classes(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, "fraud", "fine")
+    costs = {"decisions": ["pass", "decline", "review"], "cost_matrix": [[0, 5, 1], [9, 0, 1]]}
+    model = small_stack(**costs).fit(X, y)
+    to_onnx(model, X, tmp_path / "model.onnx")
+    decider = read(tmp_path / "model.onnx")
+
+    found = [decider.decide(decider.arrays({"X": row.tolist()})) for row in X]
+
+    assert [answer["decision"] for answer in found] == model.decide(X).tolist()
+    np.testing.assert_allclose(
+        [[answer["cost"][label] for label in model.decisions_] for answer in found],
+        model.predict_cost(X),
+        rtol=1e-4,
+    )
+    assert set(found[0]["probability"]) == {"fine", "fraud"}
+
+
 def test_a_pool_is_served(tmp_path):
     X = table(300)
     members = [

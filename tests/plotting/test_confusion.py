@@ -328,6 +328,19 @@ def test_decisions_are_the_columns(data, as_array):
     display.figure_.draw_without_rendering()
 
 
+def test_the_index_of_the_costs_orders_the_rows(data):
+    X, y = data
+    costs = DECIDED.loc[[2, 0, 1]]
+    model = BayesMinimumRiskClassifier(GaussianNB(), costs).fit(X, y)
+
+    for display in (
+        CostConfusionDisplay.from_estimator(model, X, y),
+        CostConfusionDisplay.from_predictions(y, model.decide(X), cost_matrix=costs),
+    ):
+        assert list(display.display_labels) == [2, 0, 1]
+        np.testing.assert_array_equal(display.counts.sum(axis=1), np.bincount(y)[[2, 0, 1]])
+
+
 def test_classes_as_decisions_of_a_classifier_without_decisions(data):
     X, y = data
     model = GaussianNB().fit(X, y)
