@@ -18,7 +18,7 @@ from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx
 from auxcst_sklearn.onnx._decision import Decision
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
-from tests.onnx.files import N, assert_agrees
+from tests.onnx.files import N, assert_agrees, run
 
 pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
 pytest.importorskip("torch", minversion="2.7")
