@@ -11,6 +11,7 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
 from ..losses import Target
+from .log import report
 
 
 class ProgressTable(Callback):
@@ -28,11 +29,13 @@ class ProgressTable(Callback):
         record = net.history[-1]
         names = [name for name in self.SHOWN if name in record]
         if not self.durations_:
-            print("epoch" + "".join(f"{name:>18}" for name in names) + f"{'time left':>12}")
+            header = "".join(f"{name:>18}" for name in names)
+            report(f"epoch{header}{'time left':>12}", net.verbose)
         self.durations_.append(record["dur"])
         seconds = (self.epochs - len(self.durations_)) * mean(self.durations_)
         values = "".join(f"{record[name]:18.5g}" for name in names)
-        print(f"{record['epoch']:5d}{values}{timedelta(seconds=round(seconds))!s:>12}", flush=True)
+        left = timedelta(seconds=round(seconds))
+        report(f"{record['epoch']:5d}{values}{left!s:>12}", net.verbose)
 
 
 class ProgressBar(Callback):

@@ -11,6 +11,7 @@ from skorch.callbacks import Callback
 
 from .checkpoints import TrainingFiles
 from .early_stopping import EarlyStopping, Plateaus
+from .log import report
 
 
 class Checkpointing(Callback):
@@ -37,8 +38,8 @@ class Checkpointing(Callback):
         self.n_before = len(net.history)
         if self.state is not None:
             set_state(net, self.state)
-            if net.verbose:
-                print(f"Epochs 1 to {self.n_finished} are those of {self.files.folder}.")
+            folder = self.files.folder
+            report(f"Epochs 1 to {self.n_finished} are those of {folder}.", net.verbose)
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         if (len(net.history) - self.n_before) % self.files.every == 0:

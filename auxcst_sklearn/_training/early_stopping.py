@@ -11,6 +11,8 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor
 
+from .log import report
+
 # On a plateau the rate is multiplied by this, so many times before the training ends.
 LOWER, N_LOWERED = 0.25, 2
 # A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
@@ -113,8 +115,8 @@ class EndWhenStopped(Callback):
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         if not self.stop.running.any():
-            if net.verbose:
-                print(f"Stopped: no better weights were found for {self.stop.patience} epochs.")
+            patience = self.stop.patience
+            report(f"Stopped: no better weights were found for {patience} epochs.", net.verbose)
             raise KeyboardInterrupt  # skorch's way to end a training
 
 

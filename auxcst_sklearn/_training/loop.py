@@ -34,6 +34,7 @@ from .distributed import processes
 from .early_stopping import LOWER, EarlyStopping, EndWhenStopped, Plateaus
 from .exchange import NO_EXCHANGE, NoExchange, exchange
 from .interrupts import InterruptWatch
+from .log import reports
 from .rows import AnyRows
 from .schedule import one_cycle, set_rate
 from .threads import multiplications_per_row, thread_limit
@@ -231,7 +232,7 @@ class TrainingLoop(NeuralNet):
 
     def _progress(self, epochs: int) -> list[Callback]:
         """Callbacks that show the progress."""
-        return [ProgressTable(epochs)] if self.verbose else []
+        return [ProgressTable(epochs)] if reports(self.verbose) else []
 
     def notify(self, method_name: str, **kwargs: Any) -> None:
         """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
