@@ -53,12 +53,12 @@ class BaseCostSensitiveNet(
 
     Parameters
     ----------
-    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
-            "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
-        the output learns class probabilities, and costs are used only in the decision; with the
-        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
-        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
+    loss : str or Loss, default="bayes_risk"
+        Loss of the output, by name or as an object; see :mod:`auxcst_sklearn.losses`. With
+        "bayes_risk" and "cross_entropy" the output learns class probabilities, and costs are used
+        only in the decision; with "one_sided", the loss of the paper, "smooth_one_sided",
+        "softmin" and "squared" it learns the costs. For per-sample costs "bayes_risk" adds a cost
+        network of the same shape, which doubles the fit time.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
