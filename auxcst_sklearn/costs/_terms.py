@@ -47,9 +47,9 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
           ``+ - * /`` and parentheses; a column whose name is no identifier is written in
           backticks, as in pandas' ``DataFrame.eval``; or
         - an array of shape (n_samples,).
-    amounts : DataFrame of pandas or polars, or dict of array-like of shape (n_samples,), \
-            default=None
-        The columns that formulas name, with a row for each sample.
+    amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
+            (n_samples,), default=None
+        The columns that formulas name, with a row for each sample; in a dict also numbers.
 
     Returns
     -------
@@ -98,14 +98,19 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
             name = f"terms[{label!r}][{decision!r}]"
             cell = cells[label][decision]
             costs[name] = _formula(cell, amounts, name) if isinstance(cell, str) else cell
-    indexed = {} if amounts is None else {"amounts": amounts}
-    check_row_order(**indexed, **costs)
+    given = {} if amounts is None else {"amounts": amounts}
+    if isinstance(amounts, Mapping):
+        given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
+    check_row_order(**given, **costs)
     values = {name: as_costs(cost, name) for name, cost in costs.items()}
-    n_rows = [] if amounts is None else [np.empty(_n_rows(amounts))]
-    check_consistent_length(*n_rows, *(value for value in values.values() if value.ndim))
-    grid = np.broadcast_arrays(*values.values(), *n_rows)[: len(values)]
-    matrices: NDArray[np.float64] = np.stack(grid, axis=-1)
-    return matrices.reshape(*matrices.shape[:-1], len(rows), len(columns))
+    parts = (*given.values(), *values.values())
+    with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
+    check_consistent_length(*with_rows)
+    n_rows = [len(part) for part in with_rows[:1]]
+    matrices = np.empty((*n_rows, len(rows), len(columns)))
+    for (i, j), value in zip(np.ndindex(matrices.shape[-2:]), values.values(), strict=True):
+        matrices[..., i, j] = value
+    return matrices
 
 
 def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -168,10 +173,6 @@ def _warn_of_numbers_as_strings(rows: list[Any]) -> None:
             f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
             "is another one: write the classes as numbers."
         )
-
-
-def _n_rows(amounts: Any) -> int:
-    return len(next(iter(amounts.values()), ())) if isinstance(amounts, Mapping) else len(amounts)
 
 
 def _formula(text: str, amounts: Any, name: str) -> Any:
