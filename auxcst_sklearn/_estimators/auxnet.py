@@ -262,40 +262,18 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     _inputs: ImageInputs
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the estimator.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include those of `module_params`, as ``module__<name>``.
-
-        Returns
-        -------
-        dict
-            Values by name.
-        """
+        """Return the parameters; with `deep`, also those in `module_params`, by their prefix."""
         found: dict[str, Any] = super().get_params(deep)
-        of_module = (self.module_params or {}) if deep else {}
+        of_module = self.module_params if deep and isinstance(self.module_params, dict) else {}
         return found | {f"{PREFIX}{name}": value for name, value in of_module.items()}
 
     def set_params(self, **params: Any) -> CostSensitiveAuxNet:
-        """Set parameters of the estimator.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name; ``module__<name>`` is an argument in `module_params`.
-
-        Returns
-        -------
-        CostSensitiveAuxNet
-            The estimator.
-        """
-        own = {name: value for name, value in params.items() if not name.startswith(PREFIX)}
-        super().set_params(**own)
-        if len(own) < len(params):
-            of_module = {k.removeprefix(PREFIX): v for k, v in params.items() if k not in own}
-            self.module_params = {**(self.module_params or {}), **of_module}
+        """Set parameters; those with the prefix ``module__`` are added to `module_params`."""
+        of_module = [name for name in params if name.startswith(PREFIX)]
+        given = {name.removeprefix(PREFIX): params.pop(name) for name in of_module}
+        super().set_params(**params)
+        if given:
+            self.module_params = {**(self.module_params or {}), **given}
         return self
 
     def _make_inputs(self) -> ImageInputs:
