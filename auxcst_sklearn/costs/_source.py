@@ -80,6 +80,7 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
                     f"are in alphabetical order: {sorted(strings)}. Pass costs as a DataFrame with "
                     "labels, such as ordinal_cost_matrix(labels), or name the columns in classes=."
                 )
+                return
 
 
 def _of_order(costs: Any) -> bool:
