@@ -103,7 +103,7 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
     costs = [[answer["cost"][label] for label in model.classes_] for _, answer in found]
     expected = model.predict_cost(X)
     np.testing.assert_allclose(costs, expected, rtol=1e-5, atol=1e-5 * expected.max())
-    assert [answer["class"] for _, answer in found] == model.predict(X).tolist()
+    assert [answer["decision"] for _, answer in found] == model.predict(X).tolist()
     p = [[answer["probability"][label] for label in model.classes_] for _, answer in found]
     np.testing.assert_allclose(p, model.predict_proba(X), atol=1e-6)
 
@@ -139,7 +139,7 @@ def test_rows_without_finite_costs_get_a_reason(tmp_path):
     decider = read(tmp_path / "model.onnx")
     matrix = [[0, 1], [2, 0]]
     row = {"X": [1, 2], "cost_matrices": matrix}
-    assert decider.decide(decider.arrays(row))["class"] in (0, 1)
+    assert decider.decide(decider.arrays(row))["decision"] in (0, 1)
     for wrong in ({"X": [1, 1e39]}, {"cost_matrices": [[0, None], [2, 0]]}):
         with pytest.raises(ValueError, match="too large, or missing where none may be"):
             decider.decide(decider.arrays({**row, **wrong}))
@@ -157,7 +157,7 @@ def test_a_pool_is_served(tmp_path):
     to_onnx(pool.fit(X, labels), X, tmp_path / "pool.onnx")
     decider = read(tmp_path / "pool.onnx")
     found = [decider.decide(decider.arrays(row)) for row in as_json(X)]
-    assert [answer["class"] for answer in found] == pool.predict(X).tolist()
+    assert [answer["decision"] for answer in found] == pool.predict(X).tolist()
 
 
 def test_other_requests(service):
@@ -165,6 +165,6 @@ def test_other_requests(service):
     assert (status, "larger" in answer["error"]) == (413, True)
     with urlopen(f"{service}/schema", timeout=5) as answer:
         schema = json.load(answer)
-    assert schema["classes"] == ["pay", "stop"]
+    assert schema["classes"] == schema["decisions"] == ["pay", "stop"]
     assert schema["inputs"]["country"] == {"type": "tensor(string)", "shape": [1]}
     assert post(service, {"amount": None, "country": None, "hour": 3})[0] == 200
