@@ -225,7 +225,7 @@ def _of_amounts(values: NDArray[Any]) -> str:
         return ""
     return (
         " One amount per row becomes costs by auxcst_sklearn.costs.binary_cost_matrices(fp_cost=, "
-        "fn_cost=, classes=, pos_label=), such as with the amounts as fn_cost."
+        "fn_cost=, classes=, pos_label=), or for more classes by cost_matrices(terms, amounts)."
     )
 
 
