@@ -1,14 +1,14 @@
 """
 Why was this customer refused?
 ==============================
-A store's card gets thousands of applications, and one customer asks why the answer was no. This
-page answers in money: for one customer, and for all of them.
+A store decides about applications for its credit card, and one customer asks why the answer was
+no. This page explains the decision in money: of one customer, then of all.
 """
 
 # %%
 # The applications are real: the PAKDD 2009 set of the package ``empulse``. The costs are ours, in
-# reais: a default loses three quarters of the credit line, and whoever is refused but would have
-# paid costs 15 % of it and 20 reais. This page needs ``empulse`` and the extra ``explain``.
+# reais: a default loses three quarters of the credit line, and the refusal of a customer who would
+# have paid 15 % of it and 20 reais. This page needs ``empulse`` and the extra ``explain``.
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -19,89 +19,82 @@ from empulse.datasets import load_credit_scoring_pakdd
 from sklearn.inspection import permutation_importance
 
 from auxcst_sklearn import CostSensitivePoolClassifier
-from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.metrics import cost_scorer
 
+COSTS = {
+    "pays": {"approve": 0, "refuse": "0.15 * line + 20"},
+    "defaults": {"approve": "0.75 * line", "refuse": 0},
+}
 data = load_credit_scoring_pakdd(backend=pd)
 table = data.data.assign(line=data.instance_costs["cl"], defaults=data.target)
 table = table.loc[:, table.nunique() > 1].sample(5000, random_state=0, ignore_index=True)
-y, line = table.pop("defaults").map({0: "pays", 1: "defaults"}), table.pop("line")
-
-
-def costs(line):
-    """A cost matrix for each credit line; the decision "defaults" refuses."""
-    lost = {"fn_cost": 0.75 * line, "fp_cost": 0.15 * line + 20}
-    return binary_cost_matrices(**lost, classes=["defaults", "pays"], pos_label="defaults")
-
-
-train, test = slice(0, 4000), slice(4000, 5000)
-X, X_test, y_test, C_test = table[train], table[test], y[test], costs(line[test])
-model = CostSensitivePoolClassifier(random_state=0).fit(X, y[train], cost=costs(line[train]))
+y = table.pop("defaults").map({0: "pays", 1: "defaults"})
+C, line = cost_matrices(COSTS, table), table.pop("line")
+X, X_test, y_test, C_test, line = table[:4000], table[4000:], y[4000:], C[4000:], line[4000:]
+model = CostSensitivePoolClassifier(decisions=["approve", "refuse"], random_state=0)
+model.fit(X, y[:4000], cost=C[:4000])
 
 # %%
-# The customer with the highest credit line among those who were narrowly refused. The table
-# splits the expected cost of each decision by what the customer will turn out to do: probability
-# times cost. Its sums are those of ``predict_cost``, and the lower one is the decision. At the end
-# of a pipeline, that is ``model[-1].predict_cost(model[:-1].transform(row), cost=...)``.
+# Of those who were narrowly refused, take the one who asked for most. The table has the expected
+# cost of each decision, probability times cost, for each way the customer may turn out. Its sums
+# are those of ``predict_cost``; the lower one decides. At the end of a pipeline, that is
+# ``model[-1].predict_cost(model[:-1].transform(row), cost=C)``.
 
 
 def excess(rows, cost):
-    """What approval is expected to cost more than refusal, in reais."""
-    expected = model.predict_cost(rows, cost=cost)
-    return expected[:, 1] - expected[:, 0]
+    """What approval is expected to cost more than refusal."""
+    approve, refuse = model.predict_cost(rows, cost=cost).T
+    return approve - refuse
 
 
 narrow = (excess(X_test, C_test) > 0) & (excess(X_test, C_test) < 40)
-i = np.argmax(np.where(narrow, line[test], 0))
-row, asked, C = X_test.iloc[[i]], line[test].iloc[i], C_test[[i]]
-parts = model.predict_proba(row).T * C[0]
-parts = pd.DataFrame(parts, ["if the customer defaults", "if not"], ["refuse", "approve"])
+i = np.argmax(np.where(narrow, line, 0))
+row, asked, C = X_test.iloc[[i]], line.iloc[i], C_test[[i]]
+parts = pd.DataFrame(model.predict_proba(row).T * C[0], model.classes_, model.decisions_)
 parts.loc["expected cost (BRL)"] = model.predict_cost(row, cost=C)[0]
-print(parts.round(1), f"\ncredit line: {asked:.0f} BRL")
+print(parts.round(1), f"\ncredit line: {asked:.0f} BRL, {model.decide(row, cost=C)[0]}")
 
 # %%
-# What if the customer had asked for less? The same row with other credit lines: where the curves
-# cross, the decision turns. That is the smallest change of the amount that was needed.
-lines = np.arange(10, 1.2 * asked, 5)
-offers = model.predict_cost(row.loc[row.index.repeat(len(lines))], cost=costs(lines))
-approved = lines[offers[:, 1] < offers[:, 0]].max()
-
-
-# SHAP values say how much each answer adds, in reais, compared with 25 other customers.
+# Left: the same customer with other credit lines. Where the curves cross, the decision turns; that
+# is the smallest change of the amount that was needed. Right: SHAP values, the reais that each
+# answer adds to the cost of approval minus refusal, compared with 25 other customers.
 # ``KernelExplainer`` takes strings; shap's other explainers subtract values, and fail.
-def excess_of(values):
-    return excess(pd.DataFrame(values, columns=X.columns), np.repeat(C, len(values), axis=0))
-
-
-explainer = shap.KernelExplainer(excess_of, X[:25])
+lines = np.arange(10, 1.2 * asked, 5)
+offers = row.loc[row.index.repeat(len(lines))]
+approve, refuse = model.predict_cost(offers, cost=cost_matrices(COSTS, {"line": lines})).T
+limit = lines[approve < refuse].max()
+explainer = shap.KernelExplainer(
+    lambda rows: excess(pd.DataFrame(rows, columns=X.columns), np.repeat(C, len(rows), axis=0)),
+    X[:25],
+)
 values = explainer.shap_values(row, nsamples=420, l1_reg=0, silent=True)[0]
 most = np.argsort(np.abs(values))[-8:]
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.plot(lines, offers[:, 1], color="#0072B2", label="approve")
-left.plot(lines, offers[:, 0], color="#D55E00", label="refuse")
+left.plot(lines, approve, label="approve")
+left.plot(lines, refuse, label="refuse")
 left.axvline(asked, color="0.5", linestyle=":", label=f"asked for: {asked:.0f}")
-left.axvline(approved, color="0.2", label=f"approved up to {approved:.0f}")
+left.axvline(limit, color="0.2", label=f"approved up to {limit:.0f}")
 left.set(xlabel="credit line (BRL)", ylabel="expected cost (BRL)")
 left.legend()
-right.barh([f"{X.columns[j]} = {row.iat[0, j]}" for j in most], values[most], color="#0072B2")
-right.axvline(0, color="0.5", linewidth=0.8)
-right.set(xlabel="speaks for refusal (BRL)", title="SHAP: approval compared with refusal")
+right.barh([f"{X.columns[j]} = {row.iat[0, j]}" for j in most], values[most])
+right.set(xlabel="adds to approve minus refuse (BRL)", title="SHAP values")
 plt.show()
 
 # %%
-# For all customers: what costs more if the answers of a column are shuffled (permutation
-# importance), and how approval of the average customer changes with a category (partial
-# dependence: each customer gets each value in turn, with costs of their own).
-# scikit-learn's ``partial_dependence`` takes strings as well, but returns probabilities.
+# For all customers. Left: how much more the decisions cost if a column is shuffled (mean of three
+# shuffles, with its standard error). Right: the mean cost if all had the same marital status
+# (partial dependence). scikit-learn's ``partial_dependence`` takes strings too, but explains
+# probabilities. If a column should not count, as perhaps this one, drop it and fit again.
 score = partial(cost_scorer, cost=C_test)  # the rows keep their order, so they keep their costs
 found = permutation_importance(model, X_test, y_test, scoring=score, n_repeats=3, random_state=0)
 most = np.argsort(found.importances_mean)[-8:]
 statuses = sorted(X["marital_status"].unique())
 dependence = [excess(X_test.assign(marital_status=s), C_test).mean() for s in statuses]
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-error = found.importances_std[most] / np.sqrt(3)
-left.barh(X.columns[most], found.importances_mean[most], xerr=error, color="#0072B2")
-left.set(xlabel="costs more if shuffled (BRL per customer)", title="bars: standard errors")
-right.barh(statuses, dependence, color="#0072B2")
-right.set(xlabel="approval costs more than refusal (BRL per customer)", title="marital status")
+mean, error = found.importances_mean[most], found.importances_std[most] / np.sqrt(3)
+left.barh(X.columns[most], mean, xerr=error)
+left.set(xlabel="costs more if shuffled (BRL per customer)", title="permutation importance")
+right.barh(statuses, dependence)
+right.set(xlabel="cost of approval minus refusal (BRL)", title="marital status")
 plt.show()
