@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from copy import copy, deepcopy
+from copy import deepcopy
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
-from .._checks.frames import check_in_memory
-from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
-from .._checks.rows import check_row_order
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
-from .._checks.weights import check_weight
 from .._training.distributed import joined, processes
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.threads import thread_limit
 from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
-from ..costs._decisions import find_decisions
-from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .few_rows import predict_few
@@ -36,6 +29,7 @@ from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin
+from .validation import ValidationMixin
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -50,24 +44,21 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
-# What validation sets.
-VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "decisions_"}
-VALIDATED |= {"n_features_in_", "feature_names_in_"}
-
-
-class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEstimator):
+class BaseCostSensitiveNet(
+    StreamMixin, ValidationMixin, BuildMixin, CostPredictionMixin, BaseEstimator
+):
     """Base of the cost-sensitive networks; a subclass builds its torch module.
 
     Descriptions that several networks share:
 
     Parameters
     ----------
-    loss : {"bayes_risk", "cross_entropy", "one_sided", "smooth_one_sided", "softmin", \
-            "squared"} or Loss, default="bayes_risk"
-        Loss of the output; see :mod:`auxcst_sklearn.losses`. With "bayes_risk" and "cross_entropy"
-        the output learns class probabilities, and costs are used only in the decision; with the
-        others it learns the costs. For per-sample costs "bayes_risk" adds a cost network of the
-        same shape, which doubles the fit time. "one_sided" is the loss of the paper.
+    loss : str or Loss, default="bayes_risk"
+        Loss of the output, by name or as an object; see :mod:`auxcst_sklearn.losses`. With
+        "bayes_risk" and "cross_entropy" the output learns class probabilities, and costs are used
+        only in the decision; with "one_sided", the loss of the paper, "smooth_one_sided",
+        "softmin" and "squared" it learns the costs. For per-sample costs "bayes_risk" adds a cost
+        network of the same shape, which doubles the fit time.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
@@ -295,112 +286,6 @@ class BaseCostSensitiveNet(StreamMixin, BuildMixin, CostPredictionMixin, BaseEst
 
         patience = self.patience if self.early_stopping else None
         return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints)
-
-    # -------------------------------------------------------------- validate
-
-    def _validate_sets(
-        self,
-        X: Any,
-        y: Any,
-        cost: Any,
-        sample_weight: Any,
-        groups: Any,
-        held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
-        resume: bool = False,
-    ) -> tuple[TrainingSet, TrainingSet | None]:
-        """The training set, and the validation set if there is one."""
-        data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
-        if self._decision_labels is None:
-            data.warn_if_truth_is_not_cheapest(self.classes_)
-        return data, self._validate_validation_set(*held_out)
-
-    def _validate_training_set(
-        self,
-        X: Any,
-        y: Any,
-        cost: Any,
-        sample_weight: Any,
-        classes: Any,
-        resume: bool,
-        groups: Any = None,
-    ) -> TrainingSet:
-        check_in_memory(cost, "cost")
-        check_labels(y, "y")
-        check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
-        named = self.classes_ if resume else classes
-        warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
-        X, y = self._validate(X, y, reset=not resume)
-        check_classification_targets(y)
-        if not resume:
-            self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
-        elif classes is not None and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
-                f"continues with, {self.classes_.tolist()}; expected the same, or None."
-            )
-        label = label_index(y, self.classes_, name="y").astype(np.int64)
-        found = find_decisions(self.cost_matrix, self.decisions, self.classes_)
-        self.decisions_ = self.classes_ if found is None else found
-        costs = resolve_costs(cost, self.cost_matrix, label, self.classes_, found)
-        if groups is not None:
-            groups = np.asarray(groups)
-            if groups.ndim == 0 or groups.size != len(groups):
-                raise ValueError(
-                    f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
-                )
-            groups = groups.ravel()
-            sorted_labels(groups, name="groups")
-            check_consistent_length(X, groups)
-        self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
-        return TrainingSet.of(X, label, costs, check_weight(sample_weight, X), groups)
-
-    def _validate_validation_set(
-        self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
-    ) -> TrainingSet | None:
-        given = {"X_val": X_val, "y_val": y_val, "cost_val": cost_val}
-        missing = [name for name in ("X_val", "y_val") if given[name] is None]
-        if len(missing) == 2 and cost_val is None and sample_weight_val is None:
-            return None
-        if self._sample_costs != (cost_val is not None):
-            missing.append("cost_val" if cost_val is None else "cost")
-        if missing:
-            raise ValueError(
-                f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
-                "y_val, and cost_val exactly where cost is passed."
-            )
-        check_labels(y_val, "y_val")
-        try:
-            check_row_order(
-                X_val=X_val, y_val=y_val, cost_val=cost_val, sample_weight_val=sample_weight_val
-            )
-            X, y = self._validate(X_val, y_val, reset=False)
-            label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
-            costs = resolve_costs(
-                cost_val, self.cost_matrix, label, self.classes_, self._decision_labels
-            )
-            weight = check_weight(sample_weight_val, X)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
-        if self._known_costs != (costs.matrices is not None):
-            dimensions = 3 if self._known_costs else 2
-            raise ValueError(
-                f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
-                "the same, because a matrix for each sample decides, and a cost vector does not. "
-                "Pass the row of the true class, or the matrix, of each sample in both."
-            )
-        return TrainingSet.of(X, label, costs, weight)
-
-    def _like(self, other: BaseCostSensitiveNet) -> Self:
-        """Take over what the validation of another estimator has set."""
-        for name in VALIDATED & vars(other).keys():
-            setattr(self, name, copy(getattr(other, name)))
-        return self
-
-    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """Rows, and labels if given, as arrays."""
-        if reset:
-            self._inputs = self._make_inputs()
-        return self._inputs.validate(self, X, y, reset=reset)
 
     # -------------------------------------------------------- set attributes
 

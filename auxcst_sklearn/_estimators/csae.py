@@ -64,8 +64,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     pretrain_learning_rate : float, default=1e-2
         Learning rate of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
         also apply to pretraining.
-    loss : {"one_sided", "smooth_one_sided", "softmin", "squared", "cross_entropy", \
-            "bayes_risk"} or Loss, default="one_sided"
+    loss : str or Loss, default="one_sided"
         Loss of the output after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk" uses
         the class means of per-sample costs.
     dropout : float, default=0.0

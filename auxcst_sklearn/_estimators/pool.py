@@ -315,7 +315,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     ) -> None:
         """Learn the weights, and keep the members that have one."""
         known = np.zeros(len(data.label), dtype=bool)
-        for seen, unseen in found:  # a class that no member has seen tells nothing about them
+        for seen, unseen in found:  # a class that no member has seen is no evidence
             known[unseen] |= np.isin(data.label[unseen], data.label[seen])
         known &= np.isfinite(held_out).all(axis=(0, 2))
         logs, label = log_clipped(held_out[:, known]), data.label[known]

@@ -11,8 +11,8 @@ from scipy.special import log_softmax, softmax
 SMALLEST = 1e-6
 # A member with less than this share of the largest weight is dropped.
 LEAST_SHARE = 0.02
-# Weights that sum to more than 1 make probabilities surer than those of the members. Held-out rows
-# without a mistake would ask for any sum, so it takes as much evidence as that of these rows.
+# Prior for weights with a sum of at most 1, worth this many rows. Larger sums make probabilities
+# surer than those of the members, and held-out rows without a mistake set no bound.
 PRIOR_ROWS = 10
 # Loss of a unit of weight: a member that changes nothing has none.
 PRICE = 1e-5

@@ -159,16 +159,16 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
 def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the columns given by a mask, positions or names."""
     given, n_features = np.asarray(categorical_features), X.shape[1]
-    told = f"categorical_features={categorical_features!r}"
+    given_as = f"categorical_features={categorical_features!r}"
     mask = np.zeros(n_features, dtype=bool)
     if given.size == 0:
         return mask
     if given.ndim != 1:
-        raise ValueError(f"{told} has {given.ndim} dimensions; expected one.")
+        raise ValueError(f"{given_as} has {given.ndim} dimensions; expected one.")
     if given.dtype.kind == "b":
         if len(given) != n_features:
             raise ValueError(
-                f"{told} is a mask of {len(given)} columns, but X has {n_features}; expected one "
+                f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected one "
                 "value per column."
             )
         mask[:] = given
@@ -176,19 +176,19 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     if given.dtype.kind in "iu":
         if given.min() < 0 or given.max() >= n_features:
             raise ValueError(
-                f"{told}, but X has {n_features} columns; expected positions from 0 to "
+                f"{given_as}, but X has {n_features} columns; expected positions from 0 to "
                 f"{n_features - 1}."
             )
         mask[given] = True
         return mask
     names = given.tolist()
     if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{told}; expected a mask, or the positions or names of columns.")
+        raise ValueError(f"{given_as}; expected a mask, or the positions or names of columns.")
     if not is_frame(X):
-        raise ValueError(f"{told} names columns, but X has no names; pass their positions.")
+        raise ValueError(f"{given_as} names columns, but X has no names; pass their positions.")
     columns = list(X.columns)
     if unknown := sorted(set(names) - set(columns)):
-        raise ValueError(f"{told}, but X has no columns {unknown}; expected some of {columns}.")
+        raise ValueError(f"{given_as}, but X has no columns {unknown}; expected some of {columns}.")
     return np.isin(np.array(columns, dtype=object), names)
 
 

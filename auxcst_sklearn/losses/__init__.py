@@ -47,8 +47,7 @@ def get_loss(loss: str | Loss) -> Loss:
     Parameters
     ----------
     loss : str or Loss
-        One of ``"one_sided"``, ``"smooth_one_sided"``, ``"softmin"``, ``"squared"``,
-        ``"cross_entropy"``, ``"bayes_risk"``, or an instance such as ``Softmin(tau=0.5)``.
+        A name in ``LOSSES``, such as ``"one_sided"``, or an instance such as ``Softmin(tau=0.5)``.
 
     Returns
     -------

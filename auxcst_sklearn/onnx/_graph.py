@@ -64,6 +64,8 @@ class Graph:
     def embed(self, part: onnx.ModelProto, rows: Rows) -> list[str]:
         """Add a part that is computed from rows; returns the names of its outputs."""
         names = [value.name for value in part.graph.input]
+        for name in {name for node in part.graph.node for name in node.output} & set(names):
+            raise _refused(name)
         part = compose.add_prefix(part, f"{self._name()}/")
         for name, value in zip(_input_names(names), part.graph.input):
             if rows.value is None:

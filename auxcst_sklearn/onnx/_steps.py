@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline
 
 from .._checks.frames import holds_categories, holds_string, is_frame, select
+from ._boosters import as_read, make_exact, package_of, register
 from ._columns import coded_rows, skl2onnx_types
 from ._graph import OPSET, Graph, Rows, first_line
-
-# The converters of onnxmltools for classifiers of other packages.
-_ONNXMLTOOLS = {
-    "lightgbm": ("lightgbm.operator_converters.LightGbm", "convert_lightgbm"),
-    "xgboost": ("xgboost.operator_converters.XGBoost", "convert_xgboost"),
-}
 
 
 def rows_of_steps(model: Pipeline, graph: Graph, rows: Rows) -> Rows:
@@ -54,18 +48,15 @@ def estimates(model: Any, graph: Graph, rows: Rows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__
     _refuse_categories(model, name)
-    package = type(model).__module__.partition(".")[0]
-    if package in _ONNXMLTOOLS:
-        _use_onnxmltools(package, type(model), raw=bool(options))
+    if options and package_of(model) == "lightgbm":
+        raise _refused(name, "its calibrator reads raw scores, which onnxmltools does not convert.")
+    register(model)
     if rows.value is None and _has_strings(rows.sample):
         raise _refused(name, "it reads categories of a DataFrame. Encode them in a pipeline.")
-    rows = coded_rows({}, graph, rows)
-    if package == "xgboost":  # its thresholds are values of the training rows in float32
-        value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
-        rows = Rows(np.zeros(rows.sample.shape, np.float32), value)
-    part = _converted(
-        model, rows, name, {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
-    )
+    rows = as_read(model, graph, coded_rows({}, graph, rows))
+    opset, chosen = {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
+    part = _converted(model, rows, name, opset, chosen)
+    make_exact(part, model)
     value = graph.embed(part, rows)[1]
     for node in graph.nodes:
         if node.op_type == "ZipMap" and node.output[0] == value:  # a dict for each row
@@ -119,24 +110,6 @@ def _refuse_categories(model: Any, name: str) -> None:
     for part in model.get_params().values():
         if isinstance(part, HistGradientBoostingClassifier):
             raise _refused(name, f"it would ignore the categories of its {type(part).__name__}.")
-
-
-def _use_onnxmltools(package: str, kind: type, raw: bool) -> None:
-    """Register the converter of a classifier of another package."""
-    if raw:
-        why = "its calibrator reads raw scores, which onnxmltools does not convert."
-        raise _refused(kind.__name__, why)
-    from skl2onnx import update_registered_converter
-    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
-
-    module, function = _ONNXMLTOOLS[package]
-    update_registered_converter(
-        kind,
-        f"{package}{kind.__name__}",
-        calculate_linear_classifier_output_shapes,
-        getattr(import_module(f"onnxmltools.convert.{module}"), function),
-        options={"nocl": [True, False], "zipmap": [True, False, "columns"]},
-    )
 
 
 def _missing_category(model: Any) -> str:

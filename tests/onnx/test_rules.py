@@ -165,6 +165,13 @@ def test_boosting_of_other_packages():
     ]
     model = Pool(members, cv=2, random_state=0).fit(NUMBERS, (X["size"] > 0).astype(int))
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
+    rounded = Rule(members[0][1]).fit(NUMBERS, labels(X, 2))
+    nodes = rounded.estimator_.booster_.trees_to_dataframe().query("split_feature == 'Column_0'")
+    exact = nodes["threshold"].to_numpy(float)
+    between = (exact + exact.astype(np.float32)) / 2  # a rounded threshold is on its other side
+    between = between[between != exact]
+    rows = np.column_stack([between, np.full(len(between), 2.0)])
+    assert_same_decisions(rounded, rows, to_onnx(rounded, NUMBERS[:5]))
     model = Rule(members[0][1], calibration="sigmoid").fit(NUMBERS, labels(X, 2))
     with pytest.raises(ValueError, match="LGBMClassifier cannot be .* reads raw scores"):
         to_onnx(model, NUMBERS)
