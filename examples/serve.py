@@ -7,8 +7,8 @@
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. A missing value is null, and
 "cost_matrices" holds the costs of this row if they are known when deciding. The response contains
-the class of least cost, the estimated cost of each class, and the probabilities if the model has
-them. GET /schema lists the inputs. The process needs neither torch nor scikit-learn.
+the decision of least cost, the estimated cost of each one, and the probabilities of the classes if
+the model has them. GET /schema lists the inputs. The process needs neither torch nor scikit-learn.
 """
 
 from __future__ import annotations
@@ -48,12 +48,16 @@ class Decider:
         self.session = onnxruntime.InferenceSession(path, options)
         self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
         self.outputs = [output.name for output in self.session.get_outputs()]
-        self.classes = json.loads(self.session.get_modelmeta().custom_metadata_map["classes"])
+        labels = self.session.get_modelmeta().custom_metadata_map
+        self.classes, self.decisions = (
+            json.loads(labels["classes"]),
+            json.loads(labels["decisions"]),
+        )
 
     def schema(self) -> dict[str, Any]:
-        """Types and shapes of a row, and the classes."""
+        """Types and shapes of a row, the classes, and the decisions."""
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
-        return {"inputs": inputs, "classes": self.classes}
+        return {"inputs": inputs, "classes": self.classes, "decisions": self.decisions}
 
     def arrays(self, row: Any) -> dict[str, np.ndarray]:
         """A row as arrays; raises a ValueError with a reason if it is invalid."""
@@ -79,15 +83,17 @@ class Decider:
             raise ValueError(f"{name} {error}") from error
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Class, costs and probabilities of a row; raises a ValueError if they are not finite."""
+        """Decision, costs and probabilities of a row; raises a ValueError if they are not finite."""
         found = dict(zip(self.outputs, self.session.run(None, arrays)))
         if not all(np.isfinite(values).all() for values in found.values()):
             raise ValueError(
                 "the costs are not finite: a number is too large, or missing where none may be"
             )
-        labels = [str(label) for label in self.classes]
-        answer: dict[str, Any] = {"class": self.classes[int(found.pop("index")[0])]}
-        return {**answer, **{name: dict(zip(labels, v[0].tolist())) for name, v in found.items()}}
+        answer: dict[str, Any] = {"decision": self.decisions[int(found.pop("index")[0])]}
+        for name, values in found.items():
+            labels = self.decisions if name == "cost" else self.classes
+            answer[name] = dict(zip(map(str, labels), values[0].tolist()))
+        return answer
 
 
 def check_value(value: Any, kind: str) -> Any:

@@ -32,7 +32,7 @@ def to_onnx(
 
     The file computes what `predict_cost`, `predict` and `predict_proba` compute, without the
     validation of rows. It holds scales, missing values and categories, all networks and members,
-    calibration, costs, currency and the choice of the cheapest class. It accepts any number of
+    calibration, costs, currency and the choice of the cheapest decision. It accepts any number of
     rows.
 
     Parameters
@@ -56,15 +56,16 @@ def to_onnx(
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
-        float64, (n, n_classes, n_classes), as `cost` of `predict`. "auto" if the model was fitted
+        float64, (n, n_classes, n_decisions), as `cost` of `predict`. "auto" if the model was fitted
         with such costs.
 
     Returns
     -------
     onnx.ModelProto
-        The model, with outputs ``"cost"`` (n, n_classes) in currency, ``"index"`` (n,), the
-        position of the cheapest class, and ``"probability"`` (n, n_classes) if the model has class
-        probabilities. Its metadata hold the labels, ``"classes"``, as JSON.
+        The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
+        position of the cheapest decision, and ``"probability"`` (n, n_classes) if the model has
+        class probabilities. Its metadata hold ``"classes"`` and ``"decisions"``, the labels of both, as
+        JSON; they are the same, unless costs name other decisions.
 
     Raises
     ------
@@ -119,8 +120,9 @@ def to_onnx(
         from ._assembly import assemble
 
         file = assemble(model, rows, takes_costs)
-    labels = json.dumps(estimator.classes_.tolist())
-    file.metadata_props.add(key="classes", value=labels)
+    for key in ("classes", "decisions"):
+        labels = getattr(estimator, f"{key}_").tolist()
+        file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
     return file

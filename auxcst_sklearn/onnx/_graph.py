@@ -86,14 +86,14 @@ class Graph:
         self.uses[ROWS].append(given)
         return self.as_double(given.name)
 
-    def matrices(self, n_classes: int) -> str:
+    def matrices(self, n_classes: int, n_decisions: int) -> str:
         """The input with a cost matrix for each row."""
         name = self._name()
-        shape: list[Any] = ["n", n_classes, n_classes]
+        shape: list[Any] = ["n", n_classes, n_decisions]
         self.uses[MATRICES].append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape))
         return name
 
-    def finished(self, results: list[str], n_classes: int) -> onnx.ModelProto:
+    def finished(self, results: list[str], n_classes: int, n_decisions: int) -> onnx.ModelProto:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
         inputs, readers = [], []
         for name, uses in self.uses.items():
@@ -105,7 +105,8 @@ class Graph:
         outputs, named = [], []
         for name, value in zip(OUTPUTS, results):
             named.append(helper.make_node("Identity", [value], [name]))
-            shape: list[Any] = ["n"] if name == "index" else ["n", n_classes]
+            width = {"cost": [n_decisions], "index": [], "probability": [n_classes]}[name]
+            shape: list[Any] = ["n", *width]
             kind = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
             outputs.append(helper.make_tensor_value_info(name, kind, shape))
         nodes, needed = _needed([*readers, *self.nodes, *named], OUTPUTS)

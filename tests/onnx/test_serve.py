@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from auxcst_sklearn import CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_stack
 
@@ -103,7 +103,7 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
     costs = [[answer["cost"][label] for label in model.classes_] for _, answer in found]
     expected = model.predict_cost(X)
     np.testing.assert_allclose(costs, expected, rtol=1e-5, atol=1e-5 * expected.max())
-    assert [answer["class"] for _, answer in found] == model.predict(X).tolist()
+    assert [answer["decision"] for _, answer in found] == model.predict(X).tolist()
     p = [[answer["probability"][label] for label in model.classes_] for _, answer in found]
     np.testing.assert_allclose(p, model.predict_proba(X), atol=1e-6)
 
@@ -131,6 +131,23 @@ def test_bad_rows_get_a_reason(service, body, reason):
     assert reason in answer["error"]
 
 
+def test_decisions_other_than_the_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 3))
+    y = np.where(X[:, 0] > 0, "stop", "pay")
+    model = BayesMinimumRiskClassifier(decisions=["wave", "ask", "block"]).fit(X, y, cost=cost)
+    to_onnx(model, X, tmp_path / "model.onnx")
+    decider = read(tmp_path / "model.onnx")
+    rows = [{"X": x, "cost_matrices": c} for x, c in zip(X.tolist(), cost.tolist())]
+    found = [decider.decide(decider.arrays(row)) for row in rows]
+    assert [answer["decision"] for answer in found] == model.decide(X, cost=cost).tolist()
+    np.testing.assert_allclose(
+        [[answer["cost"][label] for label in model.decisions_] for answer in found],
+        model.predict_cost(X, cost=cost),
+    )
+    assert set(found[0]["probability"]) == {"pay", "stop"}
+
+
 def test_rows_without_finite_costs_get_a_reason(tmp_path):
     rng = np.random.default_rng(0)
     X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 2))
@@ -139,7 +156,7 @@ def test_rows_without_finite_costs_get_a_reason(tmp_path):
     decider = read(tmp_path / "model.onnx")
     matrix = [[0, 1], [2, 0]]
     row = {"X": [1, 2], "cost_matrices": matrix}
-    assert decider.decide(decider.arrays(row))["class"] in (0, 1)
+    assert decider.decide(decider.arrays(row))["decision"] in (0, 1)
     for wrong in ({"X": [1, 1e39]}, {"cost_matrices": [[0, None], [2, 0]]}):
         with pytest.raises(ValueError, match="too large, or missing where none may be"):
             decider.decide(decider.arrays({**row, **wrong}))
@@ -157,7 +174,7 @@ def test_a_pool_is_served(tmp_path):
     to_onnx(pool.fit(X, labels), X, tmp_path / "pool.onnx")
     decider = read(tmp_path / "pool.onnx")
     found = [decider.decide(decider.arrays(row)) for row in as_json(X)]
-    assert [answer["class"] for answer in found] == pool.predict(X).tolist()
+    assert [answer["decision"] for answer in found] == pool.predict(X).tolist()
 
 
 def test_other_requests(service):
