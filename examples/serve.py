@@ -49,10 +49,8 @@ class Decider:
         self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
         self.outputs = [output.name for output in self.session.get_outputs()]
         labels = self.session.get_modelmeta().custom_metadata_map
-        self.classes, self.decisions = (
-            json.loads(labels["classes"]),
-            json.loads(labels["decisions"]),
-        )
+        self.classes = json.loads(labels["classes"])
+        self.decisions = json.loads(labels["decisions"])
 
     def schema(self) -> dict[str, Any]:
         """Types and shapes of a row, the classes, and the decisions."""
@@ -83,7 +81,7 @@ class Decider:
             raise ValueError(f"{name} {error}") from error
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Decision, costs and probabilities of a row; raises a ValueError if they are not finite."""
+        """Decision, costs and probabilities of a row; a ValueError if they are not finite."""
         found = dict(zip(self.outputs, self.session.run(None, arrays)))
         if not all(np.isfinite(values).all() for values in found.values()):
             raise ValueError(

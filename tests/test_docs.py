@@ -14,6 +14,8 @@ PAGES = [page for page in PAGES if ".. code-block:: python" in page.read_text(en
 BLOCK = re.compile(
     r"^\.\. (code-block:: python|literalinclude:: (\S+\.py))\n(.*?)(?=^\S|\Z)", re.M | re.S
 )
+# What a page needs beside the extra of tests.
+NEEDS = {"worked_case": ["empulse", "onnxruntime", "onnxscript", "skl2onnx"]}
 FIGURE = re.compile(r"\b\d+\.\d+\b")
 
 
@@ -35,8 +37,11 @@ def test_the_documentation_is_short():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
+    for name in NEEDS.get(page.stem, ()):
+        pytest.importorskip(name)
     matplotlib.use("agg")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "examples")
     with sklearn.config_context():
         names = {"__name__": page.stem}
         for block in blocks(page):
