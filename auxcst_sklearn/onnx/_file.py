@@ -64,8 +64,8 @@ def to_onnx(
     onnx.ModelProto
         The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
         position of the cheapest decision, and ``"probability"`` (n, n_classes) if the model has
-        class probabilities. Its metadata hold ``"classes"`` and ``"decisions"``, the labels of both, as
-        JSON; they are the same, unless costs name other decisions.
+        class probabilities. Its metadata hold ``"classes"`` and ``"decisions"``, the labels of
+        both, as JSON; they are the same, unless costs name other decisions.
 
     Raises
     ------

@@ -8,7 +8,7 @@ no. This page explains the decision in money: of one customer, then of all.
 # %%
 # The applications are real: the PAKDD 2009 set of the package ``empulse``. The costs are ours, in
 # reais: a default loses three quarters of the credit line, and the refusal of a customer who would
-# have paid 15 % of it and 20 reais. This page needs ``empulse`` and the extra ``explain``.
+# have paid 15 % of it and 20 reais. This page needs the extra ``examples``.
 from functools import partial
 
 import matplotlib.pyplot as plt
