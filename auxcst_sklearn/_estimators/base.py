@@ -18,9 +18,8 @@ from .._checks.array_api import numpy_arrays
 from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
 from .._training.distributed import joined, processes
+from .._training.runtime import neutral_torch_modes, thread_limit
 from .._training.state import FORMAT, check_format, from_state, to_state
-from .._training.threads import thread_limit
-from .._training.torch_modes import own_torch_modes
 from .._training.training_set import TrainingSet
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
@@ -256,7 +255,7 @@ class BaseCostSensitiveNet(
         with (
             unchanged_on_error(self),
             thread_limit(),
-            own_torch_modes(),
+            neutral_torch_modes(),
             numpy_arrays(),
             joined(self.distributed),
         ):
@@ -291,13 +290,11 @@ class BaseCostSensitiveNet(
 
     def _set_attributes(self, training: Training) -> Self:
         """Learn the temperature, and set the fitted attributes."""
-        from .._training.temperature import learn_temperature
-
         self.__dict__.pop("held_out_proba_", None)  # of earlier weights
         net, held_out = training.net, training.held_out
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if held_out is not None and self._calibrates(net):
-            learnt = learn_temperature(net, held_out)
+            learnt = net.learn_temperature(held_out)
             net.temperature = processes().from_first("the temperature", learnt)
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)
@@ -319,7 +316,7 @@ class BaseCostSensitiveNet(
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
         (cost,) = self.net_.predict_heads(self._inputs.transform(X))
         chosen = np.unique(cost.argmin(axis=1))
-        paid = data.paid
+        paid = data.constant_costs
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.decisions_.tolist(), int(paid.argmin())

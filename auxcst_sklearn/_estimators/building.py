@@ -16,7 +16,7 @@ from .._inputs import Inputs
 from .._training.distributed import processes
 from .._training.holdout import folds, hold_out, sampled_folds
 from .._training.rows import Rows, RowSets
-from .._training.seeding import seeded
+from .._training.runtime import seeded
 from .._training.training_set import TrainingSet
 from ..costs._scale import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from .._inputs import NumberInputs
-from .._training.blocks import shuffled
+from .._training.batches import shuffled
 from .._training.rows import Rows
-from .._training.seeding import seeded
+from .._training.runtime import seeded
 from ..losses import Loss
 from ..modules import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
@@ -267,7 +267,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         args, kwargs = net.get_params_for_optimizer("optimizer", autoencoder.named_parameters())
         optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})
         noise = torch.Generator(net.device).manual_seed(self._draw_seed())
-        batches = shuffled(rows, net.batch_size, torch.Generator().manual_seed(self._draw_seed()))
+        generator = torch.Generator().manual_seed(self._draw_seed())
+        batches = shuffled([rows], net.batch_size, [generator])
         history = []
         for epoch in range(1, self.pretrain_epochs + 1):
             sums = torch.zeros(2, device=net.device)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._training.threads import FEWEST_MULTIPLICATIONS, thread_limit
+from .._training.runtime import FEWEST_MULTIPLICATIONS, thread_limit
 from ..modules import AuxMLP
 from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._stacked import StackedMLP

@@ -159,7 +159,7 @@ def resolve_device(device: str) -> str:
     In distributed training each process has its own GPU.
     """
     if device in ("auto", "cuda") and torch.cuda.is_available():
-        return processes().own_gpu()
+        return processes().rank_gpu()
     if device == "auto":
         return "cpu"
     try:

@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from .._training.distributed import joined, processes
-from .._training.stack_net import naming
-from .._training.training import Training, train_together
+from .._training.training import Training, named_errors, train_together
 from .._training.training_set import TrainingSet
 from .identity import check_same, open_checkpoints
 from .mlp import CostSensitiveAuxMLP
@@ -127,7 +126,7 @@ def _fit_path(
         given = {"cost": cost, "sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
         for model in models:
-            with naming(f"alpha={model.alpha}"):
+            with named_errors(f"alpha={model.alpha}"):
                 model.fit(X, y, **given)
     paths = [models[i :: len(seeds)] for i in range(len(seeds))]
     return paths[0] if random_states is None else paths
@@ -187,7 +186,7 @@ def fit_together(
         plan = models[0]._plan(checkpoints)
         prepared = None
         for i, model in enumerate(models):
-            with naming(names[i]):
+            with named_errors(names[i]):
                 model._validate_params()
                 model._like(owner if i == 0 else models[0])._start_random_state(resume=False)
                 if prepared is None:
@@ -198,7 +197,7 @@ def fit_together(
             _train_stacks(trainings, names, n_seeds, plan)
         else:
             for name, training in zip(names, trainings):
-                with naming(name):
+                with named_errors(name):
                     training.run(plan)
     for model, training in zip(models, trainings):
         model._set_attributes(training)

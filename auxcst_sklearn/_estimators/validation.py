@@ -96,7 +96,8 @@ class ValidationMixin:
             sorted_labels(groups, name="groups")
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
-        return TrainingSet.of(X, label, costs, check_weight(sample_weight, X), groups)
+        weight = check_weight(sample_weight, X)
+        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
 
     def _validate_validation_set(
         self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
@@ -132,7 +133,7 @@ class ValidationMixin:
                 "the same, because a matrix for each sample decides, and a cost vector does not. "
                 "Pass the row of the true class, or the matrix, of each sample in both."
             )
-        return TrainingSet.of(X, label, costs, weight)
+        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices)
 
     def _like(self, other: Any) -> Self:
         """Take over what the validation of another estimator has set."""

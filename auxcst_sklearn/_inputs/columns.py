@@ -168,8 +168,8 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     if given.dtype.kind == "b":
         if len(given) != n_features:
             raise ValueError(
-                f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected one "
-                "value per column."
+                f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected "
+                "one value per column."
             )
         mask[:] = given
         return mask

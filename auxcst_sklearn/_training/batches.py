@@ -1,60 +1,79 @@
-"""Batches of rows: of one set for a network, of several side by side for a stack."""
+"""Batches of rows: of one network, or of several side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..losses import Target
-from .rows import Rows
+from .rows import Batch, Rows, to_device
 
-# Batches are sliced from this many bytes of examples at a time, which fit into the cache.
+# Batches are sliced from this many bytes of rows at a time, which fit into the cache.
 GATHER_BYTES = 2**20
+
+# Size in bytes of a block of neighbouring rows that is read at once, and of all blocks that are
+# shuffled together. Smaller blocks mix a sorted file better, larger ones are read faster.
+BLOCK_BYTES = 2**18
+MIXED_BYTES = 2**26
 # Without a gradient, batches of all networks together have at most this many bytes.
 EVALUATED_BYTES = 2**26
 
 # From ordered rows: the rows of this process in each batch, and the sizes of its batches.
-OwnPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
+RankPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
 
 
 class Batches:
-    """The batches of an epoch: shuffled by a generator, or in order without one.
+    """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
 
-    Rows are selected for several batches at once, each of which is a view: selecting them batch by
-    batch takes as long as a small layer. With more than `n_rows` rows, each epoch leaves out
-    different ones. In distributed training each process has an `own_part` of every batch; see
-    `exchange.py`.
+    A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
+    sets differ in size, each epoch leaves out different rows. In distributed training each process
+    has an `rank_part` of every batch; see `distributed.py`.
     """
 
     def __init__(
         self,
-        rows: Rows,
+        sets: Sequence[Rows],
         size: int,
-        generator: torch.Generator | None = None,
-        n_rows: int | None = None,
-        own_part: OwnPart | None = None,
+        generators: Sequence[torch.Generator] | None = None,
+        *,
+        stacked: bool = False,
+        rank_part: RankPart | None = None,
     ) -> None:
-        self.rows, self.size, self.generator = rows, size, generator
-        self.own_part = own_part
-        self.n_rows = len(rows) if n_rows is None else n_rows
+        self.sets, self.size, self.generators = sets, size, generators
+        self.stacked, self.rank_part = stacked, rank_part
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
-        n = self.n_rows
-        if self.generator is None:
-            order = torch.arange(n)
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of rows of the batches in each set, of all processes together."""
+        return batch_sizes(min(map(len, self.sets)), self.size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        generators: Any = self.generators or repeat(None)
+        iterators = [*map(self._of_set, self.sets, generators)]
+        for _ in self.sizes:
+            yield self._side_by_side(map(next, iterators))
+
+    def _of_set(self, rows: Rows, generator: torch.Generator | None) -> Iterator[Batch]:
+        """Views of the rows of several batches: selecting each takes as long as a small layer."""
+        sizes = self.sizes
+        if generator is None:
+            order = torch.arange(sum(sizes))
         else:
-            order = torch.randperm(len(self.rows), generator=self.generator)[:n]
-        sizes = batch_sizes(n, self.size)
-        if self.own_part is not None:
-            order, sizes = self.own_part(order, sizes)
-        n_at_once = max(1, GATHER_BYTES // (self.size * self.rows.row_nbytes))
+            order = torch.randperm(len(rows), generator=generator)[: sum(sizes)]
+        if self.rank_part is not None:
+            order, sizes = self.rank_part(order, sizes)
+        n_at_once = max(1, GATHER_BYTES // (self.size * rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
-            x, target = self.rows[index]
+            x, target = rows[index]
             views = [
                 repeat(None) if field is None else iter(field.split(parts)) for field in target
             ]
@@ -63,13 +82,97 @@ class Batches:
             while xs:
                 yield xs.pop(), Target(*map(next, views))
 
-    def __len__(self) -> int:
-        return len(self.sizes)
+    def _side_by_side(self, parts: Iterator[Batch]) -> Batch:
+        """One batch of all sets, which are read one after the other, because they may be large."""
+        if not self.stacked:
+            return next(parts)
+        x, targets = torch.empty(0), []
+        for i in range(len(self.sets)):
+            part, target = next(parts)
+            if i == 0:
+                x = part.new_empty((len(self.sets), *part.shape))
+            x[i] = part
+            targets.append(target)
+            del part
+        return x, join_targets(targets)
 
-    @property
-    def sizes(self) -> list[int]:
-        """Numbers of rows of the batches, of all processes together."""
-        return batch_sizes(self.n_rows, self.size)
+
+class BlockBatches(Batches):
+    """The batches of rows that are too many to be shuffled one by one.
+
+    Blocks of neighbouring rows are read in random order, and the rows of many blocks are shuffled
+    together. All networks use rows of the same blocks at about the same time, so that each block is
+    read once.
+    """
+
+    generators: Sequence[torch.Generator]
+
+    def __iter__(self) -> Iterator[Batch]:
+        device, queues = self.sets[0].device, [_Queue() for _ in self.sets]
+        blocks = self._blocks()
+        for size in self.sizes:
+            while min(map(len, queues)) < size:
+                for queue in queues:
+                    queue.copy_rest()
+                self._read(next(blocks), queues)
+            parts = [queue.take(size) for queue in queues]
+            if self.rank_part is not None:
+                index, _ = self.rank_part(torch.arange(size), [size])
+                parts = [_pick(part, index) for part in parts] if len(index) < size else parts
+            x, target = self._side_by_side(iter(parts))
+            yield to_device(x, device), target
+
+    def _blocks(self) -> Iterator[list[slice]]:
+        """Blocks in random order, in groups that are shuffled together."""
+        n, step = self.sets[0].X.shape[0], max(1, BLOCK_BYTES // self.sets[0].row_nbytes)
+        order = torch.randperm(-(-n // step), generator=self.generators[0])
+        for several in order.split(max(1, MIXED_BYTES // BLOCK_BYTES)):
+            yield [slice(start, min(start + step, n)) for start in (several * step).tolist()]
+
+    def _read(self, blocks: list[slice], queues: Sequence[_Queue]) -> None:
+        """Read blocks, and give each network its training rows of them, shuffled."""
+        batch, number = self.sets[0].read(blocks)
+        for queue, rows, generator in zip(queues, self.sets, self.generators):
+            order = torch.randperm(len(number), generator=generator)
+            queue.parts.append((batch, order[rows.include(number[order])]))
+
+
+class _Queue:
+    """Rows of one set that have been read, but not yet used."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Batch, Tensor]] = []
+
+    def __len__(self) -> int:
+        return sum(len(index) for _, index in self.parts)
+
+    def copy_rest(self) -> None:
+        """Copy the remaining rows, so that the memory of the others can be released."""
+        if n := len(self):
+            self.parts = [(self.take(n), torch.arange(n))]
+
+    def take(self, n: int) -> Batch:
+        """The next n rows."""
+        taken = []
+        while n:
+            batch, index = self.parts.pop(0)
+            if len(index):
+                taken.append(_pick(batch, index[:n]))
+            if len(index) > n:
+                self.parts.insert(0, (batch, index[n:]))
+            n -= min(n, len(index))
+        if len(taken) == 1:
+            return taken[0]
+        xs, targets = zip(*taken)
+        return torch.cat(xs), join_targets(targets)
+
+
+def shuffled(
+    sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], **more: Any
+) -> Batches:
+    """The shuffled batches of an epoch."""
+    kind = BlockBatches if sets[0].in_blocks else Batches
+    return kind(sets, size, generators, **more)
 
 
 def batch_sizes(n: int, size: int) -> list[int]:
@@ -88,33 +191,9 @@ def evaluation_size(size: int, sets: Sequence[Rows]) -> int:
     return max(1, min(size, EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)))
 
 
-class StackedBatches:
-    """The batches of several sets of rows: inputs (n_sets, n_samples, ...), targets in one."""
-
-    def __init__(self, parts: Sequence[Batches]) -> None:
-        self.parts = parts
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Target]]:
-        iterators = [iter(part) for part in self.parts]
-        for _ in self.sizes:
-            x, targets = torch.empty(0), []
-            for i, batches in enumerate(iterators):  # not all at once, because they may be large
-                part, target = next(batches)
-                if i == 0:
-                    x = part.new_empty((len(iterators), *part.shape))
-                x[i] = part
-                targets.append(target)
-                del part
-            yield x, join_targets(targets)
-            del x
-
-    def __len__(self) -> int:
-        return len(self.parts[0])
-
-    @property
-    def sizes(self) -> list[int]:
-        """Numbers of rows of the batches, in each set."""
-        return self.parts[0].sizes
+def _pick(batch: Batch, index: Tensor) -> Batch:
+    x, target = batch
+    return x[index], Target(*(None if field is None else field[index] for field in target))
 
 
 def join_targets(targets: Sequence[Target]) -> Target:

@@ -10,14 +10,17 @@ from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
-from uuid import uuid4
 from zipfile import BadZipFile
 
 import joblib
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
+from skorch import NeuralNet
+from skorch.callbacks import Callback
 
 from .._checks.warn import warn
+from .callbacks import EarlyStopping, Plateaus
 
 FORMAT = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
@@ -27,8 +30,8 @@ KEPT = 2
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically, even if the process is killed."""
-    part = path.with_name(f".{path.name}.{uuid4().hex}")  # threads may write the same file
+    """Write a file atomically, even if the process is killed; a folder has one writer."""
+    part = path.with_name(f".{path.name}")
     try:
         with part.open("wb") as file:
             file.write(content)
@@ -61,7 +64,7 @@ class Checkpoints:
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every
-        self.trainings: list[TrainingFiles] = []
+        self.trainings: list[TrainingCheckpoints] = []
         self._lock = FileLock(self.folder / LOCK_FILE)
         try:
             self.seed = self._take_folder(name, key, seed)
@@ -93,8 +96,8 @@ class Checkpoints:
             write_whole(path, json.dumps({"seed": seed, "key": dict(key)}, indent=1).encode())
             return seed
         try:
-            found = json.loads(path.read_bytes())
-            others, seed = dict(found["key"]), int(found["seed"])
+            stored = json.loads(path.read_bytes())
+            others, seed = dict(stored["key"]), int(stored["seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"checkpoint_dir={name!r} holds a damaged file {KEY_FILE}; expected that of an "
@@ -110,10 +113,10 @@ class Checkpoints:
             )
         return seed
 
-    def next_training(self) -> TrainingFiles:
-        """The files of the next training."""
+    def next_training(self) -> TrainingCheckpoints:
+        """The checkpoints of the next training."""
         name = f"training{len(self.trainings) + 1}"
-        self.trainings.append(TrainingFiles(self.folder, name, self.every))
+        self.trainings.append(TrainingCheckpoints(self.folder, name, self.every))
         return self.trainings[-1]
 
     @property
@@ -126,13 +129,49 @@ class Checkpoints:
         self._lock.release()
 
 
-class TrainingFiles:
-    """The checkpoints of one training; only the last ones are kept."""
+class TrainingCheckpoints(Callback):
+    """The last callback of a training, which saves all that the next epoch depends on.
+
+    Only the last files are kept.
+    """
 
     had_ended = False
 
     def __init__(self, folder: Path, name: str, every: int) -> None:
         self.folder, self.name, self.every = folder, name, every
+        self.state = self.load()
+        self.n_saved = self.n_finished
+
+    @property
+    def n_finished(self) -> int:
+        """Number of epochs that need not be trained again."""
+        return 0 if self.state is None else self.state["epoch"]
+
+    def epochs_left(self, epochs: int) -> int:
+        """Number of epochs to train."""
+        stopped = self.state is not None and self.state["stopped"]
+        left = 0 if stopped else epochs - self.n_finished
+        self.had_ended = left == 0
+        return left
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.n_before = len(net.history)
+        if self.state is not None:
+            set_state(net, self.state)
+            if net.verbose:
+                print(f"Epochs 1 to {self.n_finished} are those of {self.folder}.")
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        if (len(net.history) - self.n_before) % self.every == 0:
+            self.on_train_end(net)
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        epoch = len(net.history) - self.n_before
+        if epoch > self.n_saved:
+            self.save({"epoch": epoch, **get_state(net, self.n_before)})
+            self.n_saved = epoch
+
+    # ------------------------------------------------------------------ files
 
     def _paths(self) -> list[Path]:
         """Files of finished epochs, last ones first."""
@@ -142,7 +181,7 @@ class TrainingFiles:
         """The state after the last epoch with an undamaged file; None without one."""
         for path in self._paths():
             try:
-                return self._read(path)
+                return _read(path)
             except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
                 warn(
                     f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
@@ -153,24 +192,12 @@ class TrainingFiles:
                     path.unlink(missing_ok=True)
         return None
 
-    @staticmethod
-    def _read(path: Path) -> dict[str, Any]:
-        content = path.read_bytes()
-        head, digest, state = content[: len(FORMAT)], content[len(FORMAT) :][:32], None
-        if head != FORMAT:
-            raise ValueError("it does not begin as one of this version")
-        state = content[len(FORMAT) + 32 :]
-        if sha256(state).digest() != digest:
-            raise ValueError("its checksum is another one")
-        loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
-        return loaded
-
-    def save(self, epoch: int, state: Mapping[str, Any]) -> None:
-        """Write the state after an epoch; a full disk only gives a warning."""
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Write a state; a full disk only gives a warning."""
         buffer = BytesIO()
         torch.save(dict(state), buffer)
         content = buffer.getvalue()
-        path = self.folder / f"{self.name}-{epoch:08d}.pt"
+        path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
             write_whole(path, FORMAT + sha256(content).digest() + content)
             for old in self._paths()[KEPT:]:
@@ -181,3 +208,68 @@ class TrainingFiles:
                 "earlier checkpoints stay.",
                 RuntimeWarning,
             )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    if not content.startswith(FORMAT):
+        raise ValueError("it does not begin as one of this version")
+    digest, state = content[len(FORMAT) :][:32], content[len(FORMAT) + 32 :]
+    if sha256(state).digest() != digest:
+        raise ValueError("its checksum is another one")
+    loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
+    return loaded
+
+
+def get_state(net: Any, n_before: int) -> dict[str, Any]:
+    """The state to resume from, as tensors and plain values; epochs from `n_before` on."""
+    stop, average = _stop_of(net), net._average
+    return {
+        "weights": net.module_.state_dict(),
+        "optimizer": net.optimizer_.state_dict(),
+        "generators": [g.get_state() for g in (*net.generators, *net.dropout_generators)],
+        "histories": [_plain(part.history[n_before:]) for part in net.recorded_nets],
+        "stop_values": torch.as_tensor(getattr(net, "stop_values", np.zeros(0))),
+        "average": average and {"weights": average.average, "step": average.step},
+        "stop": stop
+        and {
+            "best": [torch.stack(tensors) for tensors in zip(*stop.best_)],
+            **{name: torch.from_numpy(getattr(stop, name)) for name in stop.counts},
+        },
+        "stopped": stop is not None and not stop.running.any(),
+    }
+
+
+@torch.no_grad()
+def set_state(net: Any, state: dict[str, Any]) -> None:
+    """Restore a state, when weights, optimizer and callbacks of the training exist."""
+    net.module_.load_state_dict(state["weights"])
+    net.optimizer_.load_state_dict(state["optimizer"])
+    generators = (*net.generators, *net.dropout_generators)
+    for generator, of_state in zip(generators, state["generators"], strict=True):
+        generator.set_state(of_state)
+    for part, records in zip(net.recorded_nets, state["histories"], strict=True):
+        part.history.extend(records)
+    if len(state["stop_values"]):
+        net.stop_values = state["stop_values"].numpy()
+    if net._average is not None:
+        net._average.take_up(state["average"]["weights"], state["average"]["step"])
+    if (stop := _stop_of(net)) is not None:
+        stop.best_ = [*map(list, zip(*state["stop"]["best"]))]
+        for name in stop.counts:
+            setattr(stop, name, state["stop"][name].numpy())
+        if isinstance(stop, Plateaus):
+            stop.set_rates(net)
+
+
+def _stop_of(net: Any) -> EarlyStopping | None:
+    stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
+    return stops[0] if stops else None
+
+
+def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records with plain numbers, and without records of batches."""
+    return [
+        {name: getattr(value, "item", lambda v=value: v)() for name, value in record.items()}
+        for record in records
+    ]

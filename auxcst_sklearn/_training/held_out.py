@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from .net import CostNet
-from .rows import AnyRows
-from .torch_modes import own_torch_modes
+from .rows import RowSets
+from .runtime import neutral_torch_modes
 from .training import Training
 from .training_set import TrainingSet
 
@@ -26,8 +26,8 @@ def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]
 
 
 @torch.no_grad()
-def _means(net: CostNet, held_out: AnyRows, n_rows: int) -> NDArray[np.float64]:
-    with own_torch_modes():
+def _means(net: CostNet, held_out: RowSets, n_rows: int) -> NDArray[np.float64]:
+    with neutral_torch_modes():
         batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
     of_sets = of_sets.reshape(len(held_out.sets), -1, of_sets.shape[-1])

@@ -82,10 +82,10 @@ def folds(
         splitter = kind(n_folds, shuffle=True, random_state=random_state)
         with warnings.catch_warnings():  # for classes with fewer rows than folds
             warnings.simplefilter("ignore", UserWarning)
-            found = list(splitter.split(label, label, groups))
-        if all(len(unseen) for _, unseen in found):  # few groups may leave a fold empty
+            splits = list(splitter.split(label, label, groups))
+        if all(len(unseen) for _, unseen in splits):  # few groups may leave a fold empty
             break
-    return found
+    return splits
 
 
 def _deal(
@@ -118,7 +118,7 @@ class LargeFolds(NamedTuple):
 def sampled_folds(
     label: NDArray[Any],
     n_folds: int,
-    share: float,
+    fraction: float,
     row_nbytes: int,
     *,
     random_state: int,
@@ -126,31 +126,31 @@ def sampled_folds(
 ) -> LargeFolds:
     """Folds of which some rows are evaluated: equally many per class, or all of a rare class.
 
-    Without groups a fold consists of the evaluated rows, at most a `share` of each class; with
-    groups it is a share of the groups.
+    Without groups a fold consists of the evaluated rows, at most a `fraction` of each class; with
+    groups it is that fraction of the groups.
     """
     rng = np.random.RandomState(random_state)
     n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
-    n_most = min(n_most, int(share * len(label)))
+    n_most = min(n_most, int(fraction * len(label)))
     classes = np.flatnonzero(np.bincount(label))
     n_each = max(1, n_most // len(classes))
     of_row = np.full(len(label), n_folds, np.uint8)
     if groups is not None:
-        of_row = _folds_of_groups(groups, n_folds, share, rng)
+        of_row = _folds_of_groups(groups, n_folds, fraction, rng)
     parts: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
     weights: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
     for k in classes:
         of_class = np.flatnonzero(label == k)
         if groups is None:
-            n = min(int(share * len(of_class)), n_each)
+            n = min(int(fraction * len(of_class)), n_each)
             drawn = _draw(of_class, n * n_folds, rng).reshape(n_folds, n)
             of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
-            found, counts = list(drawn), [share * len(of_class)] * n_folds
+            of_folds, counts = list(drawn), [fraction * len(of_class)] * n_folds
         else:
             in_folds = [of_class[of_row[of_class] == i] for i in range(n_folds)]
-            found = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
+            of_folds = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
             counts = [*map(len, in_folds)]
-        for i, rows in enumerate(found):
+        for i, rows in enumerate(of_folds):
             parts[i].append(rows)
             weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
     if not any(map(len, parts[0])):  # for classes of a few rows each
@@ -172,14 +172,14 @@ def _draw(rows: NDArray[Any], n: int, rng: np.random.RandomState) -> NDArray[Any
 
 
 def _folds_of_groups(
-    groups: NDArray[Any], n_folds: int, share: float, rng: np.random.RandomState
+    groups: NDArray[Any], n_folds: int, fraction: float, rng: np.random.RandomState
 ) -> NDArray[np.uint8]:
-    """A fold for each group, of `share` of the groups; `n_folds` for those in none."""
+    """A fold for each group, of `fraction` of the groups; `n_folds` for those in none."""
     known, of_row = np.unique(groups, return_inverse=True)
-    n_in_all = max(n_folds, round(1 / share), 2)
+    n_in_all = max(n_folds, round(1 / fraction), 2)
     if len(known) < n_in_all:
         raise _too_few(len(known), "different values of groups", n_in_all)
-    fold = rng.permutation(len(known)) // max(1, int(share * len(known)))
+    fold = rng.permutation(len(known)) // max(1, int(fraction * len(known)))
     return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
 
 

@@ -24,19 +24,21 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
-from .averaging import INTERVAL, WeightAverage
-from .batches import Batches, evaluation_size
-from .blocks import AnyBatches, shuffled
-from .callbacks import ProgressTable, as_skorch_batch, check_schedule
-from .checkpointing import Checkpointing
+from .batches import Batches, epoch_means, evaluation_size, shuffled
+from .callbacks import (
+    LOWER,
+    EarlyStopping,
+    EndWhenStopped,
+    Plateaus,
+    ProgressTable,
+    as_skorch_batch,
+    check_schedule,
+)
 from .checkpoints import Checkpoints
-from .distributed import processes
-from .early_stopping import LOWER, EarlyStopping, EndWhenStopped, Plateaus
-from .exchange import NO_EXCHANGE, NoExchange, exchange
-from .interrupts import InterruptWatch
-from .rows import AnyRows
-from .schedule import one_cycle, set_rate
-from .threads import multiplications_per_row, thread_limit
+from .distributed import Exchange, exchange, processes
+from .rows import RowSets
+from .runtime import InterruptWatch, multiplications_per_row, thread_limit
+from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
 
 PREDICT_ROWS = 4096
 
@@ -81,7 +83,7 @@ class TrainingLoop(NeuralNet):
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
     _slowed: dict[int, float] = {}  # networks with a lower rate than others, and its share
-    _exchange: NoExchange = NO_EXCHANGE
+    _exchange: Exchange | None = None  # with other processes
 
     def __init__(
         self,
@@ -93,8 +95,8 @@ class TrainingLoop(NeuralNet):
         user_callbacks: Sequence[Any] = (),
         **arguments: Any,
     ) -> None:
-        own = arguments.pop("callbacks", None) or []
-        super().__init__(module, objective, callbacks=[*user_callbacks, *own], **arguments)
+        callbacks = [*user_callbacks, *(arguments.pop("callbacks", None) or [])]
+        super().__init__(module, objective, callbacks=callbacks, **arguments)
         self.scale = scale
         self.statistics = statistics
         self.user_callbacks = list(user_callbacks)
@@ -112,6 +114,9 @@ class TrainingLoop(NeuralNet):
     def predict_rows(self) -> int:
         """Rows of a batch without a gradient."""
         return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
+
+    # Whether the module is a stack of networks, each with a set of rows.
+    is_stack = False
 
     # Held-out values of the last epoch, used for early stopping of each network.
     stop_values: np.ndarray
@@ -135,7 +140,7 @@ class TrainingLoop(NeuralNet):
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
         self.generators = [torch.Generator().manual_seed(seed)]
-        on_device = torch.Generator(device=self.device).manual_seed(processes().own_seed(seed))
+        on_device = torch.Generator(device=self.device).manual_seed(processes().rank_seed(seed))
         self.dropout_generators = [on_device]
         for module in self.module_.modules():
             if isinstance(module, SeededModule):
@@ -153,7 +158,7 @@ class TrainingLoop(NeuralNet):
         """The tensors of the network; of each, in a stack."""
         return [list(self.module_.state_dict().values())]
 
-    def fit_rows(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
+    def fit_rows(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
         """Train on rows; with a patience, stop early on held-out rows, if there are any.
 
         The weights are then those of the epoch with the smallest `stop_values`.
@@ -164,16 +169,16 @@ class TrainingLoop(NeuralNet):
             with exchange(self) as self._exchange:
                 self._train(rows, held_out, plan)
         finally:
-            self._exchange = NO_EXCHANGE
+            self._exchange = None
         self.finish(rows)
 
-    def _train(self, rows: AnyRows, held_out: AnyRows | None, plan: Plan) -> None:
+    def _train(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
         stop = None
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
             stop = kind(plan.patience, self.model_sizes)
-        saved = Checkpointing(plan.checkpoints.next_training()) if plan.checkpoints else None
+        saved = plan.checkpoints.next_training() if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
         n_steps = len(self.get_iterator(rows, training=True))
         if plan.schedule == "one_cycle":
@@ -186,7 +191,8 @@ class TrainingLoop(NeuralNet):
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
             )
         users = self.callbacks_
-        last = [EpochTimer(), *self._progress(epochs), stop and EndWhenStopped(stop), saved]
+        progress = ProgressTable(epochs) if self.verbose else None
+        last = [EpochTimer(), progress, stop and EndWhenStopped(stop), saved]
         self.callbacks_ = [*_named([stop]), *users, *_named(last)]
         try:
             with InterruptWatch() as self._interrupts:
@@ -211,7 +217,7 @@ class TrainingLoop(NeuralNet):
             group.setdefault("initial_lr", group["lr"])
 
     @torch.enable_grad()
-    def _run_loop(self, rows: AnyRows, epochs: int) -> None:
+    def _run_loop(self, rows: RowSets, epochs: int) -> None:
         with suppress(_CallbackStop):
             self.notify("on_train_begin", X=rows, y=None)
             self.fit_loop(rows, None, epochs)
@@ -219,19 +225,15 @@ class TrainingLoop(NeuralNet):
             self.notify("on_train_end", X=rows, y=None)
 
     @torch.no_grad()
-    def finish(self, rows: AnyRows) -> None:
+    def finish(self, rows: RowSets) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
         x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
         outputs = self.module_.forward_heads(self.to_sets(x))
         check_finite([r.abs().sum().item() for r in outputs])
 
     def to_sets(self, x: Tensor) -> Tensor:
-        """Rows in the form of the module's input: unchanged for a network."""
-        return x
-
-    def _progress(self, epochs: int) -> list[Callback]:
-        """Callbacks that show the progress."""
-        return [ProgressTable(epochs)] if self.verbose else []
+        """Rows in the form of the module's input: in a stack, the single set of all networks."""
+        return x.unsqueeze(0) if self.is_stack else x
 
     def notify(self, method_name: str, **kwargs: Any) -> None:
         """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
@@ -249,20 +251,17 @@ class TrainingLoop(NeuralNet):
             for method in methods
         )
 
-    def get_iterator(self, dataset: AnyRows, training: bool = False) -> AnyBatches:
-        """Batches of the rows, shuffled for training, large for validation."""
-        (rows,) = dataset.sets
-        own_part = self._exchange.own_part
+    def get_iterator(self, dataset: RowSets, training: bool = False) -> Batches:
+        """Batches of every set of rows, shuffled for training, large for validation."""
+        rank_part = None if self._exchange is None else self._exchange.rank_part
+        sets, size, stacked = dataset.sets, self.batch_size, self.is_stack
         if training:
-            return shuffled(rows, self.batch_size, self.generators[0], own_part)
-        return Batches(rows, self.evaluation_size(dataset), own_part=own_part)
-
-    def evaluation_size(self, dataset: AnyRows) -> int:
-        """Rows of a batch of each set without a gradient."""
-        return evaluation_size(max(self.batch_size, self.predict_rows), dataset.sets)
+            return shuffled(sets, size, self.generators, stacked=stacked, rank_part=rank_part)
+        size = evaluation_size(max(size, self.predict_rows), sets)
+        return Batches(sets, size, stacked=stacked, rank_part=rank_part)
 
     def run_single_epoch(
-        self, iterator: AnyBatches | None, training: bool, prefix: str, step_fn: Any, **_: Any
+        self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
     ) -> None:
         """Pass over the rows once and record the mean loss of every head."""
         if iterator is None:
@@ -293,11 +292,13 @@ class TrainingLoop(NeuralNet):
                 self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
             del batch  # before the next one is read
         if training:
-            self._exchange.average_statistics(self.module_)
+            if self._exchange is not None:
+                self._exchange.average_statistics(self.module_)
             if self._average is not None:
                 self._average.put_in_place()
-        found = self._exchange.epoch_means(means, iterator.sizes)
-        self.record(prefix, found.reshape(len(found), -1))
+        mean = self._exchange.epoch_means if self._exchange else epoch_means
+        of_epoch = mean(means, iterator.sizes)
+        self.record(prefix, of_epoch.reshape(len(of_epoch), -1))
 
     def record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
@@ -347,7 +348,8 @@ class TrainingLoop(NeuralNet):
             parameter.grad = None
         loss, losses, output = self._evaluate(x, target)
         loss.backward()
-        loss = self._exchange.average_gradients(self._trained, loss, len(target.label))
+        if self._exchange is not None:
+            loss = self._exchange.average_gradients(loss, len(target.label))
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
             self.notify(

@@ -16,13 +16,12 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import ProbabilisticLoss, Target
-from .batches import epoch_means
+from .batches import epoch_means, join_targets
 from .callbacks import without_training_state
 from .loop import TrainingLoop
-from .rows import AnyRows, densify
+from .rows import RowSets, densify
+from .runtime import neutral_torch_modes, thread_limit
 from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
-from .threads import thread_limit
-from .torch_modes import own_torch_modes
 from .training_set import TrainingSet
 
 # A CPU multiplies fewer rows with other routines, which round differently. Rows are padded, so that
@@ -32,6 +31,13 @@ MIN_PRODUCT_ROWS = 4
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
 STOP_TEMPERATURES = np.geomspace(1.0, 9.0, 12).tolist()
+
+# Largest temperature, and number of those that are tried.
+HOTTEST = 9.0
+N_TRIED = 24
+
+# Prior for temperature 1, equivalent to this many rows of mean loss and of mean squared cost.
+PRIOR_ROWS = 10
 
 
 class CostNet(TrainingLoop):
@@ -55,11 +61,11 @@ class CostNet(TrainingLoop):
         else:
             self.scale = data.scale()
         data = data.in_units(self.scale)
-        found = data.statistics()
+        before, statistics = self.statistics, data.statistics()
         if stream:
-            self.statistics = self.statistics.updated(found, replace=data.per_class)
+            self.statistics = before.updated(statistics, replace=data.per_class)
         else:
-            self.statistics = self.statistics.replaced(found)
+            self.statistics = before.replaced(statistics)
         if not data.per_class:
             self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
         return data
@@ -115,15 +121,14 @@ class CostNet(TrainingLoop):
         return torch.stack([(weight * cost).mean(), weight.mean()])
 
     @torch.no_grad()
-    def held_out_costs(self, rows: AnyRows) -> tuple[np.ndarray, np.ndarray]:
+    def held_out_costs(self, rows: RowSets) -> tuple[np.ndarray, np.ndarray]:
         """Mean cost of the rows held out from each network, in currency, and their weights."""
         self._set_training(False)
         means, sizes = [], []
         n_rows = min(self.predict_rows, len(rows))
-        with own_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
+        with neutral_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
             for x, target in self.get_iterator(rows):
-                found = self.held_out_means(self.module_(x), target)[:2]
-                means.append(found.reshape(2, -1))
+                means.append(self.held_out_means(self.module_(x), target)[:2].reshape(2, -1))
                 sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
         cost, weight = epoch_means(torch.stack(means), sizes)
         return self.scale.to_currency(cost / weight), weight * sum(sizes)
@@ -175,20 +180,55 @@ class CostNet(TrainingLoop):
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
         size, n = self.predict_rows, X.shape[0]
-        found: list[np.ndarray] = []
+        arrays: list[np.ndarray] = []
         limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
-        with own_torch_modes(), torch.no_grad(), limit:
+        with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 x = densify(X[start : start + size]).to(self.device)
                 m = len(x)
                 if m < MIN_PRODUCT_ROWS:
                     x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - m))
                 results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
-                if not found:  # one array for all: many small ones fragment the memory
-                    found = [np.empty((n, *r.shape[1:])) for r in results]
-                for whole, part in zip(found, results):
+                if not arrays:  # one array for all: many small ones fragment the memory
+                    arrays = [np.empty((n, *r.shape[1:])) for r in results]
+                for whole, part in zip(arrays, results):
                     whole[start : start + m] = part
-        return found
+        return arrays
+
+    @torch.no_grad()
+    def learn_temperature(self, rows: RowSets) -> float:
+        """The temperature of least loss and that of least error of costs: their geometric mean.
+
+        Both are computed on held-out rows. The loss weights all rows equally, but ignores which
+        classes are expensive to confuse; errors of the expected costs depend on the few rows with
+        the highest costs. The result is never below 1: otherwise rare, expensive mistakes that do
+        not occur in the rows would seem impossible.
+        """
+        batches = self.get_iterator(rows)
+        outputs, targets = zip(*((self.module_(x).flatten(0, -2), target) for x, target in batches))
+        output, target = torch.cat(outputs).float(), join_targets(targets)
+        if target.weight is not None:  # rows that pad the smaller folds have none
+            counts = target.weight > 0
+            output = output[counts]
+            target = Target(*(None if field is None else field[counts] for field in target))
+        loss = self.criterion_.loss
+        cost_matrix = output.new_tensor(self.statistics.class_mean)
+        cost = cost_matrix[target.label]
+        weight = torch.ones_like(cost[:, 0]) if target.weight is None else target.weight
+        unit = (weight @ _squares(cost)).clamp(min=torch.finfo(cost.dtype).tiny)
+
+        # Steps grow with the temperature: near 1, small steps already raise tiny probabilities.
+        heats = np.linspace(0, np.log(HOTTEST) ** 0.5, N_TRIED) ** 2
+        risks = []
+        for temperature in np.exp(heats).tolist():
+            tempered = loss.with_temperature(output, temperature)
+            expected = loss.probabilities(tempered) @ cost_matrix
+            error = weight @ _squares(expected - cost) / unit
+            risks.append([float(loss.mean(tempered, target)), float(error)])
+        n_copies = len(rows.sets) / len(set(map(id, rows.sets)))  # of rows shared by networks
+        prior = PRIOR_ROWS * n_copies / len(output) * heats**2
+        best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
+        return float(np.exp(heats[best].mean()))
 
     # ----------------------------------------------------------------- state
 
@@ -220,13 +260,13 @@ class CostNet(TrainingLoop):
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values, without the state that only training needs."""
-        own = self.callbacks[len(self.user_callbacks) :]
+        own_callbacks = self.callbacks[len(self.user_callbacks) :]
         return {
             "format": FORMAT,
             "module": to_state(self.module_),
             "objective": to_state(self.criterion_),
             "arguments": saved_arguments(vars(self)),
-            "callbacks": without_training_state(own),
+            "callbacks": without_training_state(own_callbacks),
             "scale": self.scale,
             "statistics": self.statistics,
             "temperature": self.temperature,
@@ -250,3 +290,8 @@ class CostNet(TrainingLoop):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature = state["temperature"]
+
+
+def _squares(difference: Tensor) -> Tensor:
+    """Sum of squares of each row, ignoring a common amount, which changes no decision."""
+    return (difference - difference.mean(dim=-1, keepdim=True)).square().sum(dim=-1)

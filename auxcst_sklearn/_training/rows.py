@@ -1,4 +1,4 @@
-"""Training examples on a device, or to be copied to it."""
+"""Rows of a training set on a device, or to be copied to it."""
 
 from __future__ import annotations
 
@@ -22,48 +22,16 @@ READ_BYTES = 2**24
 Batch = tuple[Tensor, Target]
 
 
-def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    shareable = array.flags.writeable and min(array.strides) >= 0
-    return torch.from_numpy(array if shareable else array.copy())
+class Rows:
+    """Inputs and targets of rows; indexing returns some of them on the device.
 
-
-def _hold(X: Any) -> Any:
-    """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    copies = isinstance(X, np.ndarray) and not (X.flags.writeable and min(X.strides) >= 0)
-    if not isinstance(X, np.ndarray) or (copies and X.nbytes > lazy.DISK_BYTES):
-        return X
-    return as_tensor(X)
-
-
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
-
-
-def has_room(device: str, n_bytes: int) -> bool:
-    """Whether a training set fits on a device, together with a network and its batches."""
-    if torch.device(device).type != "cuda":
-        return True
-    free, _ = torch.cuda.mem_get_info(device)
-    return n_bytes <= free / 2
-
-
-def to_device(x: Tensor, device: str) -> Tensor:
-    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
-    if torch.device(device).type == "cuda":
-        return x.pin_memory().to(device, non_blocking=True)
-    return x.to(device)
-
-
-class Rows(Dataset[Any]):
-    """Examples (x, target) in memory; indexing returns some of them on the device.
-
-    Costs are one row per example, or one row per class, gathered by label for each batch. Sparse
+    Costs are one row per sample, or one row per class, gathered by label for each batch. Sparse
     rows stay sparse until then, and rows that do not fit on the device stay in host memory.
     """
+
+    # Numbers of the rows that are part of these; the fold of each row, and the fold left out.
+    index: Tensor | None = None
+    fold: tuple[Tensor, int] | None = None
 
     def __init__(self, data: TrainingSet, device: str) -> None:
         self.device = device
@@ -82,9 +50,15 @@ class Rows(Dataset[Any]):
         if data.matrices is not None:
             self.matrices = torch.from_numpy(data.matrices).to(device)
         self.per_class = data.per_class
-        self.index: Tensor | None = None
-        self.fold: tuple[Tensor, int] | None = None
-        self.n_unseen = 0
+        self.n_rows: int = self.X.shape[0]
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def row_nbytes(self) -> int:
+        """Size of one row, when dense."""
+        return int(self.X.dtype.itemsize * np.prod(self.X.shape[1:]))
 
     @property
     def in_blocks(self) -> bool:
@@ -92,48 +66,41 @@ class Rows(Dataset[Any]):
         on_gpu = self.on_device and self.X.device.type == "cuda"
         return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
 
+    # ------------------------------------------------------------------ parts
+
+    def _with(self, n_rows: int, **attributes: Any) -> Rows:
+        changed = copy(self)
+        vars(changed).update(n_rows=n_rows, **attributes)
+        return changed
+
+    def part(self, index: np.ndarray) -> Rows:
+        """Some of the rows, without a copy of them."""
+        return self._with(len(index), index=torch.from_numpy(index))
+
     def without(self, fold: Tensor, i: int) -> Rows:
         """The rows outside of fold i, without a list of them."""
-        part = copy(self)
-        part.fold, part.n_unseen = (fold, i), int((fold == i).sum())
-        return part
+        return self._with(len(self) - int((fold == i).sum()), fold=(fold, i))
 
-    def is_seen(self, number: Tensor) -> Tensor:
-        """Mask of the row numbers that belong to these rows."""
+    def include(self, number: Tensor) -> Tensor:
+        """Mask of the row numbers that are outside of the fold."""
         if self.fold is None:
             return torch.ones_like(number, dtype=torch.bool)
         fold, i = self.fold
         return fold[number] != i
 
-    def read(self, blocks: Sequence[slice]) -> tuple[Batch, Tensor]:
-        """Rows of the blocks, inputs on the host, and their numbers."""
-        numbers = [torch.arange(block.start, block.stop) for block in blocks]
-        number, x = torch.cat(numbers), torch.empty(0)
-        for block, part in zip(blocks, torch.arange(len(number)).split([*map(len, numbers)])):
-            rows = densify(self.X[block])
-            if not len(x):
-                x = rows.new_empty((len(number), *rows.shape[1:]))
-            x[part[0] : part[-1] + 1] = rows
-        return (x, self._target(number)), number
-
     def gathered(self, index: np.ndarray, weight: np.ndarray) -> Rows:
         """Some of the rows, copied, each counted `weight` times."""
-        number, counted = torch.from_numpy(index), torch.from_numpy(weight.astype(np.float32))
-        gathered = copy(self)
-        gathered.X = self._x(number)
-        _, gathered.label, own_weight, gathered.matrices = target = self._target(number)
-        if not self.per_class:
-            gathered.cost = target.cost
-        counted = counted.to(gathered.label.device)
-        gathered.weight = counted if own_weight is None else counted * own_weight
-        gathered.on_device, gathered.fold, gathered.n_unseen = True, None, 0
-        return gathered
-
-    def part(self, index: np.ndarray) -> Rows:
-        """Some of the rows, without a copy of them."""
-        part = copy(self)
-        part.index = torch.from_numpy(index)
-        return part
+        x, target = self[torch.from_numpy(index)]
+        counted = torch.from_numpy(weight.astype(np.float32)).to(target.label.device)
+        return self._with(
+            len(index),
+            X=x,
+            label=target.label,
+            cost=self.cost if self.per_class else target.cost,
+            weight=counted if target.weight is None else counted * target.weight,
+            matrices=target.matrices,
+            on_device=True,
+        )
 
     def held_out(self, parts: Sequence[np.ndarray]) -> RowSets:
         """Parts to evaluate on; smaller ones are padded with rows of weight 0."""
@@ -145,31 +112,16 @@ class Rows(Dataset[Any]):
     def _padded(self, index: np.ndarray, size: int) -> Rows:
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
         part = self.part(np.concatenate([index, others]))
-        weight = self.weight
-        weight = (
-            torch.ones_like(self.label, dtype=torch.float32) if weight is None else weight.clone()
-        )
-        weight[torch.from_numpy(others).to(weight.device)] = 0
-        part.weight = weight
+        weight = torch.ones(len(self.label)) if self.weight is None else self.weight.clone()
+        part.weight = weight.to(self.label.device)
+        part.weight[torch.from_numpy(others).to(self.label.device)] = 0
         return part
 
     def shared(self, n_networks: int) -> RowSets:
         """These rows for each of several networks."""
         return RowSets([self] * n_networks)
 
-    @property
-    def sets(self) -> list[Rows]:
-        """These rows, as the single set of a network; a stack has several."""
-        return [self]
-
-    @property
-    def row_nbytes(self) -> int:
-        """Size of one example, when dense."""
-        return int(self.X.dtype.itemsize * np.prod(self.X.shape[1:]))
-
-    def __len__(self) -> int:
-        n = self.X.shape[0] if self.index is None else len(self.index)
-        return n - self.n_unseen
+    # ---------------------------------------------------------------- reading
 
     def __getitem__(self, index: Tensor) -> Batch:
         if self.index is not None:
@@ -199,9 +151,20 @@ class Rows(Dataset[Any]):
         weight, matrices = (f if f is None else f[index] for f in (self.weight, self.matrices))
         return Target(cost, label, weight, matrices)
 
+    def read(self, blocks: Sequence[slice]) -> tuple[Batch, Tensor]:
+        """Rows of the blocks, inputs on the host, and their numbers."""
+        numbers = [torch.arange(block.start, block.stop) for block in blocks]
+        number, x = torch.cat(numbers), torch.empty(0)
+        for block, part in zip(blocks, torch.arange(len(number)).split([*map(len, numbers)])):
+            rows = densify(self.X[block])
+            if not len(x):
+                x = rows.new_empty((len(number), *rows.shape[1:]))
+            x[part[0] : part[-1] + 1] = rows
+        return (x, self._target(number)), number
+
 
 class RowSets(Dataset[Any]):
-    """Sets of rows for the networks of a stack; an epoch has the length of the smallest."""
+    """A set of rows for each network; an epoch has the length of the smallest."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:
         self.sets = list(sets)
@@ -210,4 +173,39 @@ class RowSets(Dataset[Any]):
         return min(map(len, self.sets))
 
 
-AnyRows = Rows | RowSets
+def as_tensor(array: np.ndarray) -> Tensor:
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
+    return torch.from_numpy(array if _is_shareable(array) else array.copy())
+
+
+def _is_shareable(array: np.ndarray) -> bool:
+    return array.flags.writeable and min(array.strides) >= 0
+
+
+def _hold(X: Any) -> Any:
+    """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
+    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= lazy.DISK_BYTES):
+        return as_tensor(X)
+    return X
+
+
+def densify(X: Any) -> Tensor:
+    """Rows as a dense tensor."""
+    if isinstance(X, Tensor):
+        return X
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
+
+
+def has_room(device: str, n_bytes: int) -> bool:
+    """Whether a training set fits on a device, together with a network and its batches."""
+    if torch.device(device).type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return n_bytes <= free / 2
+
+
+def to_device(x: Tensor, device: str) -> Tensor:
+    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
+    if torch.device(device).type == "cuda":
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)

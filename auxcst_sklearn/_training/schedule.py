@@ -1,15 +1,24 @@
-"""The learning rate over a training."""
+"""The learning rate over a training, and the average of the weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import cos, pi
 
+import torch
+from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 WARM_UP = 0.1
 FIRST = 1 / 25
 LAST = FIRST / 1e4
+
+# After few steps the horizon is short, so that the average forgets the initial weights.
+FIRST_STEPS = 10
+
+# Largest number of steps between two updates; an update takes as long as an optimizer step.
+INTERVAL = 4
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
@@ -29,11 +38,59 @@ def one_cycle(n_steps: int) -> Iterator[float]:
             yield _between(1.0, LAST, (step - peak) / (end - peak))
 
 
-def set_rate(optimizer: Optimizer, share: float) -> None:
+def set_rate(optimizer: Optimizer, fraction: float) -> None:
     """Set the rate of the next step."""
     for group in optimizer.param_groups:
-        group["lr"] = group["initial_lr"] * share
+        group["lr"] = group["initial_lr"] * fraction
 
 
-def _between(start: float, end: float, share: float) -> float:
-    return end + (start - end) / 2 * (1 + cos(pi * share))
+def _between(start: float, end: float, fraction: float) -> float:
+    return end + (start - end) / 2 * (1 + cos(pi * fraction))
+
+
+class WeightAverage:
+    """Exponential average of parameters, with a horizon in steps; see torch's `swa_utils`.
+
+    The average after any epoch is as good as the end of a learning rate schedule, so that training
+    can stop after any epoch. It replaces the parameters between epochs. With an `interval` of at
+    most the steps of an epoch, it is updated in each.
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], horizon: float, interval: int = INTERVAL
+    ) -> None:
+        self.parameters = parameters
+        self.average = [p.detach().clone() for p in parameters]
+        self.horizon, self.interval = horizon, interval
+        self.step = 0
+        self.in_place = False
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Update the average after a step."""
+        self.step += 1
+        if self.step % self.interval == 0:
+            decay = min(
+                1 - self.interval / max(self.horizon, self.interval),
+                self.step / (self.step + FIRST_STEPS * self.interval),
+            )
+            get_ema_multi_avg_fn(decay)(self.average, [p.data for p in self.parameters], None)
+
+    def take_up(self, weights: Sequence[Tensor], step: int) -> None:
+        """Continue from the trained weights, when the parameters hold the average."""
+        self.average, self.step, self.in_place = list(weights), step, True
+
+    def put_in_place(self) -> None:
+        """Set the parameters to the average."""
+        if not self.in_place:
+            self._swap()
+
+    def set_aside(self) -> None:
+        """Set the parameters to the trained weights."""
+        if self.in_place:
+            self._swap()
+
+    def _swap(self) -> None:
+        self.in_place = not self.in_place
+        for i, parameter in enumerate(self.parameters):
+            parameter.data, self.average[i] = self.average[i], parameter.data

@@ -53,44 +53,44 @@ def check_format(number: Any) -> None:
         )
 
 
-def to_state(value: Any, found: dict[int, Any] | None = None) -> Any:
+def to_state(value: Any, states: dict[int, Any] | None = None) -> Any:
     """Modules, losses and tensors in a value as states; one that occurs twice has one state."""
-    found = {} if found is None else found
-    if id(value) in found:
-        return found[id(value)]
+    states = {} if states is None else states
+    if id(value) in states:
+        return states[id(value)]
     if isinstance(value, Tensor):
-        found[id(value)] = _tensor_state(value)
+        states[id(value)] = _tensor_state(value)
     elif _is_taken_apart(value):
-        state = found[id(value)] = ObjectState(class_name(type(value)), None)
-        state.attributes = to_state(_attributes(value), found)
+        state = states[id(value)] = ObjectState(class_name(type(value)), None)
+        state.attributes = to_state(_attributes(value), states)
     elif type(value) in (dict, OrderedDict):
-        return type(value)((key, to_state(item, found)) for key, item in value.items())
+        return type(value)((key, to_state(item, states)) for key, item in value.items())
     elif type(value) in (list, tuple, torch.Size):
         kind = list if isinstance(value, list) else tuple
-        return kind(to_state(item, found) for item in value)
-    return found.get(id(value), value)
+        return kind(to_state(item, states) for item in value)
+    return states.get(id(value), value)
 
 
-def from_state(value: Any, made: dict[int, Any] | None = None) -> Any:
+def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
     """Restore the value from a state of `to_state`; tensors have their own memory."""
-    made = {} if made is None else made
-    if id(value) in made:
-        return made[id(value)]
+    values = {} if values is None else values
+    if id(value) in values:
+        return values[id(value)]
     if isinstance(value, TensorState):
-        made[id(value)] = _tensor(value)
+        values[id(value)] = _tensor(value)
     elif isinstance(value, ObjectState):
         kind = named_class(value.kind)
-        part = made[id(value)] = kind.__new__(kind)
+        part = values[id(value)] = kind.__new__(kind)
         if isinstance(part, nn.Module):
             nn.Module.__init__(part)
-            part.__setstate__(from_state(value.attributes, made))
+            part.__setstate__(from_state(value.attributes, values))
         else:  # a frozen dataclass
-            vars(part).update(from_state(value.attributes, made))
+            vars(part).update(from_state(value.attributes, values))
     elif type(value) in (dict, OrderedDict):
-        return type(value)((key, from_state(item, made)) for key, item in value.items())
+        return type(value)((key, from_state(item, values)) for key, item in value.items())
     elif type(value) in (list, tuple):
-        return type(value)(from_state(item, made) for item in value)
-    return made.get(id(value), value)
+        return type(value)(from_state(item, values) for item in value)
+    return values.get(id(value), value)
 
 
 def class_name(kind: type) -> type | str:

@@ -19,7 +19,7 @@ SMALLEST_WEIGHT = 1e-30
 
 @dataclass
 class TrainingSet:
-    """Validated examples; `cost` has a row per example, or with `per_class` a row per class.
+    """Validated rows; `cost` has a row for each, or with `per_class` for each class.
 
     `matrices` (n_samples, n_classes, n_classes) hold costs that are known when deciding.
     """
@@ -32,23 +32,11 @@ class TrainingSet:
     matrices: np.ndarray | None = None
     groups: np.ndarray | None = None
 
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        label: np.ndarray,
-        costs: Costs,
-        weight: np.ndarray | None,
-        groups: np.ndarray | None = None,
-    ) -> TrainingSet:
-        """Examples with costs from their single source."""
-        return cls(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
-
     def with_positive_weights(self) -> TrainingSet:
         """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
 
         Weights that count repetitions are kept. Weights that sum to 1 are increased, so that the
-        example that `CostStatistics.prior` adds to each class does not outweigh all others.
+        row that `CostStatistics.prior` adds to each class does not outweigh all others.
         """
         if self.weight is None:
             return self
@@ -67,7 +55,7 @@ class TrainingSet:
         return counts
 
     def part(self, index: np.ndarray) -> TrainingSet:
-        """Some of the examples."""
+        """Some of the rows."""
         index = np.flatnonzero(index) if index.dtype == bool else index
         weight, matrices, groups = (
             None if field is None else field[index]
@@ -87,7 +75,7 @@ class TrainingSet:
 
     @property
     def class_weight(self) -> np.ndarray:
-        """Number of examples of each class, or the sum of their weights."""
+        """Number of rows of each class, or the sum of their weights."""
         return np.bincount(self.label, self.weight, minlength=self.n_classes).astype(float)
 
     def scale(self) -> CostScale:
@@ -95,7 +83,7 @@ class TrainingSet:
         return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
 
     def in_units(self, scale: CostScale) -> TrainingSet:
-        """The same examples, with costs in units of the network."""
+        """The same rows, with costs in units of the network."""
         matrices = self.matrices
         if matrices is not None:
             matrices = scale.to_units(matrices).astype(np.float32)
@@ -113,13 +101,13 @@ class TrainingSet:
         warn_if_truth_is_not_cheapest(costs, self.label, classes)
 
     @property
-    def paid(self) -> np.ndarray:
-        """Mean cost of each prediction as a constant prediction for all examples."""
+    def constant_costs(self) -> np.ndarray:
+        """Mean cost of each class as the prediction for all rows."""
         return np.average(
             self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
         )
 
     def target(self) -> Target:
-        """Costs of every example, labels and weights, as arrays."""
+        """Costs of every row, labels and weights, as arrays."""
         cost = self.cost[self.label] if self.per_class else self.cost
         return Target(cost, self.label, self.weight)

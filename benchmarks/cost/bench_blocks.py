@@ -12,7 +12,7 @@ from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._inputs import lazy
-from auxcst_sklearn._training import blocks
+from auxcst_sklearn._training import batches
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
@@ -53,9 +53,9 @@ def costs_of(shares: list, cost: list, seed: int) -> dict[str, float]:
         found[name] = mean_cost(y_test, model.fit(X, y).predict(X_test), cost_matrix=cost)
 
     run("full shuffle", X, y, 2**40)
-    blocks.MIXED_BYTES = 4 * D * N // SHARE
+    batches.MIXED_BYTES = 4 * D * N // SHARE
     for n in MIXED:
-        blocks.BLOCK_BYTES = max(4 * D, blocks.MIXED_BYTES // n)
+        batches.BLOCK_BYTES = max(4 * D, batches.MIXED_BYTES // n)
         run(f"random, {n} blocks", X, y, 1)
         run(f"sorted, {n} blocks", X[order], y[order], 1)
     return found

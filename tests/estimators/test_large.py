@@ -15,7 +15,7 @@ from auxcst_sklearn import (
     alpha_path,
 )
 from auxcst_sklearn._inputs import lazy
-from auxcst_sklearn._training import blocks
+from auxcst_sklearn._training import batches
 
 COST = [[0, 1, 5], [2, 0, 1], [10, 4, 0]]
 N = 900
@@ -29,8 +29,8 @@ def on_disk(monkeypatch):
 @pytest.fixture
 def in_blocks(on_disk, monkeypatch):
     monkeypatch.setattr(lazy, "LARGE_BYTES", 1000)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2**9)
-    monkeypatch.setattr(blocks, "MIXED_BYTES", 2**13)
+    monkeypatch.setattr(batches, "BLOCK_BYTES", 2**9)
+    monkeypatch.setattr(batches, "MIXED_BYTES", 2**13)
 
 
 @pytest.fixture

@@ -230,10 +230,12 @@ def test_gradients_may_be_switched_off(network, problem):
     assert_same_as_separate_fits(path, network(), ALPHAS, problem.X, problem.y)
 
 
-def test_silent_unless_on_a_terminal(network, problem, capsys):
-    alpha_path(network(verbose=1), ALPHAS, problem.X, problem.y)
+def test_verbose_prints_a_line_per_epoch_of_all_networks(network, problem, capsys):
+    alpha_path(network(verbose=1, max_epochs=2), ALPHAS, problem.X, problem.y)
 
-    assert capsys.readouterr() == ("", "")
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["epoch", "time", "left"]
+    assert [line.split()[0] for line in lines] == ["1", "2"]
 
 
 @pytest.mark.parametrize("alphas", [[], 0.5])

@@ -16,7 +16,7 @@ from skorch.callbacks import Callback
 from torch import distributed as dist
 
 from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
-from auxcst_sklearn._training import exchange
+from auxcst_sklearn._training import distributed
 from tests.factories import small_cnn, small_mlp, small_net, small_stack
 
 SGD = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "batch_size": 32}
@@ -172,12 +172,13 @@ def error_in_an_epoch(rank):
 
 def error_seen_late(rank):
     """As on a GPU, where ranks look at each sixteenth sum alone."""
-    exchange.STEPS = exchange.GPU_STEPS
+    per_check = distributed.SUMS_PER_CHECK
+    per_check["cpu"] = per_check["cuda"]
     try:
         single()
         error_in_an_epoch(rank)
     finally:
-        exchange.STEPS = 1
+        per_check["cpu"] = 1
 
 
 def interrupt(rank):

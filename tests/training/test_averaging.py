@@ -4,7 +4,7 @@ import torch
 from skorch.callbacks import Callback
 from torch import nn
 
-from auxcst_sklearn._training.averaging import FIRST_STEPS, INTERVAL, WeightAverage
+from auxcst_sklearn._training.schedule import FIRST_STEPS, INTERVAL, WeightAverage
 from tests.factories import small_mlp, small_stack
 
 

@@ -5,25 +5,25 @@ import pytest
 import torch
 
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import Batches, StackedBatches, join_targets, split_target
+from auxcst_sklearn._training.batches import Batches, join_targets, split_target
 from tests.training.few_rows import X, make_rows, order
 
 
 def test_batches_pass_over_every_row_once():
     rows = make_rows()
-    assert order(Batches(rows, 4)) == X[:, 0].tolist()
-    shuffled = Batches(rows, 4, torch.Generator().manual_seed(0))
+    assert order(Batches([rows], 4)) == X[:, 0].tolist()
+    shuffled = Batches([rows], 4, [torch.Generator().manual_seed(0)])
     first, second = order(shuffled), order(shuffled)
     assert sorted(first) == sorted(second) == X[:, 0].tolist()
     assert first != second
-    assert order(Batches(rows, 4, torch.Generator().manual_seed(0))) == first
+    assert order(Batches([rows], 4, [torch.Generator().manual_seed(0)])) == first
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(8, [4, 4]), (10, [4, 4, 2]), (9, [4, 5]), (1, [1])])
 def test_the_last_batch_is_smaller_but_never_one_row_of_many(n, sizes):
     rows = make_rows(np.zeros((n, 2), np.float32), np.zeros(n, np.int64), np.zeros((n, 3)))
 
-    assert [len(x) for x, _ in Batches(rows, 4)] == sizes
+    assert [len(x) for x, _ in Batches([rows], 4)] == sizes
 
 
 @pytest.mark.parametrize("n_bytes", [1, 70, 2**20])
@@ -33,7 +33,7 @@ def test_batches_do_not_depend_on_how_many_are_gathered_at_once(monkeypatch, n_b
     rows = make_rows(weight=weight)
     index = torch.randperm(6, generator=torch.Generator().manual_seed(3))
 
-    batches = Batches(rows, 2, torch.Generator().manual_seed(3))
+    batches = Batches([rows], 2, [torch.Generator().manual_seed(3)])
 
     for (x, target), part in zip(batches, index.split(2), strict=True):
         expected_x, expected = rows[part]
@@ -48,9 +48,9 @@ def test_batches_of_a_stack_hold_those_of_every_set():
     rows = make_rows(weight=np.arange(1.0, 7))
     sets = [rows.part(np.array([0, 1, 2, 3])), rows.part(np.array([5, 4, 3, 0]))]
 
-    stacked = StackedBatches([Batches(part, 2) for part in sets])
+    stacked = Batches(sets, 2, stacked=True)
 
-    separate = zip(*(Batches(part, 2) for part in sets))
+    separate = zip(*(Batches([part], 2) for part in sets))
     assert len(stacked) == 2
     for (x, target), parts in zip(stacked, separate, strict=True):
         for found, (expected, _) in zip(x, parts, strict=True):

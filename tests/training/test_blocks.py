@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from auxcst_sklearn._inputs import lazy
-from auxcst_sklearn._training import blocks
-from auxcst_sklearn._training.blocks import BlockBatches
+from auxcst_sklearn._training import batches as batches_module
+from auxcst_sklearn._training.batches import BlockBatches
 from auxcst_sklearn._training.holdout import sampled_folds
 from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn._training.training_set import TrainingSet
@@ -15,8 +15,8 @@ N, D = 1000, 3
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(lazy, "LARGE_BYTES", 100)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * D * 4)
-    monkeypatch.setattr(blocks, "MIXED_BYTES", 70 * D * 4)
+    monkeypatch.setattr(batches_module, "BLOCK_BYTES", 7 * D * 4)
+    monkeypatch.setattr(batches_module, "MIXED_BYTES", 70 * D * 4)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def row_numbers(x):
 
 def test_an_epoch_has_each_row_once_with_its_label_and_weight(rows):
     assert rows.in_blocks
-    batches = BlockBatches([rows], 64, generators(1), stacked=False)
+    batches = BlockBatches([rows], 64, generators(1))
     found = list(batches)
     assert [len(x) for x, _ in found] == [64] * 15 + [40]
     assert len(batches) == 16
@@ -52,7 +52,7 @@ def test_an_epoch_has_each_row_once_with_its_label_and_weight(rows):
 
 
 def test_rows_of_a_batch_come_from_many_blocks(rows):
-    for x, _ in BlockBatches([rows], 64, generators(1), stacked=False):
+    for x, _ in BlockBatches([rows], 64, generators(1)):
         assert len(set((row_numbers(x) // 7).tolist())) > 8
 
 
@@ -75,13 +75,12 @@ def test_networks_of_a_stack_see_all_but_their_folds(rows):
 
 
 def test_processes_share_out_each_batch(rows):
-    def own_part(i):
+    def rank_part(i):
         return lambda order, sizes: (torch.cat([b[i::2] for b in order.split(sizes)]), None)
 
-    whole = list(BlockBatches([rows], 64, generators(1), stacked=False))
+    whole = list(BlockBatches([rows], 64, generators(1)))
     parts = [
-        list(BlockBatches([rows], 64, generators(1), stacked=False, own_part=own_part(i)))
-        for i in range(2)
+        list(BlockBatches([rows], 64, generators(1), rank_part=rank_part(i))) for i in range(2)
     ]
     for (x, target), (x0, target0), (x1, target1) in zip(whole, *parts):
         assert torch.equal(x[0::2], x0)

@@ -15,7 +15,7 @@ def test_the_last_two_are_kept_and_the_last_one_is_loaded(tmp_path):
     files = Checkpoints(tmp_path, 1, KEY, 3).next_training()
     assert files.load() is None
     for epoch in (1, 2, 10):
-        files.save(epoch, {"epoch": epoch, "weights": torch.arange(3.0)})
+        files.save({"epoch": epoch, "weights": torch.arange(3.0)})
 
     state = files.load()
 
@@ -29,7 +29,7 @@ def test_the_last_two_are_kept_and_the_last_one_is_loaded(tmp_path):
 
 def test_trainings_of_a_fit_have_files_of_their_own(tmp_path):
     of_fit = Checkpoints(tmp_path, 1, KEY, 0)
-    of_fit.next_training().save(1, {"epoch": 1})
+    of_fit.next_training().save({"epoch": 1})
     assert of_fit.next_training().load() is None
 
 
@@ -46,14 +46,14 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
 
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
-    files = checkpoints.TrainingFiles(tmp_path, "training1", 1)
+    files = checkpoints.TrainingCheckpoints(tmp_path, "training1", 1)
     with pytest.warns(RuntimeWarning, match="was not written .*No space"):
-        files.save(1, {"epoch": 1})
+        files.save({"epoch": 1})
 
 
 def test_every_cut_and_every_flipped_bit_is_found(tmp_path):
     files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
-    files.save(1, {"epoch": 1})
+    files.save({"epoch": 1})
     (path,) = tmp_path.glob("*.pt")
     content = path.read_bytes()
     for i in range(0, len(content), max(1, len(content) // 100)):

@@ -130,7 +130,7 @@ def test_what_all_ranks_see_they_refuse_alike(results, mistake, expected):
 def test_the_death_of_a_process_ends_the_others(together):
     results, _, codes = together
     assert codes == [0, 3]
-    assert "lost the other processes" in results[0]["death"]
+    assert "cannot reach the others" in results[0]["death"]
     assert results[0]["group_ended"]
 
 

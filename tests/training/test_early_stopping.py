@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
 from auxcst_sklearn import CostSensitiveAuxMLP, alpha_path
-from auxcst_sklearn._training.early_stopping import (
+from auxcst_sklearn._training.callbacks import (
     LEAST,
     LOWER,
     EarlyStopping,

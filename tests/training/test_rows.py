@@ -54,7 +54,7 @@ def test_a_part_holds_the_rows_of_its_index_and_copies_none():
 
     assert part.X is rows.X
     assert (len(rows), len(part)) == (6, 3)
-    assert order(Batches(part, 2)) == X[[5, 1, 2], 0].tolist()
+    assert order(Batches([part], 2)) == X[[5, 1, 2], 0].tolist()
     x, target = part[torch.tensor([0, 2])]
     np.testing.assert_array_equal(x, X[[5, 2]])
     np.testing.assert_array_equal(target.label, LABEL[[5, 2]])
@@ -63,12 +63,14 @@ def test_a_part_holds_the_rows_of_its_index_and_copies_none():
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(monkeypatch, kind):
-    expected = list(Batches(make_rows(), 4))
+    expected = list(Batches([make_rows()], 4))
     monkeypatch.setattr(rows_module, "has_room", lambda device, n_bytes: False)
     rows = make_rows(kind(X))
 
     assert not rows.on_device
-    for (x, target), (expected_x, expected_target) in zip(Batches(rows, 4), expected, strict=True):
+    for (x, target), (expected_x, expected_target) in zip(
+        Batches([rows], 4), expected, strict=True
+    ):
         assert torch.equal(x, expected_x)
         assert torch.equal(target.cost, expected_target.cost)
 

@@ -1,6 +1,6 @@
 import torch
 
-from auxcst_sklearn._training.seeding import seeded
+from auxcst_sklearn._training.runtime import seeded
 
 
 def test_seeded_leaves_the_global_generator_alone():

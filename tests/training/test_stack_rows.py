@@ -7,9 +7,8 @@ from scipy.special import log_softmax, softmax
 
 from auxcst_sklearn._training.holdout import folds
 from auxcst_sklearn._training.loop import Plan
-from auxcst_sklearn._training.net import STOP_TEMPERATURES
+from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
 from auxcst_sklearn._training.rows import RowSets
-from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS
 from auxcst_sklearn._training.training import Training
 from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.modules._stacked import unstack

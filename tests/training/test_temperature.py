@@ -9,8 +9,8 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet, alpha_path
+from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS
 from auxcst_sklearn._training.rows import Rows
-from auxcst_sklearn._training.temperature import HOTTEST, N_TRIED, PRIOR_ROWS, learn_temperature
 from auxcst_sklearn._training.training_set import TrainingSet
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
@@ -83,8 +83,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     weight /= weight.mean()  # as in training
     cost_matrix = model.net_.scale.to_units(COST_MATRIX)
     data = TrainingSet(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
-    rows = Rows(data, device="cpu")
-    found = learn_temperature(model.net_, rows)
+    found = model.net_.learn_temperature(Rows(data, device="cpu").shared(1))
 
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)).double().numpy()

@@ -18,7 +18,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
-from auxcst_sklearn._training.threads import (
+from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
     thread_limit,
@@ -83,7 +83,7 @@ def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
 WITH_VARIABLE = """
 import os, sys, threading, torch
 from multiprocessing import get_context
-from auxcst_sklearn._training.threads import thread_limit
+from auxcst_sklearn._training.runtime import thread_limit
 
 def note(multiplications=1e9):
     with thread_limit(multiplications):
