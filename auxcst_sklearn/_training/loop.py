@@ -36,6 +36,7 @@ from .callbacks import (
 )
 from .checkpoints import Checkpoints
 from .distributed import Exchange, exchange, processes
+from .log import reports
 from .rows import RowSets
 from .runtime import InterruptWatch, multiplications_per_row, thread_limit
 from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
@@ -191,7 +192,7 @@ class TrainingLoop(NeuralNet):
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
             )
         users = self.callbacks_
-        progress = ProgressTable(epochs) if self.verbose else None
+        progress = ProgressTable(epochs) if reports(self.verbose) else None
         last = [EpochTimer(), progress, stop and EndWhenStopped(stop), saved]
         self.callbacks_ = [*_named([stop]), *users, *_named(last)]
         try:

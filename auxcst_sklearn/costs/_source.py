@@ -72,16 +72,15 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
                 "returns one for a list of labels), or name the columns of an array in classes=.",
             )
         if not categories and (cost is None or is_per_sample_matrix(cost)) and _of_order(costs):
-            found = sorted(
-                {label for label in np.asarray(y).ravel().tolist() if isinstance(label, str)}
-            )
-            if found:
+            strings = {label for label in np.asarray(y).ravel().tolist() if isinstance(label, str)}
+            if strings:
                 warn(
                     "The costs without labels grow with the distance from the diagonal, as those "
                     f"of ordered classes, but the labels in {name} are strings, and the columns "
-                    f"are in alphabetical order: {found}. Pass costs as a DataFrame with the "
+                    f"are in alphabetical order: {sorted(strings)}. Pass costs as a DataFrame with "
                     "labels, such as ordinal_cost_matrix(labels), or name the columns in classes=."
                 )
+                return
 
 
 def _of_order(costs: Any) -> bool:

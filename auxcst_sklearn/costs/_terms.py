@@ -16,6 +16,7 @@ from .._checks.frames import is_frame
 from .._checks.labels import frame_labels
 from .._checks.rows import check_row_order
 from .._checks.warn import warn
+from ._validation import as_numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,16 +41,12 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     terms : dict of dict, or DataFrame of pandas
         The cost of each decision for each true class: ``{true class: {decision: cost}}``, or a
         DataFrame whose index holds the true classes and whose columns are the decisions. A cost
-        is, in currency,
-
-        - a number,
-        - a formula of numbers and columns of `amounts`, such as ``"0.75 * limit + 20"``, with
-          ``+ - * /`` and parentheses; a column whose name is no identifier is written in
-          backticks, as in pandas' ``DataFrame.eval``; or
-        - an array of shape (n_samples,).
-    amounts : DataFrame of pandas or polars, or dict of array-like of shape (n_samples,), \
-            default=None
-        The columns that formulas name, with a row for each sample.
+        is, in currency, a number, an array of shape (n_samples,), or a formula of numbers and
+        columns of `amounts`, such as ``"0.75 * limit + 20"``, with ``+ - * /`` and parentheses;
+        names that are no identifiers are written in backticks, as in pandas' ``DataFrame.eval``.
+    amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
+            (n_samples,), default=None
+        The columns that formulas name, with a row for each sample; in a dict also numbers.
 
     Returns
     -------
@@ -63,13 +60,8 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     Raises
     ------
     ValueError
-        If a row lacks a decision, a formula cannot be read, a cost is not finite, arrays are not
-        of equal length, or the rows of two pandas objects are in a different order.
-
-    Warns
-    -----
-    UserWarning
-        If labels are strings of numbers that sort differently as numbers.
+        If a row lacks a decision, a formula cannot be read, a cost is not finite, or arrays differ
+        in length or in the order of their index.
 
     See Also
     --------
@@ -98,25 +90,25 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
             name = f"terms[{label!r}][{decision!r}]"
             cell = cells[label][decision]
             costs[name] = _formula(cell, amounts, name) if isinstance(cell, str) else cell
-    indexed = {} if amounts is None else {"amounts": amounts}
-    check_row_order(**indexed, **costs)
+    given = {} if amounts is None else {"amounts": amounts}
+    if isinstance(amounts, Mapping):
+        given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
+    check_row_order(**given, **costs)
     values = {name: as_costs(cost, name) for name, cost in costs.items()}
-    n_rows = [] if amounts is None else [np.empty(_n_rows(amounts))]
-    check_consistent_length(*n_rows, *(value for value in values.values() if value.ndim))
-    grid = np.broadcast_arrays(*values.values(), *n_rows)[: len(values)]
-    matrices: NDArray[np.float64] = np.stack(grid, axis=-1)
-    return matrices.reshape(*matrices.shape[:-1], len(rows), len(columns))
+    parts = (*given.values(), *values.values())
+    with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
+    check_consistent_length(*with_rows)
+    n_rows = [len(part) for part in with_rows[:1]]
+    matrices = np.empty((*n_rows, len(rows), len(columns)))
+    for (i, j), value in zip(np.ndindex(matrices.shape[-2:]), values.values(), strict=True):
+        matrices[..., i, j] = value
+    return matrices
 
 
 def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
     """A finite cost, or one for each sample."""
     try:
-        values = np.asarray(cost)
-        if values.dtype.kind not in "biufO":
-            raise TypeError(f"its values are of type {values.dtype}")
-        if np.ma.is_masked(cost):
-            raise TypeError("it holds masked values")
-        values = values.astype(np.float64)
+        values = as_numbers(cost).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
     if values.ndim > 1 or not np.isfinite(values).all():
@@ -130,48 +122,33 @@ def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
 def _read(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
     """True classes and decisions, both in the order of the result, and the cells by label."""
     if is_frame(terms) and hasattr(terms, "index"):
-        rows = terms.index.tolist()
-        columns: list[Any] = frame_labels(terms, like=np.asarray(rows)).tolist()  # type: ignore[union-attr]
-        table = terms.to_numpy(dtype=object)
-        cells = {label: dict(zip(columns, row)) for label, row in zip(rows, table)}
-        if len(cells) < len(rows) or len(set(columns)) < len(columns):
-            raise ValueError(f"terms has the rows {rows} and columns {columns}; one occurs twice.")
-    elif isinstance(terms, Mapping) and all(isinstance(row, Mapping) for row in terms.values()):
-        cells, rows = dict(terms), list(terms)
-        columns = list(next(iter(cells.values()), {}))
-    else:
+        if not (terms.index.is_unique and terms.columns.is_unique):
+            raise ValueError("A label occurs twice in the index or in the columns of terms.")
+        labels = frame_labels(terms, like=np.asarray(terms.index))
+        terms = terms.set_axis(labels, axis=1).to_dict(orient="index")
+    if not isinstance(terms, Mapping) or not all(isinstance(r, Mapping) for r in terms.values()):
         raise TypeError(
             f"terms is of type {type(terms).__name__}; expected {{true class: {{decision: cost}}}} "
             "or a DataFrame of pandas whose index holds the true classes."
         )
-    for label, row in cells.items():
+    columns = list(next(iter(terms.values()), {}))
+    for label, row in terms.items():
         if not row or set(row) != set(columns):
             raise ValueError(
                 f"terms[{label!r}] has costs for {list(row)}; expected one for each of {columns}, "
                 "as in the first row. Write 0 for what costs nothing."
             )
     try:
-        rows = sorted(rows)
+        rows = sorted(terms)
     except TypeError as error:
-        raise ValueError(f"terms has the rows {rows}, which have no common order.") from error
-    _warn_of_numbers_as_strings(rows)
-    return rows, rows if set(rows) == set(columns) else columns, cells
-
-
-def _warn_of_numbers_as_strings(rows: list[Any]) -> None:
-    try:
-        as_numbers = sorted(rows, key=float)
-    except (TypeError, ValueError):
-        return
-    if as_numbers != rows:
+        raise ValueError(f"The rows of terms, {list(terms)}, have no common order.") from error
+    are_numbers = all(isinstance(label, str) and label.isdecimal() for label in rows)
+    if are_numbers and rows != sorted(rows, key=int):
         warn(
             f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
             "is another one: write the classes as numbers."
         )
-
-
-def _n_rows(amounts: Any) -> int:
-    return len(next(iter(amounts.values()), ())) if isinstance(amounts, Mapping) else len(amounts)
+    return rows, rows if set(rows) == set(columns) else columns, terms
 
 
 def _formula(text: str, amounts: Any, name: str) -> Any:
@@ -198,11 +175,10 @@ def _formula(text: str, amounts: Any, name: str) -> Any:
             "else, pass an array."
         )
 
-    try:  # a quoted name is a constant
-        tree: ast.AST = ast.parse(
-            re.sub("`([^`]*)`", lambda m: repr(m[1]), text.strip()), mode="eval"
-        )
+    quoted = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
+    try:
+        formula: ast.AST = ast.parse(quoted, mode="eval").body
     except SyntaxError:
-        tree = ast.Pass()  # no formula
+        formula = ast.Pass()  # which cannot be read
     with np.errstate(all="ignore"):  # what is not finite is an error of the cell
-        return value(getattr(tree, "body", tree))
+        return value(formula)

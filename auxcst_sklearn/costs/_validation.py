@@ -175,14 +175,21 @@ def _how_to_make_square(cost_matrix: Any) -> str:
     return f"It has no {' and no '.join(lacking)}." if lacking else "A label occurs twice."
 
 
+def as_numbers(cost: Any) -> NDArray[Any]:
+    """Costs as an array; raises a TypeError with the reason if they are no numbers."""
+    values = np.asarray(cost)
+    if values.dtype.kind not in "biufO":
+        raise TypeError(f"its values are of type {values.dtype}")
+    if np.ma.is_masked(cost):
+        raise TypeError("it holds masked values")
+    return values
+
+
 def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float64]:
     try:
-        values = np.asarray(cost)
-        if values.dtype.kind not in "biufO":
-            raise TypeError(f"its values are of type {values.dtype}")
-        if np.ma.is_masked(cost):
-            raise TypeError("it holds masked values")
-        values = values.astype(np.float64, copy=ndim == 2)  # matrices per sample may be large
+        values = as_numbers(cost).astype(
+            np.float64, copy=ndim == 2
+        )  # matrices per sample may be large
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "

@@ -25,7 +25,7 @@ EXPECTED = np.array(
 ).transpose(2, 0, 1)
 
 
-@pytest.mark.parametrize("order", permutations(GRADES))
+@pytest.mark.parametrize("order", list(permutations(GRADES)))
 def test_the_order_of_writing_has_no_effect(order):
     terms = {true: {label: GRADES[true][label] for label in order[::-1]} for true in order}
     np.testing.assert_array_equal(cost_matrices(terms, AMOUNTS), EXPECTED)
@@ -72,8 +72,20 @@ def test_two_classes_equal_the_four_outcomes():
     np.testing.assert_array_equal(cost_matrices(terms, AMOUNTS), expected)
 
 
-def test_numbers_with_amounts_make_a_matrix_for_each_row():
-    assert cost_matrices({0: {0: 0, 1: 1}, 1: {0: 2, 1: 0}}, AMOUNTS).shape == (3, 2, 2)
+def test_there_is_a_matrix_for_each_row_of_amounts():
+    terms = {0: {0: 0, 1: "2 * rate"}, 1: {0: 2, 1: 0}}
+    numbers = {"rate": 0.5}
+    np.testing.assert_array_equal(cost_matrices(terms, numbers), [[0, 1], [2, 0]])
+    for amounts in (AMOUNTS.assign(rate=0.5), {"rate": 0.5, "unused": [1, 2, 3]}):
+        found = cost_matrices(terms, amounts)
+        np.testing.assert_array_equal(found, [[[0, 1], [2, 0]]] * 3)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        cost_matrices(terms, {"rate": [1, 2], "unused": [1, 2, 3]})
+
+
+def test_many_classes():
+    terms = {k: {j: abs(k - j) for j in range(60)} for k in range(60)}
+    assert cost_matrices(terms)[3, 50] == 47
 
 
 @pytest.mark.parametrize(
@@ -87,7 +99,10 @@ def test_numbers_with_amounts_make_a_matrix_for_each_row():
         ("", "cannot be read"),
         ("limit / 0", r"terms\[0\]\[1\] has shape \(3,\) and 3 values that are not finite"),
         (None, r"terms\[0\]\[1\] has shape \(\) and 1 values"),
-        (LIMIT[::-1], r"index of terms\[0\]\[1\] has labels of that of amounts in another order"),
+        (
+            LIMIT[::-1] * 2,
+            r"index of terms\[0\]\[1\] has labels of that of amounts in another order",
+        ),
         ([1.0, 2.0], "inconsistent numbers of samples"),
     ],
 )
