@@ -276,15 +276,10 @@ def _sample_costs(
     check_consistent_length(true, predicted)
     if not len(true):
         raise ValueError("y_true holds no samples; expected at least one to take the mean of.")
-    of_rows = labels_of_rows(cost_matrix, true)
-    if decisions is None and of_rows is None:
-        rows = columns = column_labels(cost, cost_matrix, classes, named, true, predicted)
-        found = None
-    else:  # decisions that are not the classes
-        rows = np.unique(true if of_rows is None else of_rows)
-        rows = rows if classes is None else np.asarray(classes)
-        found = find_decisions(cost_matrix, decisions, rows)
-        columns = rows if found is None else found
+    rows, found = labels_of_costs(cost, cost_matrix, classes, decisions, named)
+    columns = rows if found is None else found
+    if found is not None and found.dtype.kind == "U" and predicted.dtype.kind in "biu":
+        predicted = predicted.astype(str)  # classes among texts
     chosen = label_index(predicted, columns, name="y_pred")
     label = label_index(true, rows, name="y_true")
     if cost is None:
@@ -295,6 +290,22 @@ def _sample_costs(
     if weights is not None:
         check_some_weight(weights)
     return expected, chosen, weights
+
+
+def labels_of_costs(
+    cost: Any, cost_matrix: Any, classes: Any, decisions: Any, named: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Labels of rows and columns; None for columns that are the classes.
+
+    `named` are the true labels and predictions.
+    """
+    labels = [as_labels(y, name) for name, y in named.items()]
+    of_rows = labels_of_rows(cost_matrix, labels[0])
+    if decisions is None and of_rows is None:
+        return column_labels(cost, cost_matrix, classes, named, *labels), None
+    rows = np.unique(labels[0] if of_rows is None else of_rows)
+    rows = rows if classes is None else np.asarray(classes)
+    return rows, find_decisions(cost_matrix, decisions, rows)
 
 
 def check_evaluated(

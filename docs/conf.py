@@ -43,6 +43,7 @@ intersphinx_mapping = (
 # around them.
 gallery = [
     "fraud_amounts",
+    "review_desk",
     "credit_limits",
     "triage",
     "ordinal_grades",

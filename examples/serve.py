@@ -7,8 +7,8 @@
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. A missing value is null, and
 "cost_matrices" holds the costs of this row if they are known when deciding. The response contains
-the decision of least cost, the estimated cost of each one, and the probabilities of the classes if
-the model has them. GET /schema lists the inputs. The process needs neither torch nor scikit-learn.
+the decision of least cost, the estimated cost of each, and the class probabilities if the model has
+them. GET /schema lists the inputs. The process needs neither torch nor scikit-learn.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ class Decider:
         self.session = onnxruntime.InferenceSession(path, options)
         self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
         self.outputs = [output.name for output in self.session.get_outputs()]
-        labels = self.session.get_modelmeta().custom_metadata_map
-        self.classes = json.loads(labels["classes"])
-        self.decisions = json.loads(labels["decisions"])
+        metadata = self.session.get_modelmeta().custom_metadata_map
+        self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
 
     def schema(self) -> dict[str, Any]:
         """Types and shapes of a row, the classes, and the decisions."""
@@ -81,7 +80,7 @@ class Decider:
             raise ValueError(f"{name} {error}") from error
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Decision, costs and probabilities of a row; a ValueError if they are not finite."""
+        """Decision, costs and probabilities of a row; raises a ValueError if one is not finite."""
         found = dict(zip(self.outputs, self.session.run(None, arrays)))
         if not all(np.isfinite(values).all() for values in found.values()):
             raise ValueError(
@@ -89,8 +88,8 @@ class Decider:
             )
         answer: dict[str, Any] = {"decision": self.decisions[int(found.pop("index")[0])]}
         for name, values in found.items():
-            labels = self.decisions if name == "cost" else self.classes
-            answer[name] = dict(zip(map(str, labels), values[0].tolist()))
+            labels = map(str, self.decisions if name == "cost" else self.classes)
+            answer[name] = dict(zip(labels, values[0].tolist()))
         return answer
 
 

@@ -79,7 +79,7 @@ class BayesDecisionMixin(DecisionMixin):
         warn_if_order_is_lost(cost, self.cost_matrix, self.classes, y=y)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
-        classes = find_classes(labels, self.classes, cost, self.cost_matrix)
+        classes = find_classes(labels, self.classes, cost, self.cost_matrix, self.decisions)
         label = label_index(labels, classes, name="y")  # a label without costs is an error
         decisions = find_decisions(self.cost_matrix, self.decisions, classes)
         costs = resolve_costs(cost, self.cost_matrix, label, classes, decisions)

@@ -327,7 +327,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             X = model._inputs.transform(test.X)
             if test.matrices is not None and self._has_probabilities():
                 p = model.net_.predict_proba(X)
-                estimate = expected_cost(p, test.matrices, self.classes_)
+                estimate = expected_cost(p, test.matrices, self.classes_, self._decision_labels)
             else:
                 (estimate,) = model.net_.predict_heads(X)
             choice = estimate.argmin(axis=1, keepdims=True)

@@ -214,7 +214,9 @@ def with_weight(
     if not costs.per_class:
         matrices = None if costs.matrices is None else costs.matrices[index]
         costs = costs._replace(rows=costs.rows[index], matrices=matrices)
-    data = Labelled(data.labels[index], data.label[index], data.classes, costs, weight[index])
+    data = data._replace(
+        labels=data.labels[index], label=data.label[index], costs=costs, weight=weight[index]
+    )
     passed = {
         name: {key: take_rows(value, index, n) for key, value in params.items()}
         for name, params in passed.items()

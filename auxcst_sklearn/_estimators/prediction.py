@@ -59,7 +59,7 @@ class DecisionMixin(ClassifierMixin):
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
         """Labels of the cost columns; None where they are the classes."""
-        return None if self.decisions_ is self.classes_ else self.decisions_
+        return None if np.array_equal(self.decisions_, self.classes_) else self.decisions_
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -85,18 +85,23 @@ class DecisionMixin(ClassifierMixin):
     def _cheapest(self, cost: np.ndarray) -> np.ndarray:
         """Labels with the smallest estimated cost, of the classes among the decisions."""
         _check_known(cost)
+        labels: NDArray[Any] = self.classes_[self._of_classes(cost).argmin(axis=1)]
+        return labels
+
+    def _of_classes(self, cost: np.ndarray) -> np.ndarray:
+        """The columns of the classes, in their order; texts name them by their strings."""
         if self._decision_labels is None:
-            labels: NDArray[Any] = self.classes_[cost.argmin(axis=1)]
-            return labels
-        place = {label: j for j, label in enumerate(self.decisions_.tolist())}
-        if missing := [label for label in self.classes_.tolist() if label not in place]:
+            return cost
+        names, wanted = self.decisions_.tolist(), self.classes_.tolist()
+        if isinstance(names[0], str):
+            wanted = [str(label) for label in wanted]
+        if missing := [label for label in wanted if label not in names]:
             raise ValueError(
                 f"predict returns classes, but the costs have no columns for {missing}, only for "
-                f"the decisions {shorten(self.decisions_)}. Call decide(X) instead."
+                f"the decisions {shorten(self.decisions_)}. Call decide(X) instead; of a pipeline "
+                "that of its last step, pipeline[-1].decide(pipeline[:-1].transform(X))."
             )
-        cost = cost[:, [place[label] for label in self.classes_.tolist()]]
-        of_classes: NDArray[Any] = self.classes_[cost.argmin(axis=1)]
-        return of_classes
+        return cost[:, [names.index(label) for label in wanted]]
 
     def decide(
         self,
@@ -275,7 +280,7 @@ class CostPredictionMixin(DecisionMixin):
             For two classes one column: the estimated cost of ``classes_[0]`` minus that of
             ``classes_[1]``, positive if the second is predicted.
         """
-        values = self._learnt_cost(X)
+        values = self._of_classes(self._learnt_cost(X))
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
     def predict_cost(

@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.frames import check_in_memory
-from .._checks.labels import as_labels, check_labels, label_index, sorted_labels
+from .._checks.labels import as_labels, check_labels, label_index, shorten, sorted_labels
 from .._checks.rows import check_row_order
 from .._checks.weights import check_weight
 from .._training.training_set import TrainingSet
@@ -76,7 +76,7 @@ class ValidationMixin:
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         if not resume:
-            self.classes_ = find_classes(y, classes, cost, self.cost_matrix)
+            self.classes_ = find_classes(y, classes, cost, self.cost_matrix, self.decisions)
         elif classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
@@ -84,7 +84,13 @@ class ValidationMixin:
             )
         label = label_index(y, self.classes_, name="y").astype(np.int64)
         found = find_decisions(self.cost_matrix, self.decisions, self.classes_)
-        self.decisions_ = self.classes_ if found is None else found
+        decisions = self.classes_ if found is None else found
+        if resume and not np.array_equal(decisions, self.decisions_):
+            raise ValueError(
+                f"The costs have the columns {shorten(decisions)}, but training continues with the "
+                f"decisions {shorten(self.decisions_)}; expected the same, in this order."
+            )
+        self.decisions_ = decisions
         costs = resolve_costs(cost, self.cost_matrix, label, self.classes_, found)
         if groups is not None:
             groups = np.asarray(groups)

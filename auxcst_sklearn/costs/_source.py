@@ -19,7 +19,9 @@ from ._decisions import labels_of_rows
 from ._validation import check_cost, check_cost_matrices, check_cost_matrix, is_per_sample_matrix
 
 
-def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np.ndarray:
+def find_classes(
+    y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any, decisions: Any = None
+) -> np.ndarray:
     """All labels, sorted: from the caller, from labelled costs, or from the data."""
     if classes is not None:
         found = np.array(classes)
@@ -34,6 +36,8 @@ def find_classes(y: np.ndarray, classes: Any, cost: Any, cost_matrix: Any) -> np
         labels = labels_of_rows(cost_matrix, found) if cost is None else None
         if labels is None:
             labels = frame_labels(cost_matrix if cost is None else cost, like=found)
+            if decisions is not None and labels is not None and not np.isin(found, labels).all():
+                labels = None  # which are those of the decisions
         if labels is not None and same_label_kind(labels, y):
             name = "cost_matrix" if cost is None else "cost"
             found = _labels_of_costs(name, labels, found)
@@ -123,7 +127,8 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
             f"{missing.tolist()}; expected a column for every class. "
             + (
                 if_encoded(present, labels)
-                or "Add the missing columns, or rename those that stand for these classes."
+                or "Add the missing columns, or rename those that stand for these classes. Columns "
+                "that are decisions need an index that holds the classes, or decisions=."
             )
         )
     if name == "cost" and len(unseen := np.setdiff1d(labels, present)):

@@ -80,9 +80,9 @@ def expected_cost(
 ) -> NDArray[np.float64]:
     """Expected cost of each decision (n, D) under class probabilities, by each row's matrix."""
     if not is_per_sample_matrix(cost):
-        n, n_classes = probability.shape
+        shape = (*probability.shape, len(classes if decisions is None else decisions))
         raise ValueError(
-            f"cost has {_shape(cost)}; expected {(n, n_classes, n_classes)}, for each "
+            f"cost has {_shape(cost)}; expected {shape}, for each "
             "sample a matrix with a row per true class and a column per prediction. Costs that "
             "are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
             "n_classes), which presume the true class, belong in score."
@@ -122,7 +122,7 @@ def check_cost_matrix(
     if values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
-            f"true class and one column per prediction. {_how_to_make_square(cost_matrix)}"
+            f"true class and one column per prediction. {_how_to_make_square(cost_matrix, classes)}"
         )
     labels = frame_labels(cost_matrix)
     if labels is not None:
@@ -145,6 +145,8 @@ def _decision_costs(
     if labels is not None:
         columns = column_positions(labels, decisions, "the columns of cost_matrix")
         values = values[:, columns]
+        if index is None and set(labels.tolist()) == set(classes.tolist()):  # rows like columns
+            values = values[column_positions(labels, classes, "the columns of cost_matrix")]
         if index is not None:
             rows = np.asarray(list(index))
             values = values[column_positions(rows, classes, "the index labels of cost_matrix")]
@@ -152,12 +154,12 @@ def _decision_costs(
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected {(len(classes), len(decisions))}: a "
             f"row for each class, {shorten(classes)}, and a column for each decision, "
-            f"{shorten(decisions)}."
+            f"{shorten(decisions)}. If some classes have no example here, name all in classes=."
         )
     return values
 
 
-def _how_to_make_square(cost_matrix: Any) -> str:
+def _how_to_make_square(cost_matrix: Any, classes: NDArray[Any]) -> str:
     """What to do about a matrix of costs that is not square: add what its labels lack, if known."""
     rows, columns = list(getattr(cost_matrix, "index", [])), frame_labels(cost_matrix)
     if columns is None or not set(rows) & set(columns.tolist()):
@@ -166,6 +168,10 @@ def _how_to_make_square(cost_matrix: Any) -> str:
             "names: a DataFrame whose index holds the classes and whose columns are the decisions, "
             "or decisions=."
         )
+    more = set(columns.tolist()) - set(rows)
+    if set(rows) < set(columns.tolist()) and not more & set(classes.tolist()):
+        column_positions(np.asarray(rows), classes, "the index labels of cost_matrix")
+        return "Decisions are of no use here; pass the columns of the classes alone."
     wanted = {"row": columns.tolist(), "column": rows}
     named = {"row": rows, "column": columns.tolist()}
     missing = {

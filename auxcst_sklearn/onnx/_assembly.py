@@ -1,4 +1,4 @@
-"""The decision of a model as one file: costs, the cheapest class, and probabilities."""
+"""The decision of a model as one file: costs, the cheapest decision, and probabilities."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
     if isinstance(model, Pipeline):
         rows, model = rows_of_steps(model, graph, rows), model[-1]
     cost, *p = cost_and_probability(model, graph, rows)
-    sizes = len(model.classes_), len(model.decisions_)
+    n_columns = len(model.classes_), len(model.decisions_)
     if takes_costs:
         row = graph.add("Unsqueeze", p[0], np.array([1]))
-        expected = graph.add("MatMul", row, graph.matrices(*sizes))
+        expected = graph.add("MatMul", row, graph.matrices(*n_columns))
         cost = graph.add("Squeeze", expected, np.array([1]))
     index = graph.add("ArgMin", cost, axis=1, keepdims=0)
-    file = graph.finished([cost, index, *p], *sizes)
+    file = graph.finished([cost, index, *p], *n_columns)
     try:
         onnx.checker.check_model(file, full_check=True)
     except Exception as error:

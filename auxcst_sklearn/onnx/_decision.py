@@ -98,7 +98,7 @@ class Decision(nn.Module):
         self.integers = any(part.integers for part in inputs)
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        """Costs (n, K) in float64, and probabilities (n, K) if the loss has them."""
+        """Costs (n, D) in float64, and probabilities (n, K) if the loss has them."""
         (net,) = self.net
         output = self.module(net.to_sets(self._prepared(x)))
         results = [net.scale.to_currency(self._mean(net.to_cost(output)).double())]

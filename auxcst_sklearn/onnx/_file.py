@@ -30,7 +30,7 @@ def to_onnx(
 ) -> Any:
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
-    The file computes what `predict_cost`, `predict` and `predict_proba` compute, without the
+    The file computes what `predict_cost`, `decide` and `predict_proba` compute, without the
     validation of rows. It holds scales, missing values and categories, all networks and members,
     calibration, costs, currency and the choice of the cheapest decision. It accepts any number of
     rows.
@@ -56,7 +56,7 @@ def to_onnx(
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
-        float64, (n, n_classes, n_decisions), as `cost` of `predict`. "auto" if the model was fitted
+        float64, (n, n_classes, n_decisions), as `cost` of `decide`. "auto" if the model was fitted
         with such costs.
 
     Returns
@@ -64,8 +64,8 @@ def to_onnx(
     onnx.ModelProto
         The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
         position of the cheapest decision, and ``"probability"`` (n, n_classes) if the model has
-        class probabilities. Its metadata hold ``"classes"`` and ``"decisions"``, the labels of
-        both, as JSON; they are the same, unless costs name other decisions.
+        class probabilities. Its metadata hold the labels, ``"classes"`` and ``"decisions"``, as
+        JSON; they are the same unless the costs name other decisions.
 
     Raises
     ------

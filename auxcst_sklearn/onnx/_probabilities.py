@@ -20,7 +20,6 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from .._checks.labels import label_index
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
-from .._estimators.bayes_decision import BayesDecisionMixin
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
 from .._estimators.pool_members import FoldMean
@@ -184,8 +183,9 @@ def _scores(model: Any, graph: Graph, rows: Rows) -> str:
         return _scores(model[-1], graph, rows_of_steps(model, graph, rows))
     if kind is FrozenEstimator:
         return _scores(model.estimator, graph, rows)
-    if isinstance(model, BaseCostSensitiveNet | BayesDecisionMixin):
-        cost = cost_and_probability(model, graph, rows)[0]
+    if isinstance(model, BaseCostSensitiveNet) and not model._has_probabilities():
+        order = model._of_classes(np.arange(len(model.decisions_))[np.newaxis])[0]
+        cost = graph.add("Gather", cost_and_probability(model, graph, rows)[0], order, axis=1)
         if n_classes > 2:
             return graph.add("Neg", cost)
         return graph.add("Sub", _column(cost, 0, graph), _column(cost, 1, graph))

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.labels import as_labels, frame_labels, label_index
-from ..costs._source import column_labels
-from ..metrics import _decisions, _sample_costs, check_evaluated
+from ..metrics import _decisions, _sample_costs, check_evaluated, decisions_of, labels_of_costs
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
 
@@ -32,12 +31,15 @@ class CostConfusionDisplay:
 
     Parameters
     ----------
-    cost : ndarray of shape (n_classes, n_classes)
-        Sum of the costs of the samples of each true class (row) and prediction (column).
-    counts : ndarray of shape (n_classes, n_classes)
+    cost : ndarray of shape (n_classes, n_decisions)
+        Sum of the costs of the samples of each true class (row) and prediction or decision
+        (column).
+    counts : ndarray of shape (n_classes, n_decisions)
         Number of these samples, or the sum of their weights.
     display_labels : array-like of shape (n_classes,), default=None
         Names of the classes; None for their numbers.
+    decisions : array-like of shape (n_decisions,), default=None
+        Names of the columns, if they are decisions other than the classes.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class CostConfusionDisplay:
         Sum of all costs, and the mean as in :func:`auxcst_sklearn.metrics.mean_cost`.
     ax_, figure_, im_ : matplotlib Axes, Figure and AxesImage
         What is drawn.
-    text_ : ndarray of shape (n_classes, n_classes) or None
+    text_ : ndarray of shape (n_classes, n_decisions) or None
         The matplotlib Text in each cell, None in cells without; None without numbers.
 
     Examples
@@ -64,6 +66,7 @@ class CostConfusionDisplay:
     counts: NDArray[Any]
     _: KW_ONLY
     display_labels: Collection[Any] | None = None
+    decisions: Collection[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.display_labels is not None and len(self.display_labels) != len(self.cost):
@@ -88,7 +91,7 @@ class CostConfusionDisplay:
         display_labels: Collection[Any] | None = None,
         **plot_kw: Any,
     ) -> CostConfusionDisplay:
-        """Draw the costs of a classifier.
+        """Draw the costs of a classifier; of its decisions, if they are not the classes.
 
         Parameters
         ----------
@@ -97,8 +100,8 @@ class CostConfusionDisplay:
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
             Examples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
-            As in :meth:`from_predictions`, in the order of `classes_`; without either, the
-            `cost_matrix` of the estimator. Matrices of samples are known when deciding.
+            As in :meth:`from_predictions`, in the order of `classes_` and `decisions_`; without
+            either, the `cost_matrix` of the estimator. Matrices of samples are known when deciding.
         labels, sample_weight, display_labels : array-like, default=None
             As in :meth:`from_predictions`. Without `labels`, axes have the order of the labels of a
             DataFrame of costs, otherwise that of `classes_`.
@@ -129,6 +132,7 @@ class CostConfusionDisplay:
             cost=cost,
             cost_matrix=cost_matrix,
             classes=classes,
+            decisions=decisions_of(estimator),
             labels=labels,
             sample_weight=sample_weight,
             display_labels=display_labels,
@@ -144,6 +148,7 @@ class CostConfusionDisplay:
         cost: ArrayLike | None = None,
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        decisions: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         display_labels: Collection[Any] | None = None,
@@ -164,8 +169,12 @@ class CostConfusionDisplay:
         classes : array-like of shape (n_classes,), default=None
             Labels of the cost columns, in their order. By default the labels of a DataFrame,
             otherwise the sorted labels in `y_true` and `y_pred`.
+        decisions : array-like of shape (n_decisions,), default=None
+            Labels of the cost columns, if predictions are decisions other than the classes, as in
+            :func:`auxcst_sklearn.metrics.mean_cost`.
         labels : array-like of shape (n_classes,), default=None
-            The labels in the order of the axes; None for that of `classes`.
+            The labels in the order of the axes; None for that of `classes`. Decisions keep the
+            order of their columns.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         display_labels : array-like of shape (n_classes,), default=None
@@ -184,28 +193,28 @@ class CostConfusionDisplay:
             If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`, if
             `labels` are not the classes, or `display_labels` are the labels in another order.
         """
-        label = as_labels(y_true, "y_true")
         given = {"y_true": y_true, "y_pred": y_pred}
-        given_labels = (label, as_labels(y_pred, "y_pred"))
-        classes = column_labels(cost, cost_matrix, classes, given, *given_labels)
+        classes, found = labels_of_costs(cost, cost_matrix, classes, decisions, given)
         expected, pred, weight = _sample_costs(
-            y_true, y_pred, cost, cost_matrix, classes, sample_weight
+            y_true, y_pred, cost, cost_matrix, classes, sample_weight, found
         )
-        true = label_index(label, classes, name="y_true")
-        n = len(classes)
+        true = label_index(as_labels(y_true, "y_true"), classes, name="y_true")
+        shape = len(classes), expected.shape[1]
         paid = expected[np.arange(len(pred)), pred]
         weight = np.ones(len(pred)) if weight is None else weight
-        order = np.arange(n) if labels is None else _order(labels, classes)
+        order = np.arange(len(classes)) if labels is None else _order(labels, classes)
         if display_labels is not None:
             _check_names(display_labels, classes[order])
+        columns = order if found is None else np.arange(len(found))
+        cell = np.ravel_multi_index((true, pred), shape)
         cost_and_counts = (
-            np.bincount(true * n + pred, values, minlength=n * n).reshape(n, n)[
-                np.ix_(order, order)
+            np.bincount(cell, values, minlength=np.prod(shape)).reshape(shape)[
+                np.ix_(order, columns)
             ]
             for values in (weight * paid, weight)
         )
         names = classes[order] if display_labels is None else display_labels
-        return cls(*cost_and_counts, display_labels=names).plot(**plot_kw)
+        return cls(*cost_and_counts, display_labels=names, decisions=found).plot(**plot_kw)
 
     @validate_params(
         {
@@ -275,9 +284,12 @@ class CostConfusionDisplay:
         of = f" {unit}" if unit else ""
         title = f"total cost {amount(self.total_cost)}{of}, mean {amount(self.mean_cost)}{of}"
         ax.set_title(title, fontsize="medium")
-        ax.set(xlabel="predicted label", ylabel="true label")
-        names = range(len(shown)) if self.display_labels is None else self.display_labels
-        thin_out_ticks(ax, [str(name) for name in names])
+        ax.set(ylabel="true label", xlabel="predicted label")
+        columns = rows = range(len(shown)) if self.display_labels is None else self.display_labels
+        if self.decisions is not None:
+            columns = self.decisions
+            ax.set(xlabel="decision")
+        thin_out_ticks(ax, *([str(name) for name in names] for names in (rows, columns)))
         self.text_ = self._write_values(shown, include_values, include_counts)
         return self
 
@@ -301,7 +313,7 @@ class CostConfusionDisplay:
             texts = self._cell_texts(shown, bool(with_counts))
             lines = [text.split("\n") for text in texts.values()] or [[""]]
             width = max(0.6 * len(line) for text in lines for line in text)
-            room = cell_points(self.ax_, len(shown)) / max(width, 1.2 * len(lines[0]))
+            room = cell_points(self.ax_, max(shown.shape)) / max(width, 1.2 * len(lines[0]))
             if (size := min(10.0, 0.9 * room)) >= 6:
                 break
         if include_values is False or (include_values == "auto" and size < 6):

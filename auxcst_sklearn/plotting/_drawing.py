@@ -82,17 +82,17 @@ def tilt_if_crowded(ax: Axes, labels: list[str]) -> None:
         ax.set_xticks(range(len(labels)), labels, rotation=30, ha="right", rotation_mode="anchor")
 
 
-def thin_out_ticks(ax: Axes, labels: list[str]) -> None:
+def thin_out_ticks(ax: Axes, rows: list[str], columns: list[str]) -> None:
     """Label as many cells as fit, with vertical text below the matrix if names are long."""
-    n = len(labels)
+    n = max(len(rows), len(columns))
     cell = cell_points(ax, n)
     size = float(ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize())
-    width = 0.65 * size * max(map(len, labels))
+    width = 0.65 * size * max(map(len, columns))
     upright = width > max(cell, 2.5 * size)
     room = 1.2 * (size if upright else max(size, width))
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, n) if step >= min(n, room / cell))
-    ax.set_xticks(range(0, n, step), labels[::step], rotation=90 if upright else 0)
-    ax.set_yticks(range(0, n, step), labels[::step])
+    ax.set_xticks(range(0, len(columns), step), columns[::step], rotation=90 if upright else 0)
+    ax.set_yticks(range(0, len(rows), step), rows[::step])
 
 
 def amount(value: float) -> str:

@@ -38,10 +38,11 @@ def assert_agrees(model, X, file, cost=None, **more):
     decided = np.sort(expected, axis=1)
     sure = decided[:, 1] - decided[:, 0] > 1e-6 * decided[:, 1]
     assert sure.mean() > 0.99
-    classes = np.array(json.loads(file.metadata_props[0].value))
+    classes, decisions = (np.array(json.loads(one.value)) for one in file.metadata_props)
     np.testing.assert_array_equal(classes, last.classes_)
+    np.testing.assert_array_equal(decisions, last.decisions_)
     np.testing.assert_array_equal(
-        classes[found["index"]][sure], last.classes_[expected.argmin(axis=1)][sure]
+        decisions[found["index"]][sure], decisions[expected.argmin(axis=1)][sure]
     )
     assert ("probability" in found) == hasattr(last, "predict_proba")
     if "probability" in found:

@@ -182,6 +182,6 @@ def test_other_requests(service):
     assert (status, "larger" in answer["error"]) == (413, True)
     with urlopen(f"{service}/schema", timeout=5) as answer:
         schema = json.load(answer)
-    assert schema["classes"] == ["pay", "stop"]
+    assert schema["classes"] == schema["decisions"] == ["pay", "stop"]
     assert schema["inputs"]["country"] == {"type": "tensor(string)", "shape": [1]}
     assert post(service, {"amount": None, "country": None, "hour": 3})[0] == 200

@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
+from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
 from auxcst_sklearn.metrics import cost_difference, mean_cost
 from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
@@ -300,3 +301,38 @@ def test_labels_that_mean_cost_takes(y):
 def test_missing_labels_have_the_message_of_mean_cost(use, y):
     with pytest.raises(ValueError, match="Input y_true contains NaN or None for 1 of 3 rows"):
         use(y)
+
+
+DECIDED = pd.DataFrame(
+    [[0.0, 2, 4, 0.9], [3, 0, 1, 0.2], [8, 1, 0, 0.6]], [0, 1, 2], ["0", "1", "2", "refer"]
+)
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+def test_decisions_are_the_columns(data, as_array):
+    X, y = data
+    model = BayesMinimumRiskClassifier(GaussianNB(), DECIDED).fit(X, y)
+    given = {"cost_matrix": DECIDED.to_numpy() if as_array else DECIDED}
+
+    display = CostConfusionDisplay.from_estimator(model, X, y, labels=[2, 0, 1], **given)
+
+    decided = model.decide(X)
+    assert "refer" in decided
+    counts = pd.crosstab(y, decided).reindex([2, 0, 1], columns=DECIDED.columns, fill_value=0)
+    np.testing.assert_array_equal(display.counts, counts)
+    np.testing.assert_allclose(display.cost, counts * DECIDED.loc[[2, 0, 1]])
+    assert display.mean_cost == pytest.approx(-model.score(X, y))
+    ticks = display.ax_.get_yticklabels(), display.ax_.get_xticklabels()
+    assert [[t.get_text() for t in part] for part in ticks] == [["2", "0", "1"], [*DECIDED]]
+    assert display.ax_.get_xlabel() == "decision"
+    display.figure_.draw_without_rendering()
+
+
+def test_classes_as_decisions_of_a_classifier_without_decisions(data):
+    X, y = data
+    model = GaussianNB().fit(X, y)
+
+    display = CostConfusionDisplay.from_estimator(model, X, y, cost_matrix=DECIDED)
+
+    np.testing.assert_array_equal(display.counts[:, :3], pd.crosstab(y, model.predict(X)))
+    np.testing.assert_array_equal(display.counts[:, 3], 0)

@@ -1,0 +1,423 @@
+"""Decisions that are not classes, in every estimator and wherever costs are counted."""
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+from auxcst_sklearn import (
+    BayesMinimumRiskClassifier,
+    CostSensitiveAuxMLPCV,
+    CostSensitivePoolClassifier,
+    CSAEPretrainedMLP,
+)
+from auxcst_sklearn.decisions import adjust_prior, assign, capacity_prices, estimate_prior
+from auxcst_sklearn.metrics import (
+    cost_difference,
+    cost_scorer,
+    make_cost_scorer,
+    mean_cost,
+    savings_score,
+)
+from tests.factories import small_cnn, small_mlp, small_net, small_stack
+
+NAMES = np.array(["ant", "bee", "cat"])
+OTHERS = ["refer", "hold"]
+VALUES = np.array([[0.0, 2, 4, 0.9, 0.5], [3, 0, 1, 0.2, 0.9], [8, 1, 0, 0.6, 0.3]])
+COSTS = pd.DataFrame(VALUES, NAMES, [*NAMES, *OTHERS])
+REFERRALS = COSTS[OTHERS]
+
+
+def pool(**parameters):
+    members = [("logistic", LogisticRegression()), ("network", small_stack(n_networks=2))]
+    return CostSensitivePoolClassifier(members, cv=2, random_state=0, **parameters)
+
+
+def mlp_cv(**parameters):
+    defaults = {"width": 8, "max_epochs": 2, "random_state": 0, "n_networks": 2}
+    return CostSensitiveAuxMLPCV(depth=2, alphas=[0, 0.5], **{**defaults, **parameters})
+
+
+def pretrained(**parameters):
+    return CSAEPretrainedMLP(2, 8, pretrain_epochs=1, max_epochs=2, random_state=0, **parameters)
+
+
+PROBABLE = {
+    "network": small_mlp,
+    "cross-entropy": lambda **more: small_mlp(loss="cross_entropy", **more),
+    "stack": small_stack,
+    "MLPCV": mlp_cv,
+    "MLPCV, cv": lambda **more: mlp_cv(cv=2, **more),
+    "pretrained": lambda **more: pretrained(loss="bayes_risk", **more),
+    "module": lambda **more: small_net(
+        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), **more
+    ),
+    "CNN": small_cnn,
+    "rule": lambda **more: BayesMinimumRiskClassifier(LogisticRegression(), **more),
+    "rule, calibrated": lambda **more: BayesMinimumRiskClassifier(
+        LogisticRegression(), calibration="sigmoid", cv=2, **more
+    ),
+    "pool": pool,
+}
+REGRESSIONS = {
+    **{
+        loss: lambda loss=loss, **more: small_mlp(loss=loss, **more)
+        for loss in ("one_sided", "smooth_one_sided", "softmin", "squared")
+    },
+    "CSDNN": pretrained,
+    "MLPCV, one_sided": lambda **more: mlp_cv(loss="one_sided", **more),
+}
+ESTIMATORS = {**PROBABLE, **REGRESSIONS}
+FOLDS = StratifiedKFold(3)
+FEW = ["network", "one_sided", "rule", "pool"]
+
+
+def shaped(kind, X):
+    return X.reshape(len(X), 1, 2, 2).repeat(4, 2).repeat(4, 3) if kind == "CNN" else X
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    label = np.arange(90) % 3
+    X = rng.normal(size=(90, 4)).astype(np.float32) + np.eye(4)[label].astype(np.float32)
+    return X, NAMES[label]
+
+
+def matrices(n, values=VALUES):
+    """A matrix for each row: the same costs, times an amount."""
+    return np.random.default_rng(1).uniform(0.2, 3, size=(n, 1, 1)) * values
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_decision_is_that_of_the_least_expected_cost(data, kind):
+    X, y = shaped(kind, data[0]), data[1]
+
+    model = ESTIMATORS[kind](cost_matrix=COSTS).fit(X, y)
+
+    expected = model.predict_cost(X)
+    assert expected.shape == (90, 5)
+    np.testing.assert_array_equal(model.classes_, NAMES)
+    np.testing.assert_array_equal(model.decisions_, COSTS.columns)
+    np.testing.assert_allclose(model.class_prior_, 1 / 3, atol=1e-6)
+    np.testing.assert_array_equal(model.decide(X), model.decisions_[expected.argmin(axis=1)])
+    np.testing.assert_array_equal(model.predict(X), NAMES[expected[:, :3].argmin(axis=1)])
+    paid = [COSTS.loc[true, chosen] for true, chosen in zip(y, model.decide(X))]
+    assert model.score(X, y) == pytest.approx(-np.mean(paid))
+    if kind in PROBABLE:
+        p = model.predict_proba(X)
+        np.testing.assert_allclose(expected, p @ VALUES, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_where_classes_are_missing_predict_names_decide(data, kind):
+    X, y = shaped(kind, data[0]), data[1]
+    model = ESTIMATORS[kind](cost_matrix=REFERRALS).fit(X, y)
+
+    assert model.predict_cost(X).shape == (90, 2)
+    assert set(model.decide(X)) <= set(OTHERS)
+    assert model.score(X, y) == pytest.approx(-mean_cost(y, model.decide(X), cost_matrix=REFERRALS))
+    with pytest.raises(ValueError, match=r"no columns for .'ant', 'bee', 'cat'.*decide\(X\)"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("kind", PROBABLE)
+def test_each_row_is_decided_by_its_own_matrix(data, kind):
+    X, y = shaped(kind, data[0]), data[1]
+    C, decisions = matrices(90), COSTS.columns
+    model = ESTIMATORS[kind](decisions=decisions).fit(X, y, cost=C)
+
+    expected = np.einsum("nk,nkd->nd", model.predict_proba(X), C)
+
+    np.testing.assert_allclose(model.predict_cost(X, C), expected)
+    chosen = expected.argmin(axis=1)
+    np.testing.assert_array_equal(model.decide(X, C), decisions[chosen])
+    np.testing.assert_array_equal(model.predict(X, C), NAMES[expected[:, :3].argmin(axis=1)])
+    paid = C[np.arange(90), np.searchsorted(NAMES, y), chosen].mean()
+    assert model.score(X, y, cost=C) == pytest.approx(-paid)
+    assert cost_scorer(model, X, y, cost=C) == pytest.approx(-paid)
+
+
+@pytest.mark.parametrize("kind", REGRESSIONS)
+def test_regressions_learn_the_costs_of_known_matrices(data, kind):
+    model = ESTIMATORS[kind](decisions=OTHERS).fit(data[0], data[1], cost=matrices(90)[:, :, 3:])
+
+    assert model.predict_cost(data[0]).shape == (90, 2)
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_labels_not_places_name_rows_and_columns(data, kind):
+    X, y = data
+    shuffled = COSTS.loc[NAMES[::-1], ["hold", "cat", "refer", "ant", "bee"]]
+    model = ESTIMATORS[kind](cost_matrix=COSTS).fit(X, y)
+    other = ESTIMATORS[kind](cost_matrix=shuffled, decisions=COSTS.columns).fit(X, y)
+    array = ESTIMATORS[kind](cost_matrix=VALUES, decisions=COSTS.columns).fit(X, y)
+
+    for one in (other, array):
+        np.testing.assert_array_equal(one.predict_cost(X), model.predict_cost(X))
+
+
+def test_frames_of_polars_have_their_columns_named_by_decisions(data):
+    polars = pytest.importorskip("polars")
+    costs = polars.from_pandas(REFERRALS[["hold", "refer"]].reset_index(drop=True))
+
+    model = ESTIMATORS["rule"](cost_matrix=costs, decisions=OTHERS).fit(*data)
+
+    np.testing.assert_array_equal(model.cost_matrix_, REFERRALS)
+    with pytest.raises(ValueError, match="or decisions="):
+        ESTIMATORS["rule"](cost_matrix=costs).fit(*data)
+
+
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize(
+    ("y", "classes"), [(np.arange(90) % 3, [0, 1, 2]), (np.arange(90) % 3 > 0, [False, True])]
+)
+def test_decisions_of_numbers_and_booleans(data, kind, y, classes):
+    X, n = data[0], len(classes)
+    costs = pd.DataFrame(VALUES[:n, [*range(n), 3]], classes, [*classes, "refer"])
+
+    model = ESTIMATORS[kind](cost_matrix=costs).fit(X, y)
+
+    np.testing.assert_array_equal(model.decisions_, [*map(str, classes), "refer"])
+    cheapest = model.predict_cost(X)[:, :n].argmin(axis=1)
+    np.testing.assert_array_equal(model.predict(X), np.array(classes)[cheapest])
+    decided = model.decide(X)
+    assert model.score(X, y) == pytest.approx(-mean_cost(y, decided, cost_matrix=costs))
+    predicted = mean_cost(y, model.predict(X), cost_matrix=costs)
+    assert predicted == pytest.approx(VALUES[y.astype(int), cheapest].mean())
+
+
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"cost_matrix": VALUES}, "whose index holds the classes.*decisions="),
+        ({"cost_matrix": VALUES, "decisions": OTHERS}, r"shape \(3, 5\); expected \(3, 2\)"),
+        ({"cost_matrix": COSTS, "decisions": OTHERS}, "the columns of cost_matrix are"),
+        ({"cost_matrix": COSTS.rename(columns={"cat": "cta"})}, "but not .'cat'"),
+        ({"cost_matrix": COSTS.rename(index={"cat": "cta"})}, "'cat'"),
+        ({"cost_matrix": COSTS.T}, "but not .'hold', 'refer'"),
+        ({"decisions": OTHERS}, "have no costs for each class"),
+        ({"cost_matrix": VALUES, "decisions": [*"abcd", "a"]}, "once"),
+    ],
+)
+def test_names_that_do_not_fit_are_an_error(data, kind, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ESTIMATORS[kind](**parameters).fit(*data)
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_matrices_of_rows_without_names_are_an_error(data, kind):
+    with pytest.raises(ValueError, match="named by decisions="):
+        ESTIMATORS[kind]().fit(*data, cost=matrices(90))
+    with pytest.raises(ValueError, match="are for classes"):
+        ESTIMATORS[kind](decisions=OTHERS).fit(*data, cost=VALUES[np.zeros(90, int), :2])
+
+
+def test_losses_of_the_heads_need_the_same_outputs(data):
+    with pytest.raises(ValueError, match="Leave aux_loss out"):
+        small_mlp(loss="one_sided", aux_loss="cross_entropy", cost_matrix=COSTS).fit(*data)
+    small_mlp(loss="one_sided", aux_loss="squared", cost_matrix=COSTS).fit(*data)
+
+
+def test_scores_of_regressions_have_a_column_for_each_class(data):
+    X, y = data
+    model = small_mlp(loss="one_sided", cost_matrix=COSTS).fit(X, y)
+
+    np.testing.assert_array_equal(model.decision_function(X), -model.predict_cost(X)[:, :3])
+    for costs in model.staged_predict_cost(X):
+        assert costs.shape == (90, 5)
+    with pytest.raises(ValueError, match="decide"):
+        small_mlp(loss="one_sided", cost_matrix=REFERRALS).fit(X, y).decision_function(X)
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_limits_prices_and_priors(data, kind):
+    X, y = data
+    model = ESTIMATORS[kind](cost_matrix=COSTS).fit(X, y)
+    expected, capacity = model.predict_cost(X), {"refer": 5, "hold": 0.02, "bee": 10}
+
+    limited = model.decide(X, capacity=capacity)
+
+    chosen = assign(expected, capacity, decisions=model.decisions_)
+    np.testing.assert_array_equal(limited, model.decisions_[chosen])
+    prices = capacity_prices(expected, capacity, decisions=model.decisions_)
+    at = expected + [0, prices["bee"], 0, prices["refer"], prices["hold"]]
+    one_by_one = [model.decide(X[i : i + 1], prices=prices)[0] for i in range(90)]
+    np.testing.assert_array_equal(one_by_one, model.decisions_[at.argmin(axis=1)])
+    with pytest.raises(ValueError, match="both capacity and prices"):
+        model.decide(X, capacity=capacity, prices=prices)
+    for given in ({"capacity": {"reefr": 1}}, {"prices": {"reefr": 1}}):
+        with pytest.raises(ValueError, match="names 'reefr'; expected some of .'ant'"):
+            model.decide(X, **given)
+    with pytest.raises(ValueError, match="expected a finite amount from 0 on"):
+        model.decide(X, prices={"refer": -1})
+    if kind == "one_sided":
+        with pytest.raises(ValueError, match="prior= decides by class probabilities"):
+            model.decide(X, prior=dict.fromkeys(NAMES, 1 / 3))
+        return
+
+    C, p, now = matrices(90), model.predict_proba(X), [0.8, 0.2, 0]
+    adjusted = adjust_prior(p, model.class_prior_, now)
+    prior = dict(zip(NAMES[::-1], now[::-1]))
+    np.testing.assert_allclose(
+        model.predict_cost(X, prior=prior), adjusted @ VALUES, rtol=1e-4, atol=1e-6
+    )
+    by_row = np.einsum("nk,nkd->nd", adjusted, C)
+    np.testing.assert_allclose(model.predict_cost(X, C, prior=prior), by_row)
+    np.testing.assert_array_equal(
+        model.decide(X, C, prior=prior), model.decisions_[by_row.argmin(axis=1)]
+    )
+    found = adjust_prior(p, model.class_prior_, estimate_prior(p, model.class_prior_))
+    np.testing.assert_allclose(
+        model.predict_cost(X, prior="estimate"), found @ VALUES, rtol=1e-4, atol=1e-6
+    )
+    for wrong in ({"ant": 1}, [0.1, 0.1, 0.8], "estimat"):
+        with pytest.raises(ValueError, match="expected the frequency of each class"):
+            model.decide(X, prior=wrong)
+
+
+def test_weights_count_in_the_frequencies_of_the_training(data):
+    X, y = data
+    weight = np.where(y == "ant", 2.0, np.where(y == "bee", 1, 0.5))
+    for kind in FEW:
+        model = ESTIMATORS[kind](cost_matrix=COSTS).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(model.class_prior_, np.array([4, 2, 1]) / 7, rtol=1e-6)
+
+
+def test_a_pool_with_weights_of_zero_keeps_its_decisions(data):
+    model = pool(cost_matrix=COSTS).fit(*data, sample_weight=np.arange(90) % 4 > 0)
+
+    np.testing.assert_array_equal(model.decisions_, COSTS.columns)
+
+
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize("costs", [COSTS, None])
+def test_files_and_clones(data, kind, costs, tmp_path):
+    X, y = data
+    model = ESTIMATORS[kind](cost_matrix=costs).fit(X, y)
+    joblib.dump(model, tmp_path / "model")
+
+    for copy in (joblib.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copy.decide(X), model.decide(X))
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+        assert (copy._decision_labels is None) == (costs is None)
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict_cost(X), model.predict_cost(X))
+
+
+@pytest.mark.parametrize("kind", ["network", "one_sided", "rule"])
+def test_searches_score_by_decide(data, kind):
+    X, y = data
+    model = ESTIMATORS[kind](cost_matrix=COSTS)
+    scorer = make_cost_scorer(COSTS)
+
+    scores = cross_val_score(model, X, y, cv=FOLDS, scoring=scorer, error_score="raise")
+
+    for score, (train, test) in zip(scores, FOLDS.split(X, y)):
+        decided = clone(model).fit(X[train], y[train]).decide(X[test])
+        assert score == pytest.approx(-mean_cost(y[test], decided, cost_matrix=COSTS))
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+    chosen = pipeline[-1].decide(pipeline[:-1].transform(X))
+    assert scorer(pipeline, X, y) == pytest.approx(-mean_cost(y, chosen, cost_matrix=COSTS))
+    assert pipeline.score(X, y) == pytest.approx(scorer(pipeline, X, y))
+
+
+@pytest.mark.parametrize("kind", ["network", "rule"])
+def test_matrices_of_rows_reach_searches_and_pipelines(data, kind, routing):
+    X, y = data
+    C = matrices(90)
+    model = ESTIMATORS[kind](decisions=list(COSTS.columns))
+    model.set_fit_request(cost=True).set_score_request(cost=True)
+    pipeline = make_pipeline(StandardScaler(), model)
+    grid = {f"{type(model).__name__.lower()}__decisions": [list(COSTS.columns)]}
+    search = GridSearchCV(pipeline, grid, scoring=cost_scorer, cv=3, error_score="raise")
+
+    search.fit(X, y, cost=C)
+
+    best = search.best_estimator_
+    decided = best[-1].decide(best[:-1].transform(X), C)
+    paid = mean_cost(y, decided, cost=C, classes=NAMES, decisions=COSTS.columns)
+    assert search.score(X, y, cost=C) == pytest.approx(-paid)
+    assert best.score(X, y, cost=C) == pytest.approx(-paid)
+
+
+@pytest.mark.parametrize("kind", ["network", "one_sided"])
+def test_validation_sets_and_warm_starts(data, kind):
+    X, y = data
+    held_out = {"X_val": X[60:], "y_val": y[60:]}
+    model = ESTIMATORS[kind](cost_matrix=COSTS, warm_start=True, early_stopping=True)
+
+    model.fit(X[:60], y[:60], **held_out)
+
+    before = model.predict_cost(X)
+    model.fit(X[:60], y[:60], **held_out)
+    assert not np.array_equal(model.predict_cost(X), before)
+
+    after, model.cost_matrix = model.predict_cost(X), REFERRALS
+    with pytest.raises(ValueError, match="decisions"):
+        model.fit(X[:60], y[:60], **held_out)
+    with pytest.raises(ValueError, match="decisions"):
+        model.partial_fit(X[:60], y[:60])
+    np.testing.assert_array_equal(model.decisions_, COSTS.columns)
+    np.testing.assert_array_equal(model.predict_cost(X), after)
+
+
+def test_known_matrices_of_the_validation_set(data):
+    X, y = data
+    C = matrices(90)
+    model = small_mlp(decisions=COSTS.columns, early_stopping=True)
+
+    model.fit(X[:60], y[:60], cost=C[:60], X_val=X[60:], y_val=y[60:], cost_val=C[60:])
+    model.partial_fit(X[:60], y[:60], cost=C[:60])
+
+    assert model.predict_cost(X, C).shape == (90, 5)
+    with pytest.raises(ValueError, match="validation set.*named by decisions="):
+        model.fit(X[:60], y[:60], cost=C[:60], X_val=X[60:], y_val=y[60:], cost_val=C[60:, :, :3])
+
+
+def test_metrics_count_decisions(data):
+    X, y = data
+    model = ESTIMATORS["rule"](cost_matrix=COSTS).fit(X, y)
+    a, b = model.decide(X), model.decide(X, capacity={"refer": 3})
+    paid = [np.array([COSTS.loc[t, d] for t, d in zip(y, chosen)]) for chosen in (a, b)]
+    named = {"classes": NAMES, "decisions": COSTS.columns}
+    rows = VALUES[np.searchsorted(NAMES, y)]
+
+    for given in (
+        {"cost_matrix": COSTS},
+        {"cost_matrix": VALUES, **named},
+        {"cost": rows, **named},
+        {"cost": np.tile(VALUES, (90, 1, 1)), **named},
+    ):
+        assert mean_cost(y, a, **given) == pytest.approx(paid[0].mean())
+        constant = rows.mean(axis=0).min()
+        assert savings_score(y, a, **given) == pytest.approx(1 - paid[0].mean() / constant)
+        difference = cost_difference(y, a, b, **given)
+        assert difference.mean == pytest.approx((paid[0] - paid[1]).mean())
+    assert mean_cost(y[:1], a[:1], cost_matrix=COSTS) == pytest.approx(paid[0][0])
+    with pytest.raises(ValueError, match="'reefr'"):
+        mean_cost(y, ["reefr"] * 90, cost_matrix=COSTS)
+    with pytest.raises(ValueError, match="classes="):
+        mean_cost(y[:1], a[:1], cost_matrix=VALUES, decisions=COSTS.columns)
+
+
+def test_square_costs_decide_as_predict(data):
+    """Without other columns than the classes nothing changes, and no warning appears."""
+    X, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in FEW:
+            model = ESTIMATORS[kind](cost_matrix=COSTS[NAMES]).fit(X, y)
+            assert model.decisions_ is model.classes_
+            np.testing.assert_array_equal(model.decide(X), model.predict(X))
+            named = ESTIMATORS[kind](cost_matrix=VALUES[:, :3], decisions=NAMES).fit(X, y)
+            np.testing.assert_array_equal(named.predict_cost(X), model.predict_cost(X))

@@ -1,0 +1,67 @@
+"""Files that decide among other decisions than the classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn.onnx import to_onnx
+from tests.factories import small_mlp, small_stack
+from tests.onnx.files import assert_agrees
+
+X = np.random.default_rng(0).normal(size=(200, 4))
+Y = np.array(["ant", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+COSTS = pd.DataFrame(
+    [[0.0, 2, 0.9, 0.5, 4], [3, 0, 0.2, 0.9, 1], [8, 1, 0.6, 0.3, 0]],
+    ["ant", "bee", "cat"],
+    ["ant", "bee", "refer", "hold", "cat"],
+)
+MODELS = {
+    "network": small_mlp,
+    "one_sided": lambda **more: small_mlp(loss="one_sided", **more),
+    "rule": lambda **more: BayesMinimumRiskClassifier(LogisticRegression(), **more),
+    "pool": lambda **more: CostSensitivePoolClassifier(
+        [("logistic", LogisticRegression()), ("network", small_stack(n_networks=2))],
+        cv=2,
+        random_state=0,
+        **more,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_costs_and_index_are_of_decisions(kind):
+    model = MODELS[kind](cost_matrix=COSTS).fit(X, Y)
+
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+@pytest.mark.parametrize("kind", ["network", "rule"])
+def test_matrices_of_rows_have_a_column_for_each_decision(kind):
+    C = np.random.default_rng(1).uniform(size=(200, 3, 2))
+    model = MODELS[kind](decisions=["refer", "hold"]).fit(X, Y, cost=C)
+
+    assert_agrees(model, X, to_onnx(model, X), cost=C, cost_matrices=C)
+
+
+def test_a_pipeline_decides_by_its_last_step():
+    model = make_pipeline(StandardScaler(), MODELS["rule"](cost_matrix=COSTS)).fit(X, Y)
+
+    assert_agrees(model, X, to_onnx(model, X))
+
+
+def test_a_calibrator_reads_the_costs_of_the_classes():
+    inner = CalibratedClassifierCV(MODELS["one_sided"](cost_matrix=COSTS), cv=2)
+    model = BayesMinimumRiskClassifier(inner, cost_matrix=COSTS).fit(X, Y)
+
+    assert_agrees(model, X, to_onnx(model, X))
