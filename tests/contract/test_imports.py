@@ -26,11 +26,11 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
-    "identity",
     "base",
     "building",
     "features",
     "few_rows",
+    "identity",
     "images",
     "parameters",
     "prediction",
