@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
+# The CPU build of torch; empty for the default one, which for Linux has GPU libraries of several GB.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TESTS := $(VENV)/installed-test,examples
 
 # Folders have the names of some.
 .PHONY: help demo test fuzz test-oldest test-next coverage dist test-dist \
@@ -24,6 +27,8 @@ help:
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+	-$(if $(TORCH_INDEX),$@ -m pip install --quiet --no-deps --retries 1 \
+		--constraint constraints.txt --index-url $(TORCH_INDEX) torch)
 
 # One stamp per set of extras; an edit of the metadata or the pins installs anew.
 $(VENV)/installed-%: pyproject.toml constraints.txt | $(BIN)/python
@@ -37,7 +42,7 @@ test: lint
 	$(BIN)/python -m pytest --numprocesses 2
 
 # Hours of it: FUZZ times as many inputs, calls, kills and fits as in the tests.
-fuzz: $(VENV)/installed-test
+fuzz: $(TESTS)
 	FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --numprocesses 2 tests/fuzz
 
 # Only on request: the oldest torch comes in one build, with several GB of GPU libraries.
@@ -53,7 +58,7 @@ test-next:
 	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade scikit-learn skorch torch
 	$(VENV)-next/bin/python -m pytest --numprocesses 2
 
-coverage: $(VENV)/installed-test
+coverage: $(TESTS)
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-report=html
 
 # What a release publishes. `build` makes the wheel from the sdist, so that the sdist is complete.
@@ -71,7 +76,7 @@ test-dist:
 	$(VENV)-wheel/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
 	$(VENV)-wheel/bin/python -I tests/try_wheel.py README.rst
 
-lint: $(VENV)/installed-test
+lint: $(TESTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -100,7 +105,7 @@ paper-panel: $(VENV)/installed-bench
 bench-serving: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_serving
 
-format: $(VENV)/installed-test
+format: $(TESTS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

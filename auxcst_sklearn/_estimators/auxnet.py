@@ -26,6 +26,8 @@ from .base import BaseCostSensitiveNet
 from .docs import described_like
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
+PREFIX = "module__"  # of the names of arguments of the module, as in skorch
+
 
 @described_like(BaseCostSensitiveNet)
 class CostSensitiveAuxNet(BaseCostSensitiveNet):
@@ -43,10 +45,13 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         The network. A module is copied, and never changed. A class or another callable is called
         for each network of a fit, with torch seeded by `random_state`, and must return a module,
         which is copied too; if `input_shape` is among its required parameters, it gets the shape of
-        one example, (C, H, W) or (n_features,). Bind other parameters with ``functools.partial``.
+        one example, (C, H, W) or (n_features,).
 
         The module takes a batch of examples as floats, and returns the output of an ``nn.Linear``;
         an ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
+    module_params : dict, default=None
+        Further arguments of a class or callable `module`. A search sets one of them by its name
+        with the prefix ``module__``, as in skorch: ``{"module__width": [64, 256]}``.
     hidden_layers : "auto" or list of str, default="auto"
         "auto" finds all hidden layers, see :func:`~auxcst_sklearn.modules.find_hidden_layers`: an
         activation after a layer of weights ends a hidden layer, and a residual block counts as one.
@@ -170,6 +175,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     _parameter_constraints: dict[str, Any] = {
         **IMAGE_CONSTRAINTS,
         "module": [callable],
+        "module_params": [dict, None],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -180,6 +186,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self,
         module: nn.Module | Callable[..., nn.Module],
         *,
+        module_params: dict[str, Any] | None = None,
         hidden_layers: Literal["auto"] | Sequence[str] = "auto",
         head_input: Literal["pool", "flatten"] = "pool",
         alpha: float | Sequence[float] = 0.2,
@@ -216,6 +223,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.module = module
+        self.module_params = module_params
         self.hidden_layers = hidden_layers
         self.head_input = head_input
         self.alpha = alpha
@@ -253,12 +261,27 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
 
     _inputs: ImageInputs
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep`, also those in `module_params`, by their prefix."""
+        found: dict[str, Any] = super().get_params(deep)
+        of_module = self.module_params if deep and isinstance(self.module_params, dict) else {}
+        return found | {f"{PREFIX}{name}": value for name, value in of_module.items()}
+
+    def set_params(self, **params: Any) -> CostSensitiveAuxNet:
+        """Set parameters; those with the prefix ``module__`` are added to `module_params`."""
+        of_module = [name for name in params if name.startswith(PREFIX)]
+        given = {name.removeprefix(PREFIX): params.pop(name) for name in of_module}
+        super().set_params(**params)
+        if given:
+            self.module_params = {**(self.module_params or {}), **given}
+        return self
+
     def _make_inputs(self) -> ImageInputs:
         return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
 
     def _make_module(self, n_features: int, n_outputs: int) -> tuple[WrappedNetwork, list[float]]:
         images = self._inputs.make_module()
-        body = make_body(self.module, images.out_shape)
+        body = make_body(self.module, images.out_shape, self.module_params)
         names = self._layer_names(body, images.out_shape)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
         module = WrappedNetwork(
@@ -302,7 +325,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(module)
         if self.pretrained_lr_factor != 1:
-            rate = float(self.learning_rate * self.pretrained_lr_factor)
+            rate = float(self.learning_rate) * float(self.pretrained_lr_factor)
             arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
@@ -327,9 +350,18 @@ def _unfreeze(net: Any, after: int) -> Callable[..., None]:
     return unfreeze
 
 
-def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ...]) -> nn.Module:
+def make_body(
+    module: nn.Module | Callable[..., nn.Module],
+    shape: tuple[int, ...],
+    params: dict[str, Any] | None = None,
+) -> nn.Module:
     """Copy a module, or create one, for examples of some shape."""
     if isinstance(module, nn.Module):
+        if params:
+            raise ValueError(
+                f"module_params={params!r} are arguments of a class or function, but module is an "
+                f"{type(module).__name__}; expected module={type(module).__name__}, or no params."
+            )
         return deepcopy(module).to("cpu", torch.float32)
     required = [
         name
@@ -337,12 +369,15 @@ def make_body(module: nn.Module | Callable[..., nn.Module], shape: tuple[int, ..
         if parameter.default is Parameter.empty
         and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     ]
-    if set(required) - {"input_shape"}:
+    arguments = {**({"input_shape": shape} if "input_shape" in required else {}), **(params or {})}
+    try:
+        signature(module).bind(**arguments)
+    except TypeError as error:
         raise TypeError(
-            f"module={module!r} requires the arguments {required}; expected a module, or what "
-            "makes one without arguments, or from input_shape. Bind others by functools.partial."
-        )
-    body = module(**dict.fromkeys(required, shape))
+            f"module={module!r} cannot be called with the arguments {list(arguments)}: {error}. It "
+            "gets input_shape, if it requires that, and those in module_params."
+        ) from error
+    body = module(**arguments)
     if not isinstance(body, nn.Module):
         raise TypeError(
             f"module={module!r} made an object of type {type(body).__name__}; expected an "

@@ -15,6 +15,7 @@ from torch.nn.utils import parameters_to_vector
 
 from .._inputs import NumberInputs
 from .._training.batches import shuffled
+from .._training.log import report
 from .._training.rows import Rows
 from .._training.runtime import seeded
 from ..losses import Loss
@@ -287,11 +288,11 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             history.append(
                 {"epoch": epoch, "loss": loss, "reconstruction": reconstruction, "cost": cost}
             )
-            if net.verbose:
-                print(
-                    f"Pretraining {name}, epoch {epoch}/{self.pretrain_epochs}: loss {loss:.4f} "
-                    f"(reconstruction {reconstruction:.4f}, cost {cost:.4f})"
-                )
+            report(
+                f"Pretraining {name}, epoch {epoch}/{self.pretrain_epochs}: loss {loss:.4f} "
+                f"(reconstruction {reconstruction:.4f}, cost {cost:.4f})",
+                net.verbose,
+            )
         return history
 
 

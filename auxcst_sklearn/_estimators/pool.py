@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from .._checks.frames import check_frame
 from .._checks.unchanged import unchanged_on_error
 from .._training.holdout import folds
+from .._training.log import report, reports
 from .bayes_decision import BayesDecisionMixin, Labelled
 from .pool_members import (
     Fold,
@@ -300,10 +301,11 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
             whole = of_one[0].fold is None
             fitted.append(models[0] if whole else FoldMean(list(models), data.classes))
             held_out.append(_mean_of_known(parts))
-            if self.verbose:
+            if reports(self.verbose):
                 known = ~np.isnan(held_out[-1]).any(axis=1)
                 loss = _loss(log_clipped(held_out[-1][known]), data.label[known])
-                print(f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s")
+                line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
+                report(line, self.verbose)
         return fitted, np.stack(held_out)
 
     def _set_pool(

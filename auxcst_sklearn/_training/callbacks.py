@@ -14,6 +14,7 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
 from ..losses import Target
+from .log import report
 
 # On a plateau the rate is multiplied by this, so many times before the training ends.
 LOWER, N_LOWERED = 0.25, 2
@@ -36,11 +37,13 @@ class ProgressTable(Callback):
         record = net.history[-1]
         names = [name for name in self.SHOWN if name in record]
         if not self.durations_:
-            print("epoch" + "".join(f"{name:>18}" for name in names) + f"{'time left':>12}")
+            header = "".join(f"{name:>18}" for name in names)
+            report(f"epoch{header}{'time left':>12}", net.verbose)
         self.durations_.append(record["dur"])
         seconds = (self.epochs - len(self.durations_)) * mean(self.durations_)
         values = "".join(f"{record[name]:18.5g}" for name in names)
-        print(f"{record['epoch']:5d}{values}{timedelta(seconds=round(seconds))!s:>12}", flush=True)
+        left = timedelta(seconds=round(seconds))
+        report(f"{record['epoch']:5d}{values}{left!s:>12}", net.verbose)
 
 
 class EarlyStopping(Callback):
@@ -139,8 +142,8 @@ class EndWhenStopped(Callback):
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         if not self.stop.running.any():
-            if net.verbose:
-                print(f"Stopped: no better weights were found for {self.stop.patience} epochs.")
+            patience = self.stop.patience
+            report(f"Stopped: no better weights were found for {patience} epochs.", net.verbose)
             raise KeyboardInterrupt  # skorch's way to end a training
 
 

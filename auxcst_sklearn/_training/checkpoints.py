@@ -21,6 +21,7 @@ from skorch.callbacks import Callback
 
 from .._checks.warn import warn
 from .callbacks import EarlyStopping, Plateaus
+from .log import report
 
 FORMAT = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
@@ -158,8 +159,7 @@ class TrainingCheckpoints(Callback):
         self.n_before = len(net.history)
         if self.state is not None:
             set_state(net, self.state)
-            if net.verbose:
-                print(f"Epochs 1 to {self.n_finished} are those of {self.folder}.")
+            report(f"Epochs 1 to {self.n_finished} are those of {self.folder}.", net.verbose)
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         if (len(net.history) - self.n_before) % self.every == 0:

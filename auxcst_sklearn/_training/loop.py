@@ -36,6 +36,7 @@ from .callbacks import (
 )
 from .checkpoints import Checkpoints
 from .distributed import Exchange, exchange, processes
+from .log import reports
 from .rows import RowSets
 from .runtime import InterruptWatch, multiplications_per_row, thread_limit
 from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
@@ -51,7 +52,7 @@ class Plan(NamedTuple):
 
     With `patience` None training runs to the end. `averaging` is the horizon, in epochs, of the
     average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
-    the last one.
+    the last one. With `auto_rate` the rate is that of plateaus, lower without held-out rows.
     """
 
     epochs: int
@@ -59,6 +60,7 @@ class Plan(NamedTuple):
     patience: int | None = None
     averaging: float = 0.0
     checkpoints: Checkpoints | None = None
+    auto_rate: bool = False
 
 
 class _CallbackStop(Exception):  # noqa: N818
@@ -184,14 +186,14 @@ class TrainingLoop(NeuralNet):
         if plan.schedule == "one_cycle":
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
-        if plan.schedule == "plateau" and stop is None:
+        if plan.schedule == "plateau" and plan.auto_rate and stop is None:
             set_rate(self.optimizer_, LOWER)
         if plan.averaging:
             self._average = WeightAverage(
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
             )
         users = self.callbacks_
-        progress = ProgressTable(epochs) if self.verbose else None
+        progress = ProgressTable(epochs) if reports(self.verbose) else None
         last = [EpochTimer(), progress, stop and EndWhenStopped(stop), saved]
         self.callbacks_ = [*_named([stop]), *users, *_named(last)]
         try:

@@ -13,9 +13,11 @@ from ._matrices import (
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
+from ._terms import cost_matrices
 
 __all__ = [
     "binary_cost_matrices",
+    "cost_matrices",
     "cost_vectors",
     "ordinal_cost_matrix",
     "randomized_proportional_cost_matrix",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from .._checks.rows import check_row_order
+from ._terms import as_costs
 
 
 def binary_cost_matrices(
@@ -52,6 +53,10 @@ def binary_cost_matrices(
         If `classes` are not two labels, `pos_label` is not one of them, or the costs are not finite
         numbers or arrays of equal length.
 
+    See Also
+    --------
+    cost_matrices : Any number of classes and decisions, from a labelled table.
+
     Examples
     --------
     >>> from auxcst_sklearn.costs import binary_cost_matrices
@@ -71,28 +76,10 @@ def binary_cost_matrices(
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
     named = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
     check_row_order(**named)
-    costs = {name: _as_costs(cost, name) for name, cost in named.items()}
+    costs = {name: as_costs(cost, name) for name, cost in named.items()}
     check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
     p = labels.tolist().index(pos_label)
     matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
     matrices[..., p, p], matrices[..., 1 - p, 1 - p] = costs["tp_cost"], costs["tn_cost"]
     matrices[..., p, 1 - p], matrices[..., 1 - p, p] = costs["fn_cost"], costs["fp_cost"]
     return matrices
-
-
-def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
-    try:
-        values = np.asarray(cost)
-        if values.dtype.kind not in "biufO":
-            raise TypeError(f"its values are of type {values.dtype}")
-        if np.ma.is_masked(cost):
-            raise TypeError("it holds masked values")
-        values = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
-    if values.ndim > 1 or not np.isfinite(values).all():
-        raise ValueError(
-            f"{name} has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} values "
-            "that are not finite; expected a finite number, or one for each sample."
-        )
-    return values

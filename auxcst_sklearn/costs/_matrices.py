@@ -187,14 +187,20 @@ def _ways(paths: Any) -> list[Any]:
 
 
 @overload
-def ordinal_cost_matrix(classes: int, power: float = 1.0) -> NDArray[np.float64]: ...
+def ordinal_cost_matrix(
+    classes: int, power: float = 1.0, *, over: float = 1.0, under: float = 1.0
+) -> NDArray[np.float64]: ...
 
 
 @overload
-def ordinal_cost_matrix(classes: Sequence[Any], power: float = 1.0) -> DataFrame: ...
+def ordinal_cost_matrix(
+    classes: Sequence[Any], power: float = 1.0, *, over: float = 1.0, under: float = 1.0
+) -> DataFrame: ...
 
 
-def ordinal_cost_matrix(classes: int | Sequence[Any], power: float = 1.0) -> Any:
+def ordinal_cost_matrix(
+    classes: int | Sequence[Any], power: float = 1.0, *, over: float = 1.0, under: float = 1.0
+) -> Any:
     """Cost matrix of ordered classes, from their distances: ``abs(i - j) ** power``.
 
     Parameters
@@ -204,6 +210,8 @@ def ordinal_cost_matrix(classes: int | Sequence[Any], power: float = 1.0) -> Any
         alphabetically in `classes_`, so pass them all.
     power : float, default=1.0
         1 for absolute, 2 for squared distances.
+    over, under : float, default=1.0
+        Cost, in currency, of a prediction one class above the true one, and one below it.
 
     Returns
     -------
@@ -214,8 +222,8 @@ def ordinal_cost_matrix(classes: int | Sequence[Any], power: float = 1.0) -> Any
     Raises
     ------
     ValueError
-        If there is no class, a label occurs twice, `power` is not positive, or a cost would be
-        infinite.
+        If there is no class, a label occurs twice, `power` is not positive, a price is negative, or
+        a cost would be infinite.
 
     Examples
     --------
@@ -224,10 +232,10 @@ def ordinal_cost_matrix(classes: int | Sequence[Any], power: float = 1.0) -> Any
     array([[0., 1., 4.],
            [1., 0., 1.],
            [4., 1., 0.]])
-    >>> ordinal_cost_matrix(["low", "medium", "high"])
+    >>> ordinal_cost_matrix(["low", "medium", "high"], over=5)
             low  medium  high
-    low     0.0     1.0   2.0
-    medium  1.0     0.0   1.0
+    low     0.0     5.0  10.0
+    medium  1.0     0.0   5.0
     high    2.0     1.0   0.0
     """
     labels = None if isinstance(classes, Integral) else list(classes)  # type: ignore[arg-type]
@@ -239,9 +247,13 @@ def ordinal_cost_matrix(classes: int | Sequence[Any], power: float = 1.0) -> Any
         )
     if not power > 0:
         raise ValueError(f"power must be positive, got {power!r}: use 1 for absolute distances.")
+    for name, price in {"over": over, "under": under}.items():
+        if not 0 <= price < np.inf:
+            raise ValueError(f"{name}={price!r}; expected the cost of one class, 0 or more.")
     grade = np.arange(n_classes, dtype=np.float64)
     with np.errstate(over="ignore"):
-        cost_matrix = np.abs(grade[:, np.newaxis] - grade) ** power
+        distance = np.abs(grade[:, np.newaxis] - grade) ** power
+    cost_matrix = np.triu(distance) * over + np.tril(distance) * under
     if not np.isfinite(cost_matrix).all():
         raise ValueError(
             f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "

@@ -181,14 +181,21 @@ def _how_to_make_square(cost_matrix: Any, classes: NDArray[Any]) -> str:
     return f"It has no {' and no '.join(lacking)}." if lacking else "A label occurs twice."
 
 
+def as_numbers(cost: Any) -> NDArray[Any]:
+    """Costs as an array; raises a TypeError with the reason if they are no numbers."""
+    values = np.asarray(cost)
+    if values.dtype.kind not in "biufO":
+        raise TypeError(f"its values are of type {values.dtype}")
+    if np.ma.is_masked(cost):
+        raise TypeError("it holds masked values")
+    return values
+
+
 def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float64]:
     try:
-        values = np.asarray(cost)
-        if values.dtype.kind not in "biufO":
-            raise TypeError(f"its values are of type {values.dtype}")
-        if np.ma.is_masked(cost):
-            raise TypeError("it holds masked values")
-        values = values.astype(np.float64, copy=ndim == 2)  # matrices per sample may be large
+        values = as_numbers(cost).astype(
+            np.float64, copy=ndim == 2
+        )  # matrices per sample may be large
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "
@@ -231,7 +238,7 @@ def _of_amounts(values: NDArray[Any]) -> str:
         return ""
     return (
         " One amount per row becomes costs by auxcst_sklearn.costs.binary_cost_matrices(fp_cost=, "
-        "fn_cost=, classes=, pos_label=), such as with the amounts as fn_cost."
+        "fn_cost=, classes=, pos_label=), or for more classes by cost_matrices(terms, amounts)."
     )
 
 

@@ -1,6 +1,7 @@
-"""Data sets of the experiments, with their original split, and their imbalanced variants."""
+"""Data sets of the experiments and their imbalanced variants; memory maps, and drift of columns."""
 
 from ._class_tree import caltech256_taxonomy
+from ._drift import column_drift
 from ._fetchers import fetch_cifar10, fetch_cifar100, fetch_mnist
 from ._image_folder import load_image_folder
 from ._imbalance import make_imbalanced
@@ -8,6 +9,7 @@ from ._memmap import to_memmap
 
 __all__ = [
     "caltech256_taxonomy",
+    "column_drift",
     "fetch_cifar10",
     "fetch_cifar100",
     "fetch_mnist",

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.rows import check_row_order
-from ..metrics import check_evaluated
+from ..metrics import check_evaluated, decisions_of
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._results import final_estimator
 from ._threshold_costs import BinaryCosts
@@ -136,9 +136,16 @@ class CostThresholdDisplay:
         Raises
         ------
         AttributeError, ValueError
-            If the estimator has no `predict_proba`; otherwise as in :meth:`from_predictions`.
+            If the estimator has no `predict_proba`, or its decisions are not the classes; otherwise
+            as in :meth:`from_predictions`.
         """
         check_is_fitted(estimator)
+        if (decisions := decisions_of(estimator)) is not None:
+            raise ValueError(
+                f"The estimator decides between {decisions.tolist()}; a threshold is one between "
+                f"the classes {estimator.classes_.tolist()}. Pass its probabilities to "
+                "from_predictions, with costs whose columns are the classes."
+            )
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         check_evaluated(X, y, cost, cost_matrix, sample_weight)

@@ -34,11 +34,11 @@ file = to_onnx(model, X[:5]).SerializeToString()
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
 session = onnxruntime.InferenceSession(file, options)
-classes = json.loads(session.get_modelmeta().custom_metadata_map["classes"])
+decisions = json.loads(session.get_modelmeta().custom_metadata_map["decisions"])
 rows, matrices = X[1500:], C[1500:]
 cost, index, probability = session.run(None, {"X": rows, "cost_matrices": matrices})
-print(f"{len(file) / 1e6:.1f} MB, classes {classes}")
-print("same decisions:", np.mean(np.array(classes)[index] == model.predict(rows, cost=matrices)))
+print(f"{len(file) / 1e6:.1f} MB, decisions {decisions}")
+print("same decisions:", np.mean(np.array(decisions)[index] == model.predict(rows, cost=matrices)))
 print(
     "same costs:", np.allclose(cost, model.predict_cost(rows, cost=matrices), rtol=1e-4, atol=1e-6)
 )

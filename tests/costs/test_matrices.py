@@ -115,6 +115,16 @@ def test_ordinal_cost_matrix():
         ordinal_cost_matrix(3, power=-1)
 
 
+def test_ordinal_costs_of_too_high_and_too_low():
+    found = ordinal_cost_matrix(["low", "medium", "high"], power=2, over=3, under=0.5)
+    assert found.loc["low", "high"] == 3 * 4  # predicted too high
+    assert found.loc["high", "low"] == 0.5 * 4
+    assert (np.diag(found) == 0).all()
+    for wrong in (-1, np.inf, np.nan):
+        with pytest.raises(ValueError, match="under=.*; expected the cost of one class"):
+            ordinal_cost_matrix(3, under=wrong)
+
+
 def test_labels_of_classes_make_a_frame():
     grades = ["low", "medium", "high"]
     found = ordinal_cost_matrix(grades, power=2)

@@ -348,7 +348,11 @@ def ends_with_a_convolution():
     ("parameters", "error", "message"),
     [
         ({"module": "resnet18"}, ValueError, "'module' parameter .* must be a callable"),
-        ({"module": partial(nn.Linear, 4)}, TypeError, r"requires the arguments \['out_features'"),
+        (
+            {"module": partial(nn.Linear, 4)},
+            TypeError,
+            "missing a required argument: 'out_features'",
+        ),
         ({"module": list}, TypeError, "made an object of type list; expected an nn.Module"),
         ({"module": mlp}, ValueError, r"cannot compute an example of shape \(1, 8, 8\); check"),
         ({"module": ends_with_a_convolution}, ValueError, "does not end with an nn.Linear"),
@@ -408,3 +412,31 @@ def test_a_module_that_changes_its_inputs_does_not_change_those_of_the_caller(pr
 
     np.testing.assert_array_equal(X, given)
     np.testing.assert_array_equal(model.predict_cost(X), once)
+
+
+# ------------------------------------------------------------------ arguments of the module
+
+
+def width(model):
+    return len(body(model)["0.weight"])
+
+
+def test_arguments_of_the_module_can_be_searched(problem):
+    X, y, _ = problem
+    model = net(mlp_for, module_params={"width": 3}, max_epochs=1)
+    search = GridSearchCV(model, {"module__width": [5, 6], "alpha": [0]}, cv=2).fit(X, y)
+
+    best = search.best_estimator_
+    assert width(best) == best.get_params()["module__width"] in (5, 6)
+    assert model.module_params == {"width": 3}  # as it was
+    assert width(clone(model).fit(X, y)) == 3
+    steps = make_pipeline(MinMaxScaler(), model).set_params(costsensitiveauxnet__module__width=7)
+    assert width(steps.fit(X, y)[-1]) == 7
+
+
+def test_wrong_arguments_of_the_module_are_named(problem):
+    X, y, _ = problem
+    with pytest.raises(TypeError, match=r"arguments \['input_shape', 'wide'\]: .*'wide'"):
+        net(mlp_for).set_params(module__wide=3).fit(X, y)
+    with pytest.raises(ValueError, match="module_params={'width': 3} are arguments of a class or"):
+        net(mlp(), module_params={"width": 3}).fit(X, y)

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from auxcst_sklearn import CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_stack
 
@@ -129,6 +129,23 @@ def test_bad_rows_get_a_reason(service, body, reason):
     status, answer = post(service, body)
     assert status == 422
     assert reason in answer["error"]
+
+
+def test_decisions_other_than_the_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 3))
+    y = np.where(X[:, 0] > 0, "stop", "pay")
+    model = BayesMinimumRiskClassifier(decisions=["wave", "ask", "block"]).fit(X, y, cost=cost)
+    to_onnx(model, X, tmp_path / "model.onnx")
+    decider = read(tmp_path / "model.onnx")
+    rows = [{"X": x, "cost_matrices": c} for x, c in zip(X.tolist(), cost.tolist())]
+    found = [decider.decide(decider.arrays(row)) for row in rows]
+    assert [answer["decision"] for answer in found] == model.decide(X, cost=cost).tolist()
+    np.testing.assert_allclose(
+        [[answer["cost"][label] for label in model.decisions_] for answer in found],
+        model.predict_cost(X, cost=cost),
+    )
+    assert set(found[0]["probability"]) == {"pay", "stop"}
 
 
 def test_rows_without_finite_costs_get_a_reason(tmp_path):

@@ -246,3 +246,12 @@ def test_probabilities_at_the_bayes_threshold_are_positive():
     assert display.bayes_threshold == display.thresholds[0] == 0.2
     assert display.bayes_cost == display.mean_cost[0] == 0.5
     assert display.bayes_alert_rate == 1
+
+
+def test_decisions_that_are_not_the_classes_have_no_threshold():
+    rng = np.random.default_rng(0)
+    X, cost = rng.normal(size=(40, 2)), rng.uniform(size=(40, 2, 2))
+    y = (X[:, 0] > 0).astype(int)
+    rule = BayesMinimumRiskClassifier(decisions=["stop", "pay"]).fit(X, y, cost=cost)
+    with pytest.raises(ValueError, match="decides between.*'stop'.*from_predictions"):
+        CostThresholdDisplay.from_estimator(rule, X, y, cost=cost)

@@ -1,0 +1,184 @@
+"""Cost matrices of each row, from a small labelled table of numbers, formulas and arrays."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
+
+from .._checks.frames import is_frame
+from .._checks.labels import frame_labels
+from .._checks.rows import check_row_order
+from .._checks.warn import warn
+from ._validation import as_numbers
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Terms = Mapping[Any, Mapping[Any, "str | ArrayLike"]]
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.float64]:
+    """Compute a cost matrix for each row from a table of labelled costs.
+
+    The order in which the table is written has no effect on the order of the classes.
+
+    Parameters
+    ----------
+    terms : dict of dict, or DataFrame of pandas
+        The cost of each decision for each true class: ``{true class: {decision: cost}}``, or a
+        DataFrame whose index holds the true classes and whose columns are the decisions. A cost
+        is, in currency, a number, an array of shape (n_samples,), or a formula of numbers and
+        columns of `amounts`, such as ``"0.75 * limit + 20"``, with ``+ - * /`` and parentheses;
+        names that are no identifiers are written in backticks, as in pandas' ``DataFrame.eval``.
+    amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
+            (n_samples,), default=None
+        The columns that formulas name, with a row for each sample; in a dict also numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes, n_decisions), or (n_classes, n_decisions) if all costs \
+            are numbers and `amounts` is None
+        Matrices for ``cost=`` of ``fit``, ``predict``, ``score`` and the metrics, or one for
+        ``cost_matrix=``. True classes are in the order of the sorted labels. So are the decisions,
+        if they are the classes; other decisions are in the order of the columns or of the first
+        row, to be named in ``decisions=``.
+
+    Raises
+    ------
+    ValueError
+        If a row lacks a decision, a formula cannot be read, a cost is not finite, or arrays differ
+        in length or in the order of their index.
+
+    See Also
+    --------
+    binary_cost_matrices : Two classes, with the four outcomes as arguments.
+
+    Examples
+    --------
+    A default loses three quarters of the limit, and a refused good customer the margin:
+
+    >>> from auxcst_sklearn.costs import cost_matrices
+    >>> terms = {
+    ...     "paid": {"paid": 0, "default": "0.05 * limit + 20"},
+    ...     "default": {"paid": "0.75 * limit", "default": 0},
+    ... }
+    >>> cost_matrices(terms, {"limit": [1000.0, 4000.0]})  # sorted: default, paid
+    array([[[   0.,  750.],
+            [  70.,    0.]],
+    <BLANKLINE>
+           [[   0., 3000.],
+            [ 220.,    0.]]])
+    """
+    rows, columns, cells = _read(terms)
+    costs = {}
+    for label in rows:
+        for decision in columns:
+            name = f"terms[{label!r}][{decision!r}]"
+            cell = cells[label][decision]
+            costs[name] = _formula(cell, amounts, name) if isinstance(cell, str) else cell
+    given = {} if amounts is None else {"amounts": amounts}
+    if isinstance(amounts, Mapping):
+        given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
+    check_row_order(**given, **costs)
+    values = {name: as_costs(cost, name) for name, cost in costs.items()}
+    parts = (*given.values(), *values.values())
+    with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
+    check_consistent_length(*with_rows)
+    n_rows = [len(part) for part in with_rows[:1]]
+    matrices = np.empty((*n_rows, len(rows), len(columns)))
+    for (i, j), value in zip(np.ndindex(matrices.shape[-2:]), values.values(), strict=True):
+        matrices[..., i, j] = value
+    return matrices
+
+
+def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A finite cost, or one for each sample."""
+    try:
+        values = as_numbers(cost).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
+    if values.ndim > 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} values "
+            "that are not finite; expected a finite number, or one for each sample."
+        )
+    return values
+
+
+def _read(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
+    """True classes and decisions, both in the order of the result, and the cells by label."""
+    if is_frame(terms) and hasattr(terms, "index"):
+        if not (terms.index.is_unique and terms.columns.is_unique):
+            raise ValueError("A label occurs twice in the index or in the columns of terms.")
+        labels = frame_labels(terms, like=np.asarray(terms.index))
+        terms = terms.set_axis(labels, axis=1).to_dict(orient="index")
+    if not isinstance(terms, Mapping) or not all(isinstance(r, Mapping) for r in terms.values()):
+        raise TypeError(
+            f"terms is of type {type(terms).__name__}; expected {{true class: {{decision: cost}}}} "
+            "or a DataFrame of pandas whose index holds the true classes."
+        )
+    columns = list(next(iter(terms.values()), {}))
+    for label, row in terms.items():
+        if not row or set(row) != set(columns):
+            raise ValueError(
+                f"terms[{label!r}] has costs for {list(row)}; expected one for each of {columns}, "
+                "as in the first row. Write 0 for what costs nothing."
+            )
+    try:
+        rows = sorted(terms)
+    except TypeError as error:
+        raise ValueError(f"The rows of terms, {list(terms)}, have no common order.") from error
+    are_numbers = all(isinstance(label, str) and label.isdecimal() for label in rows)
+    if are_numbers and rows != sorted(rows, key=int):
+        warn(
+            f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
+            "is another one: write the classes as numbers."
+        )
+    return rows, rows if set(rows) == set(columns) else columns, terms
+
+
+def _formula(text: str, amounts: Any, name: str) -> Any:
+    """The value of a formula: a number, or one for each row of the amounts."""
+    names: list[Hashable] = [] if amounts is None else list(getattr(amounts, "columns", amounts))
+
+    def value(node: ast.AST) -> Any:
+        match node:
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](value(left), value(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -value(operand)
+            case ast.Constant(value=int() | float() as number):
+                return np.float64(number)
+            case ast.Name(id=column) | ast.Constant(value=str() as column):
+                if column not in names:
+                    raise ValueError(
+                        f"{name}={text!r} names {column!r}; expected columns of amounts: {names}."
+                    )
+                return as_costs(amounts[column], f"amounts[{column!r}]")
+        raise ValueError(
+            f"{name}={text!r} cannot be read; expected numbers and columns of amounts with + - * / "
+            "and parentheses, column names with other characters in backticks. For anything "
+            "else, pass an array."
+        )
+
+    quoted = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
+    try:
+        formula: ast.AST = ast.parse(quoted, mode="eval").body
+    except SyntaxError:
+        formula = ast.Pass()  # which cannot be read
+    with np.errstate(all="ignore"):  # what is not finite is an error of the cell
+        return value(formula)
