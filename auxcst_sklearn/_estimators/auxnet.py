@@ -325,7 +325,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(module)
         if self.pretrained_lr_factor != 1:
-            rate = float(self.learning_rate * self.pretrained_lr_factor)
+            rate = float(self.learning_rate) * float(self.pretrained_lr_factor)
             arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use

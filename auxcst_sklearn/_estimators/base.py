@@ -284,7 +284,8 @@ class BaseCostSensitiveNet(
         from .._training.loop import Plan
 
         patience = self.patience if self.early_stopping else None
-        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints)
+        auto = self.learning_rate == "auto"
+        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints, auto)
 
     # -------------------------------------------------------- set attributes
 

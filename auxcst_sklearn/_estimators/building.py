@@ -29,6 +29,7 @@ from .parameters import (
     optimizer_arguments,
     resolve_batch_size,
     resolve_device,
+    resolve_learning_rate,
 )
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
@@ -61,7 +62,7 @@ class BuildMixin:
     max_epochs: int
     schedule: str
     batch_size: int | str
-    learning_rate: float
+    learning_rate: Any
     weight_decay: float
     optimizer: str | type
     early_stopping: bool
@@ -229,7 +230,7 @@ class BuildMixin:
         module = modules[0] if len(modules) == 1 else stack(modules)
         arguments = {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
-            "lr": float(self.learning_rate),
+            "lr": resolve_learning_rate(self.learning_rate, self.schedule),
             "max_epochs": self.max_epochs,
             "batch_size": self._resolve_batch_size(data, stream),
             "user_callbacks": check_callbacks(self.callbacks),

@@ -64,7 +64,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
         that are far from normal are encoded. Every third network uses the encoding in addition to
         the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
-    n_networks : int, default=4
+    n_networks : int, default=5
         Number of networks, which are trained side by side as one stack; estimates and probabilities
         are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network.
@@ -73,19 +73,19 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
         plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.
-    learning_rate : float, default=8e-3
-        Learning rate of the optimizer; with a schedule, its maximum.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the optimizer; with a schedule, its maximum. "auto" is 8e-3 for plateaus,
+        and 2e-3 for other schedules, without held-out rows, and in `partial_fit`.
     schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
         How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
         networks has not decreased by a thousandth for `patience` epochs, at most twice, and then
-        stops; without held-out rows, as in `partial_fit`, it is always divided by 4. "one_cycle"
-        goes up during the first tenth of `max_epochs` and then down to zero, along cosines; with it
-        `partial_fit` keeps the rate constant.
+        stops. "one_cycle" goes up during the first tenth of `max_epochs` and then down to zero,
+        along cosines. Without held-out rows "plateau" is constant, as all are in `partial_fit`.
     averaging : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
         of the last step.
-    patience : int, default=4
+    patience : int, default=6
         Number of epochs without improvement after which training stops: of any network, or, with
         ``schedule="plateau"``, of their mean by a thousandth, after which the rate changes first.
     store_held_out_proba : bool, default=False
@@ -156,6 +156,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
         "store_held_out_proba": ["boolean"],
     }
@@ -176,17 +177,17 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         decisions: ArrayLike | None = None,
-        n_networks: int = 4,
+        n_networks: int = 5,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 8e-3,
+        learning_rate: float | Literal["auto"] = "auto",
         schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
         averaging: float = 5.0,
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
-        patience: int = 4,
+        patience: int = 6,
         temperature: float | Literal["auto"] = "auto",
         store_held_out_proba: bool = False,
         warm_start: bool = False,

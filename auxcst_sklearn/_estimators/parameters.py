@@ -201,6 +201,13 @@ def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str)
     return arguments
 
 
+def resolve_learning_rate(learning_rate: float | str, schedule: str) -> float:
+    """The first learning rate; that of "auto" for plateaus falls, and suits larger batches."""
+    if learning_rate != "auto":
+        return float(learning_rate)
+    return 8e-3 if schedule == "plateau" else 2e-3
+
+
 def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: str = "constant") -> int:
     """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch.
 

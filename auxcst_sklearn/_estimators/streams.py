@@ -18,6 +18,7 @@ class StreamMixin:
 
     classes_: NDArray[Any]
     classes: ArrayLike | None
+    learning_rate: Any
     cost_matrix: Any
     _fitting: Any
     _draw_seed: Any
@@ -83,7 +84,7 @@ class StreamMixin:
             check_same(self, data, None, resume)
             training = self._build(data, resume, stream=True)
             schedule = "plateau" if self.schedule == "plateau" else "constant"
-            training.run(Plan(1, schedule))
+            training.run(Plan(1, schedule, auto_rate=self.learning_rate == "auto"))
             self._set_attributes(training)
             return self
 

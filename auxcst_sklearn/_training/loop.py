@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
     With `patience` None training runs to the end. `averaging` is the horizon, in epochs, of the
     average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
-    the last one.
+    the last one. With `auto_rate` the rate is that of plateaus, lower without held-out rows.
     """
 
     epochs: int
@@ -60,6 +60,7 @@ class Plan(NamedTuple):
     patience: int | None = None
     averaging: float = 0.0
     checkpoints: Checkpoints | None = None
+    auto_rate: bool = False
 
 
 class _CallbackStop(Exception):  # noqa: N818
@@ -185,7 +186,7 @@ class TrainingLoop(NeuralNet):
         if plan.schedule == "one_cycle":
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
-        if plan.schedule == "plateau" and stop is None:
+        if plan.schedule == "plateau" and plan.auto_rate and stop is None:
             set_rate(self.optimizer_, LOWER)
         if plan.averaging:
             self._average = WeightAverage(

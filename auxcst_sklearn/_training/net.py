@@ -234,27 +234,22 @@ class CostNet(TrainingLoop):
 
     @contextmanager
     def unchanged_on_error(self) -> Iterator[None]:
-        """Restore weights, optimizer state and history when training fails."""
-        n_epochs = len(self.history)
+        """Restore attributes, weights, optimizer state and history when training fails."""
+        attributes, n_epochs, loss = dict(vars(self)), len(self.history), self.criterion_.loss
         weights = deepcopy(self.module_.state_dict())
         optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
-        scale, statistics, loss = self.scale, self.statistics, self.criterion_.loss
-        callbacks = self.callbacks, self.user_callbacks, self.callbacks_
-        settings = self.temperature, self.batch_size, self.verbose
         trained = [parameter.requires_grad for parameter in self.module_.parameters()]
         try:
             yield
         except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
+            self.criterion_.loss = loss
             del self.history[n_epochs:]
             self.module_.load_state_dict(weights)
-            self.scale, self.statistics, self.criterion_.loss = scale, statistics, loss
-            self.callbacks, self.user_callbacks, self.callbacks_ = callbacks
-            self.temperature, self.batch_size, self.verbose = settings
             for parameter, is_trained in zip(self.module_.parameters(), trained):
                 parameter.requires_grad_(is_trained)
-            if optimizer is None:
-                self.optimizer_ = None
-            else:
+            if optimizer is not None:
                 self.optimizer_.load_state_dict(optimizer)
             raise
 

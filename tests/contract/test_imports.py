@@ -27,12 +27,12 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 SHARED_BY_ESTIMATORS = {
-    "identity",
     "base",
     "bayes_decision",
     "building",
     "docs",
     "few_rows",
+    "identity",
     "parameters",
     "prediction",
     "streams",

@@ -80,7 +80,7 @@ def test_batches_to_evaluate_are_bounded_in_bytes(monkeypatch, n_sets, expected)
 def test_large_batches_are_not_kept_while_the_next_ones_are_read(monkeypatch):
     monkeypatch.setattr(batches_module, "GATHER_BYTES", 1)
     kept = []
-    for x, _ in StackedBatches([Batches(make_rows(), 2) for _ in range(3)]):
+    for x, _ in Batches([make_rows() for _ in range(3)], 2, stacked=True):
         assert all(reference() is None for reference in kept[:-1])
         kept.append(ref(x))
         assert x.shape[0] == 3

@@ -54,15 +54,13 @@ def test_probabilities_are_means_of_those_of_the_networks(data):
 
 @pytest.mark.parametrize("averaging", [0, 1.0])
 def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
-    parameters = {"dropout": 0, "schedule": "constant"}
+    parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3}
     X, y = problem.X, problem.y
     stack = built(small_stack(**parameters), X, y)
     rows, held_out, generators = stack.rows.sets, stack.held_out.sets, stack.net.generators
     states = [generator.get_state() for generator in generators]
     plan = Plan(8, "constant", patience=20, averaging=averaging)
-    alone = [
-        built(small_mlp(**parameters, activation="silu", learning_rate=2e-3), X, y) for _ in rows
-    ]
+    alone = [built(small_mlp(**parameters, activation="silu"), X, y) for _ in rows]
     unstack(stack.net.module_, [training.net.module_ for training in alone])
     stack.run(plan)
     ends = [built(small_mlp(activation="silu"), X, y).net.module_ for _ in rows]
