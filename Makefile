@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
-# The CPU build of torch; empty for the default one, which for Linux has GPU libraries of several GB.
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# An index of torch's CPU build (pytorch.org names it): for Linux the default one has GPU libraries of
+# several GB.
+TORCH_INDEX ?=
 TESTS := $(VENV)/installed-test,examples
 
 # Folders have the names of some.
@@ -27,7 +28,7 @@ help:
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	-$(if $(TORCH_INDEX),$@ -m pip install --quiet --no-deps --retries 1 \
+	$(if $(TORCH_INDEX),$@ -m pip install --quiet --no-deps --retries 1 \
 		--constraint constraints.txt --index-url $(TORCH_INDEX) torch)
 
 # One stamp per set of extras; an edit of the metadata or the pins installs anew.
