@@ -72,10 +72,11 @@ class BuildMixin:
     net_params: dict[str, Any] | None
     distributed: Literal["auto", False]
 
-    # Not every estimator has these parameters.
+    validation_fraction: float
+
+    # Parameters that some estimators lack.
     aux_loss: str | Loss | None = None
     n_networks = 1
-    validation_fraction = 0.1
     averaging = 0.0
     temperature: float | str = 1.0
     warm_start = False
