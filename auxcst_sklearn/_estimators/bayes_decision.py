@@ -76,7 +76,8 @@ class BayesDecisionMixin(DecisionMixin):
         """
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, **more)
-        warn_if_order_is_lost(cost, self.cost_matrix, self.classes, y=y)
+        named = self.decisions if self.classes is None else self.classes
+        warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         classes = find_classes(labels, self.classes, cost, self.cost_matrix, self.decisions)

@@ -77,7 +77,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     ...     alphas=[0, 0.2, 1], width=16, cost_matrix=[[0, 1, 10], [1, 0, 10], [1, 1, 0]],
     ...     max_epochs=5, random_state=0)
     >>> model.fit(scale(X), y).mean_cost_path_.shape
-    (3, 4)
+    (3, 5)
     >>> model.alpha_ in model.alphas_
     True
     """

@@ -41,16 +41,18 @@ def pool_weights(
     that add next to nothing have weight 0; where none is better than a guess, the best has one.
     """
     n_members, n, _ = logs.shape
-    share = np.ones(n) if sample_weight is None else sample_weight
-    share = share / share.sum()
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    share = weight / weight.sum()
+    # Weights that count repetitions are rows; smaller ones, such as shares, leave their number.
+    prior = PRIOR_ROWS / max(weight.sum(), n)
     rows = np.arange(n)
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         score = log_softmax(np.tensordot(weights, logs, 1), axis=1)
         expected = np.einsum("nk,mnk->mn", np.exp(score), logs)
         above = max(weights.sum() - 1, 0)
-        penalty = PRIOR_ROWS / n * above**2 + PRICE * weights.sum()
-        slope = 2 * PRIOR_ROWS / n * above + PRICE
+        penalty = prior * above**2 + PRICE * weights.sum()
+        slope = 2 * prior * above + PRICE
         return (
             penalty - share @ score[rows, label],
             slope + (expected - logs[:, rows, label]) @ share,

@@ -72,6 +72,7 @@ class ValidationMixin:
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
         named = self.classes_ if resume else classes
+        named = self.decisions if named is None else named
         warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
         X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)

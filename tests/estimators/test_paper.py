@@ -112,7 +112,15 @@ def test_the_recipe_is_free_of_all_else():
 
 
 def test_the_recipe_decides_on_every_parameter():
-    left_open = {"depth", "width", "max_epochs", "batch_size", "cost_matrix", "classes"}
+    left_open = {
+        "depth",
+        "width",
+        "max_epochs",
+        "batch_size",
+        "cost_matrix",
+        "classes",
+        "decisions",
+    }
     left_open |= {
         "aux_loss",
         "categorical_features",
