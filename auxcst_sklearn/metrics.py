@@ -383,25 +383,19 @@ class _CostScorer(_Scorer):
 
 def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
     """Predictions by the costs, where these are matrices of samples, and known when deciding."""
-    deciding, inputs = estimator, X
-    while is_per_sample_matrix(cost):
-        if hasattr(deciding, "best_estimator_"):  # the predict of a search takes no costs
-            deciding = deciding.best_estimator_
-        elif isinstance(deciding, FrozenEstimator):
-            deciding = deciding.estimator
-        elif isinstance(deciding, Pipeline):
-            inputs, deciding = before_last(deciding, inputs), deciding[-1]
-        elif "cost" in signature(deciding.predict).parameters and hasattr(
-            deciding, "predict_proba"
-        ):
-            decide = deciding.predict if decisions_of(deciding) is None else deciding.decide
-            return decide(inputs, cost=cost)
-        else:  # without probabilities, costs of each row decide nothing
-            break
-    if decisions_of(estimator) is None:
+    last, _ = _last(estimator, None)
+    # Without probabilities, costs of each row decide nothing.
+    has_use = (
+        is_per_sample_matrix(cost)
+        and "cost" in signature(last.predict).parameters
+        and hasattr(last, "predict_proba")
+    )
+    of_classes = decisions_of(estimator) is None
+    if of_classes and not has_use:
         return estimator.predict(X)
-    last, inputs = _last(estimator, X)
-    return last.decide(inputs)
+    last, inputs = _last(estimator, X)  # the predict of a search takes no costs
+    decide = last.predict if of_classes else last.decide
+    return decide(inputs, cost=cost) if has_use else decide(inputs)
 
 
 def decisions_of(estimator: Any) -> Any:

@@ -80,7 +80,6 @@ class StreamMixin:
             of_first = (self._sample_costs, self._known_costs) if resume else None
             data = self._validate_training_set(X, y, cost, sample_weight, named, resume)
             self._check_kind_of_costs(of_first)
-            data.warn_if_truth_is_not_cheapest(self.classes_)
             check_same(self, data, None, resume)
             training = self._build(data, resume, stream=True)
             schedule = "plateau" if self.schedule == "plateau" else "constant"

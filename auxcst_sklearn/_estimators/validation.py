@@ -54,8 +54,6 @@ class ValidationMixin:
     ) -> tuple[TrainingSet, TrainingSet | None]:
         """The training set, and the validation set if there is one."""
         data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
-        if self._decision_labels is None:
-            data.warn_if_truth_is_not_cheapest(self.classes_)
         return data, self._validate_validation_set(*held_out)
 
     def _validate_training_set(
@@ -104,7 +102,10 @@ class ValidationMixin:
             check_consistent_length(X, groups)
         self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
         weight = check_weight(sample_weight, X)
-        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
+        data = TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
+        if self._decision_labels is None:
+            data.warn_if_truth_is_not_cheapest(self.classes_)
+        return data
 
     def _validate_validation_set(
         self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any

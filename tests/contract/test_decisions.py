@@ -421,3 +421,14 @@ def test_square_costs_decide_as_predict(data):
             np.testing.assert_array_equal(model.decide(X), model.predict(X))
             named = ESTIMATORS[kind](cost_matrix=VALUES[:, :3], decisions=NAMES).fit(X, y)
             np.testing.assert_array_equal(named.predict_cost(X), model.predict_cost(X))
+
+
+def test_blocks_with_more_classes_than_decisions():
+    """No warning compares the true class, which has no column, with the decisions."""
+    y = np.arange(40) % 4
+    X = np.random.RandomState(0).normal(size=(40, 3)) + y[:, None]
+    costs = pd.DataFrame(np.arange(8.0).reshape(4, 2), columns=["home", "ward"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = small_mlp(cost_matrix=costs).partial_fit(X, y, classes=[0, 1, 2, 3])
+    assert set(model.decide(X)) <= {"home", "ward"}
