@@ -9,6 +9,11 @@ import torch
 from torch import Tensor, nn
 
 CHANNEL_MEANS = (104.0, 117.0, 123.0)  # blue, green, red, of 0 to 255
+# The published weights take pixels up to 151, and give hidden layers of that size, on which new
+# heads start with losses of hundreds. Divided by this, with all biases, pixels and layers are of
+# the order of 1; the network computes the same, because ReLU layers are homogeneous.
+UNIT = 64.0
+OUT_FACTOR = 16.0  # means of the last maps are smaller
 
 
 class Fire(nn.Module):
@@ -80,10 +85,10 @@ class SqueezeNet(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n_samples, n_classes) for RGB images in [0, 1], (n_samples, 3, height, width)."""
+        """Outputs (n_samples, n_classes) for RGB images (n_samples, 3, height, width) in [0, 1]."""
         means = x.new_tensor(CHANNEL_MEANS).view(3, 1, 1)
-        maps: Tensor = self.features(255 * x.flip(1) - means)
-        output: Tensor = self.classifier(maps.mean((2, 3)))
+        maps: Tensor = self.features((255 * x.flip(1) - means) / UNIT)
+        output: Tensor = self.classifier(OUT_FACTOR * maps.mean((2, 3)))
         return output
 
     @classmethod
@@ -91,7 +96,12 @@ class SqueezeNet(nn.Module):
         """Build the network with weights from arrays that have torchvision's names."""
         with np.load(path) as arrays:
             weights = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-        weights["classifier.1.weight"] = weights["classifier.1.weight"].flatten(1)
+        for name in weights:
+            if name.startswith("features.") and name.endswith(".bias"):
+                weights[name] = weights[name] / UNIT
+        weights["classifier.1.weight"] = weights["classifier.1.weight"].flatten(1) * (
+            UNIT / OUT_FACTOR
+        )
         network = cls(len(weights["classifier.1.bias"]), dropout=dropout)
         network.load_state_dict(weights)
         return network
