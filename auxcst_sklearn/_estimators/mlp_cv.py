@@ -104,6 +104,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
         dropout: float = 0.15,
+        learn_scales: bool = True,
         standardize: bool | Literal["auto"] = "auto",
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         n_bins: int = 16,
@@ -140,6 +141,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         self.aux_loss = aux_loss
         self.activation = activation
         self.dropout = dropout
+        self.learn_scales = learn_scales
         self.standardize = standardize
         self.categorical_features = categorical_features
         self.n_bins = n_bins
