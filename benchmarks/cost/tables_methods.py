@@ -274,6 +274,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "last weights": {"averaging": 0},
     "no temperature": {"temperature": 1},
     "no bins": {"n_bins": 0},
+    "no factors": {"learn_scales": False},
     "no heads": {"alpha": 0},
     "heads that learn costs": {"aux_loss": "one_sided"},
     "ReLU": {"activation": "relu"},
