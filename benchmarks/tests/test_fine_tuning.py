@@ -9,7 +9,7 @@ import torch
 from auxcst_sklearn.costs import tree_distance_cost_matrix
 from benchmarks.paper import fine_tuning as experiment
 from benchmarks.paper.caltech101 import load_caltech101, read_tree
-from benchmarks.paper.squeezenet import CHANNEL_MEANS, SqueezeNet
+from benchmarks.paper.pretrained import CHANNEL_MEANS, SqueezeNet
 
 Image = pytest.importorskip("PIL.Image")
 
