@@ -33,7 +33,14 @@ from benchmarks.paper.caltech101 import Caltech101, load_caltech101
 from benchmarks.paper.category_closeness import measures, methods
 from benchmarks.paper.options import make_parser as make_common_parser
 from benchmarks.paper.pretrained import SqueezeNet, efficientnet_lite0
-from benchmarks.paper.report import Row, format_table, plot_costs, save
+from benchmarks.paper.report import (
+    Row,
+    format_table,
+    plot_costs,
+    save,
+    save_figure,
+    subplots,
+)
 from benchmarks.paper.runs import Configuration, run_all
 
 NAME = "fine_tuning"
@@ -137,6 +144,7 @@ def run(
     for method, y_pred in decide(configuration, estimates, cost_matrix).items():
         distances = np.bincount(cost_matrix[y_test, y_pred].astype(int))
         counts = {"distances": distances.tolist()}
+        method = method if configuration.alpha is None else "AuxCST"
         results.append({"method": method, **judge(y_test, y_pred, cost_matrix), **counts})
     history = {
         f"{name}_loss": [round(epoch[f"train_loss_{name}"], 5) for epoch in estimator.history_]
@@ -209,6 +217,7 @@ def main() -> dict[str, list[Row]]:
     about = "Means +- standard errors over the seeds; differences are paired by seed"
     save(NAME, options, f"{about}\n\n{text}\n\n{distances_table(rows)}\n\nRates: {rates}")
     plot_costs(NAME, rows, options, x="alpha", hue="method")
+    plot_training(rows, options)
     return {"runs": rows}
 
 
@@ -254,6 +263,22 @@ def distances_table(rows: Sequence[Row]) -> str:
         ]
         lines.append(f"{network:12}" + "".join(f"{mean:8.1f}" for mean in per_image))
     return "\n".join(lines)
+
+
+def plot_training(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """Training loss of the output by epoch, mean over the seeds, for each network."""
+    figure, axes = subplots([options.dataset])
+    ax = axes[options.dataset]
+    for i, network in enumerate(dict.fromkeys(row["network"] for row in rows)):
+        of_network = [row["history"]["output_loss"] for row in rows if row["network"] == network]
+        if network != "Bayes":
+            label = f"{network} (cross-entropy)" if network == "blind" else network
+            epochs = np.arange(1, options.epochs + 1)
+            ax.semilogy(epochs, np.mean(of_network, axis=0), f"C{i}", label=label)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("training loss of the output")
+    figure.legend(loc="outside right center")
+    save_figure(figure, f"{NAME}_training", options)
 
 
 if __name__ == "__main__":
