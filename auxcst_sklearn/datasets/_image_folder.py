@@ -191,7 +191,7 @@ def read_images(
         Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64, verbose=verbose)(
             delayed(store)(name, files[name]()) for name in stored
         )
-    return _without(broken, images, names) if broken else (images, names)
+    return _without(broken, images, names, memmap) if broken else (images, names)
 
 
 def _empty(shape: tuple[int, ...], memmap: str | os.PathLike[str] | None) -> NDArray[np.uint8]:
@@ -204,17 +204,24 @@ def _without(
     broken: Mapping[PurePosixPath, ValueError],
     images: NDArray[np.uint8],
     names: list[PurePosixPath],
+    memmap: str | os.PathLike[str] | None,
 ) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
-    """Move the images together, over the rows of those that could not be decoded."""
+    """Leave out the rows of images that could not be decoded, also in the file."""
     first = next(iter(broken.values()))
     if len(broken) == len(names):
         raise ValueError(f"None of the {len(names)} images can be decoded: {first}") from first
     listed = ", ".join(map(str, sorted(broken)[:5])) + ", ..." * (len(broken) > 5)
     warn(f"{len(broken)} of {len(names)} images cannot be decoded and are left out: {listed}.")
     kept = [i for i, name in enumerate(names) if name not in broken]
+    names = [names[i] for i in kept]
+    if memmap is None:
+        return images[kept], names
+    part = f"{os.fspath(memmap)}.part"
+    shorter = _empty((len(kept), *images.shape[1:]), part)
     for i, old in enumerate(kept):
-        images[i] = images[old]
-    return images[: len(kept)], [names[i] for i in kept]
+        shorter[i] = images[old]
+    os.replace(part, memmap)
+    return shorter, names
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def read_tree(*, in_caltech256: bool) -> dict[str, str]:
 
 
 def load_caltech101(dataset: str, data_home: Path | None, *, image_size: int) -> Caltech101:
-    """Read ``caltech101/{train,test}/CLASS/image.jpg``, in an archive or a folder of `data_home`."""
+    """Read ``caltech101/{train,test}/CLASS/image.jpg`` in an archive or folder of `data_home`."""
     home = Path(data_home or "data")
     path = next((p for p in (home / "caltech101-images", home / FILE) if p.exists()), home / FILE)
     tree = read_tree(in_caltech256=dataset.endswith("-39"))

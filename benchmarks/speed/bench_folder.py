@@ -21,7 +21,7 @@ from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
-from benchmarks.paper.squeezenet import SqueezeNet
+from benchmarks.paper.pretrained import SqueezeNet
 from benchmarks.speed.bench_large import anonymous_mib, measured
 
 N_CLASSES = 10

