@@ -49,8 +49,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     learn_scales : bool, default=True
-        Whether each network learns a factor for each of its inputs, in steps ten times as large as
-        those of the weights: the network selects inputs, which matters where they are many.
+        Whether networks learn a factor for each indicator of a category, in steps ten times as
+        large as those of the weights: they select among the categories.
     standardize : bool or "auto", default="auto"
         Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
         features of order one, and sparse ones, unchanged; the others get a common scale if they
@@ -263,14 +263,19 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
         inputs = self._inputs.make_module()
+        scaled = None
+        if isinstance(inputs, FeatureInput):
+            n_features = inputs.n_outputs
+            if self.learn_scales and len(inputs.few_columns):
+                scaled = inputs.indicators
         module = AuxMLP(
-            inputs.n_outputs if isinstance(inputs, FeatureInput) else n_features,
+            n_features,
             n_outputs,
             width=width,
             head_layers=head_layers,
             activation=self.activation,
             dropout=self.dropout,
-            learn_scales=self.learn_scales,
+            scaled=scaled,
             inputs=inputs,
         )
         return module, weights

@@ -28,8 +28,8 @@ class AuxMLP(LayeredNetwork):
         A key of `ACTIVATIONS`.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron.
-    learn_scales : bool, default=False
-        Whether the first layer learns a factor for each input; see `ScaledLinear`.
+    scaled : slice, default=None
+        Inputs for which the first layer learns factors; see `ScaledLinear`. None for none.
     inputs : nn.Module, default=None
         First module, such as `Standardize` or `UnitRange`; None for unchanged inputs.
 
@@ -58,7 +58,7 @@ class AuxMLP(LayeredNetwork):
         head_layers: Collection[int],
         activation: str = "relu",
         dropout: float = 0.0,
-        learn_scales: bool = False,
+        scaled: slice | None = None,
         inputs: nn.Module | None = None,
     ) -> None:
         super().__init__()
@@ -74,8 +74,10 @@ class AuxMLP(LayeredNetwork):
         self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
-            linear = ScaledLinear if learn_scales and i == 1 else nn.Linear
-            layer = [linear(fan_in, fan_out), ACTIVATIONS[activation]()]
+            is_scaled = scaled is not None and i == 1
+            linear = ScaledLinear if is_scaled else nn.Linear
+            given = {"scaled": scaled} if is_scaled else {}
+            layer = [linear(fan_in, fan_out, **given), ACTIVATIONS[activation]()]
             if dropout > 0:
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -25,10 +26,17 @@ SCALE_SPEED = 10.0
 
 
 class ScaledLinear(nn.Linear):
-    """A linear layer that also learns a factor for each input, and so selects among many inputs.
+    """A linear layer that also learns a factor for some inputs, and so selects among them.
 
     The factor is ``1 + 10 scale``, where `scale` starts at zero. With an optimizer such as Adam,
     which steps equally far in every parameter, factors change ten times as fast as weights.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Numbers of inputs and outputs.
+    scaled : slice
+        The inputs with a factor.
 
     References
     ----------
@@ -39,23 +47,28 @@ class ScaledLinear(nn.Linear):
     --------
     >>> import torch
     >>> from auxcst_sklearn.modules._layers import ScaledLinear
-    >>> layer = ScaledLinear(3, 2)
-    >>> layer.factor
-    tensor([1., 1., 1.], grad_fn=<AddBackward0>)
+    >>> ScaledLinear(3, 2, slice(1, 3)).factor.tolist()
+    [1.0, 1.0, 1.0]
     """
 
-    def __init__(self, in_features: int, out_features: int) -> None:
+    def __init__(self, in_features: int, out_features: int, scaled: slice) -> None:
         super().__init__(in_features, out_features)
-        self.scale = nn.Parameter(torch.zeros(in_features))
+        self.around = (scaled.start, in_features - scaled.stop)
+        self.scale = nn.Parameter(torch.zeros(scaled.stop - scaled.start))
 
     @property
     def factor(self) -> Tensor:
         """The factor of each input."""
-        return 1 + SCALE_SPEED * self.scale
+        return factors(self.scale, self.around)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (..., out_features) for inputs (..., in_features)."""
         return super().forward(x * self.factor)
+
+
+def factors(scale: Tensor, around: tuple[int, int]) -> Tensor:
+    """Factors of all inputs, 1 for those before and after the ones with a scale."""
+    return 1 + SCALE_SPEED * F.pad(scale, around)
 
 
 class SeededModule(nn.Module):

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
 from ._feature_input import FeatureInput, StackedFeatureInput
-from ._layers import SCALE_SPEED, ScaledLinear, SeededDropout, draw_dropout, share_sets
+from ._layers import ScaledLinear, SeededDropout, draw_dropout, factors, share_sets
 from ._network import AuxNetwork, LayeredNetwork
 from ._side_by_side import SideBySide
 
@@ -76,16 +76,17 @@ class StackedLinear(nn.Module):
 
 
 class StackedScaledLinear(StackedLinear):
-    """Layers of M networks that also learn factors of their inputs."""
+    """Layers of M networks that also learn factors of some inputs."""
 
     def __init__(self, layers: Sequence[Any], counts: Sequence[int]) -> None:
         super().__init__(layers, counts)
         scales = [layer.scale.data.reshape(-1, 1, layer.scale.shape[-1]) for layer in layers]
+        self.around = layers[0].around
         self.scale = nn.Parameter(torch.cat(scales))
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features)."""
-        factor = 1 + SCALE_SPEED * self.scale
+        factor = factors(self.scale, self.around)
         if self.training:  # of weights, so that the inputs need no gradient
             return torch.baddbmm(self.bias, self.weight * factor, x.mT).mT
         return super().forward(x * factor)

@@ -9,7 +9,7 @@ from auxcst_sklearn.modules._layers import ScaledLinear
 from auxcst_sklearn.modules._stacked import SharedDropout, StackedMLP, stack, unstack
 
 HEAD_LAYERS = ([], [0], [1], [0, 1])
-BOTH = pytest.mark.parametrize("learn_scales", [False, True])
+BOTH = pytest.mark.parametrize("scaled", [None, slice(1, 4)])
 
 
 def make_networks(**params):
@@ -48,8 +48,8 @@ def assert_same_outputs(stacked, networks, x):
 
 @BOTH
 @pytest.mark.parametrize("trains", [False, True])
-def test_each_network_gives_what_it_gives_alone(learn_scales, trains):
-    networks = make_networks(learn_scales=learn_scales)
+def test_each_network_gives_what_it_gives_alone(scaled, trains):
+    networks = make_networks(scaled=scaled)
     stacked = stack(networks).train(trains)
 
     assert isinstance(stacked, StackedMLP)
@@ -130,8 +130,8 @@ def test_twin_networks():
 
 
 @BOTH
-def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none(learn_scales):
-    networks = make_networks(learn_scales=learn_scales)
+def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none(scaled):
+    networks = make_networks(scaled=scaled)
     stacked = stack(networks)
     x = torch.randn(1, 9, 5).double()
     weight = torch.tensor([[name in n.layers for n in networks] for name in stacked.layers])
@@ -148,8 +148,8 @@ def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none(learn_sca
 
 
 @BOTH
-def test_weights_go_back_to_their_networks(learn_scales):
-    networks = make_networks(learn_scales=learn_scales)
+def test_weights_go_back_to_their_networks(scaled):
+    networks = make_networks(scaled=scaled)
     stacked = stack(networks)
     with torch.no_grad():
         for parameter in stacked.parameters():
