@@ -12,6 +12,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.utils import check_array
 
+from ._checks.docs import described_like
+
 __all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
 
 Capacity = Mapping[Hashable, "int | float"]
@@ -65,6 +67,7 @@ def assign(
     return _solve(cost, limit)[0]
 
 
+@described_like(assign)
 def capacity_prices(
     expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
 ) -> dict[Hashable, float]:
@@ -76,12 +79,7 @@ def capacity_prices(
 
     Parameters
     ----------
-    expected_cost : array-like of shape (n_samples, n_decisions)
-        Expected cost of each decision for each sample, in currency, as from `predict_cost`.
-    capacity : mapping of labels to int or float
-        How many samples a decision can have, as in `assign`.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the columns; None for their positions.
+    As of :func:`assign`.
 
     Returns
     -------

@@ -16,6 +16,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ._checks.array_api import numpy_arrays
+from ._checks.docs import described_like
 from ._checks.labels import as_labels, frame_labels, label_index, same_label_kind
 from ._checks.rows import check_row_order
 from ._checks.warn import warn
@@ -92,6 +93,7 @@ def mean_cost(
     return float(np.average(paid, weights=weights))
 
 
+@described_like(mean_cost)
 def savings_score(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -108,20 +110,7 @@ def savings_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    cost : array-like or DataFrame, default=None
-        Costs of each sample, as in :func:`mean_cost`. Pass either `cost` or `cost_matrix`.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row).
-    classes : array-like of shape (n_classes,), default=None
-        Labels of the cost columns, as in :func:`mean_cost`.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, as in :func:`mean_cost`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights.
+    As of :func:`mean_cost`.
 
     Returns
     -------
@@ -172,6 +161,7 @@ class CostDifference(NamedTuple):
     high: float
 
 
+@described_like(mean_cost)
 def cost_difference(
     y_true: ArrayLike,
     y_pred_a: ArrayLike,
@@ -190,18 +180,10 @@ def cost_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels.
     y_pred_a, y_pred_b : array-like of shape (n_samples,)
         Predicted labels of each model.
-    cost, cost_matrix : array-like or DataFrame, default=None
-        As in :func:`mean_cost`.
     classes : array-like of shape (n_classes,), default=None
         As in :func:`mean_cost`; by default all labels that occur.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, as in :func:`mean_cost`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        As in :func:`mean_cost`.
     confidence : float, default=0.95
         Nominal probability that the interval contains the difference, between 0 and 1.
 

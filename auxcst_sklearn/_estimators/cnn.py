@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from .._checks.docs import described_like
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxCNN
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import IMAGE_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
+from .._checks.docs import described_like
 from .._inputs import NumberInputs
 from .._training.batches import shuffled
 from .._training.log import report
@@ -21,7 +22,6 @@ from .._training.runtime import seeded
 from ..losses import Loss
 from ..modules import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import check_each, per_layer
 
 if TYPE_CHECKING:

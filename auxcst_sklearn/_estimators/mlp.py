@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._checks.docs import described_like
 from .._inputs import TableInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP
 from ..modules._feature_input import FeatureInput
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
+from .._checks.docs import described_like
 from .._checks.warn import warn
 from .._training.distributed import processes
 from .._training.training_set import TrainingSet
 from ..costs._validation import expected_cost
-from .docs import described_like
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each, with_keywords_of
 from .path import as_seed, fit_together

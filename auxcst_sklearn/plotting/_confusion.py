@@ -12,9 +12,17 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
+from .._checks.docs import described_like
 from .._checks.labels import as_labels, frame_labels, label_index
 from ..costs._decisions import labels_of_rows
-from ..metrics import _decisions, _sample_costs, check_evaluated, decisions_of, labels_of_costs
+from ..metrics import (
+    _decisions,
+    _sample_costs,
+    check_evaluated,
+    decisions_of,
+    labels_of_costs,
+    mean_cost,
+)
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 from ._results import final_estimator
 
@@ -143,6 +151,7 @@ class CostConfusionDisplay:
         )
 
     @classmethod
+    @described_like(mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -161,25 +170,11 @@ class CostConfusionDisplay:
 
         Parameters
         ----------
-        y_true, y_pred : array-like of shape (n_samples,)
-            True and predicted labels.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), or \
-                (n_samples, n_classes, n_classes), default=None
-            Cost of each prediction for each sample, or each sample's cost matrix. Pass either
-            `cost` or `cost_matrix`.
-        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-            Cost of each prediction (column) for each true class (row).
-        classes : array-like of shape (n_classes,), default=None
-            Labels of the cost columns, in their order. By default the labels of a DataFrame,
-            otherwise the sorted labels in `y_true` and `y_pred`.
-        decisions : array-like of shape (n_decisions,), default=None
-            Labels of the cost columns, if predictions are decisions other than the classes, as in
-            :func:`auxcst_sklearn.metrics.mean_cost`.
+        As of :func:`auxcst_sklearn.metrics.mean_cost`, and:
+
         labels : array-like of shape (n_classes,), default=None
             The labels in the order of the axes; None for that of `classes`. Decisions keep the
             order of their columns.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
         display_labels : array-like of shape (n_classes,), default=None
             Names to write at the axes, in the order of the labels; None for the labels.
         **plot_kw : dict
