@@ -218,7 +218,6 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
-            "include_counts": ["boolean", StrOptions({"auto"})],
         },
         prefer_skip_nested_validation=True,
     )
@@ -228,7 +227,6 @@ class CostConfusionDisplay:
         *,
         normalize: Literal["all", "true", "pred"] | None = None,
         include_values: bool | Literal["auto"] = "auto",
-        include_counts: bool | Literal["auto"] = "auto",
         cmap: Any = None,
         colorbar: bool = True,
         unit: str | None = None,
@@ -243,10 +241,8 @@ class CostConfusionDisplay:
             None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
             of the cost of each true class (row), "pred" those of each prediction (column).
         include_values : bool or "auto", default="auto"
-            Whether to write numbers in the cells with costs; "auto" if they are legible.
-        include_counts : bool or "auto", default="auto"
-            Whether to write the number of samples below the cost, in all cells with samples, which
-            distinguishes few expensive mistakes from many cheap ones; "auto" if they are legible.
+            Whether to write costs in the cells, and below them the number of samples if there is
+            room; "auto" if they are legible.
         cmap : str or matplotlib Colormap, default=None
             Colour map. None for "Blues", or "RdBu_r" around zero if some costs are negative.
         colorbar : bool, default=True
@@ -288,7 +284,7 @@ class CostConfusionDisplay:
             columns = self.decisions
             ax.set(xlabel="decision")
         thin_out_ticks(ax, *([str(name) for name in names] for names in (rows, columns)))
-        self.text_ = self._write_values(shown, include_values, include_counts)
+        self.text_ = self._write_values(shown, include_values)
         return self
 
     def _shown(self, normalize: str | None) -> NDArray[Any]:
@@ -303,12 +299,10 @@ class CostConfusionDisplay:
         total = self.cost.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
         return 100 * self.cost / np.where(total > 0, total, 1)
 
-    def _write_values(
-        self, shown: NDArray[Any], include_values: bool | str, include_counts: bool | str
-    ) -> NDArray[Any] | None:
+    def _write_values(self, shown: NDArray[Any], include_values: bool | str) -> NDArray[Any] | None:
         """Texts in the cells, as large as possible; with "auto" none that are too small."""
-        for with_counts in (True, False) if include_counts == "auto" else (include_counts,):
-            texts = self._cell_texts(shown, bool(with_counts))
+        for with_counts in (True, False):
+            texts = self._cell_texts(shown, with_counts)
             lines = [text.split("\n") for text in texts.values()] or [[""]]
             width = max(0.6 * len(line) for text in lines for line in text)
             room = cell_points(self.ax_, max(shown.shape)) / max(width, 1.2 * len(lines[0]))

@@ -39,7 +39,7 @@ class LayerLossDisplay:
 
     Attributes
     ----------
-    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+    ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
     lines_ : dict of str to matplotlib Line2D
         The curve of each head, and of "total" if there is more than one head. Those of `held_out`
@@ -134,9 +134,7 @@ class LayerLossDisplay:
             part=part,
         )
 
-    def plot(
-        self, ax: Axes | None = None, *, normalize: bool = False, legend: bool = True
-    ) -> LayerLossDisplay:
+    def plot(self, ax: Axes | None = None, *, normalize: bool = False) -> LayerLossDisplay:
         """Draw the curves.
 
         Parameters
@@ -146,8 +144,6 @@ class LayerLossDisplay:
         normalize : bool, default=False
             Whether to divide each curve by its first value, so that heads with different losses can
             be compared.
-        legend : bool, default=True
-            Whether to draw the legend.
 
         Returns
         -------
@@ -164,7 +160,7 @@ class LayerLossDisplay:
         ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
-        self.legend_ = draw_legend(ax, "loss of") if legend else None
+        self.legend_ = draw_legend(ax, "loss of")
         return self
 
     def _draw_curves(self, ax: Axes, normalize: bool, linestyle: str) -> None:

@@ -48,7 +48,7 @@ class CostThresholdDisplay:
     best_threshold, best_cost, best_alert_rate : float
         Threshold of least mean cost, the smallest if there are several, its mean cost and the
         fraction that it predicts positive.
-    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+    ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
     line_, best_point_ : matplotlib Line2D
         The curve, a step function, and the marker at the threshold of least cost.
@@ -216,7 +216,6 @@ class CostThresholdDisplay:
         *,
         xscale: Literal["linear", "log"] = "linear",
         y_label: str = "mean cost",
-        legend: bool = True,
     ) -> CostThresholdDisplay:
         """Draw the curve.
 
@@ -228,8 +227,6 @@ class CostThresholdDisplay:
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         y_label : str, default="mean cost"
             Label of the y axis, for example with the currency.
-        legend : bool, default=True
-            Whether to draw the legend.
 
         Returns
         -------
@@ -265,7 +262,7 @@ class CostThresholdDisplay:
         ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
         tidy(ax)
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
-        self.legend_ = draw_legend(ax, None) if legend else None
+        self.legend_ = draw_legend(ax, None)
         return self
 
     def _lowest(self, xscale: str) -> float:
