@@ -365,7 +365,7 @@ class _CostScorer(_Scorer):
 
 def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
     """Predictions by the costs, where these are matrices of samples, and known when deciding."""
-    last, _ = _last(estimator, None)
+    last = final_estimator(estimator)
     # Without probabilities, costs of each row decide nothing.
     has_use = (
         is_per_sample_matrix(cost)
@@ -382,13 +382,18 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
 
 def decisions_of(estimator: Any) -> Any:
     """Labels of the decisions of the last step, if they are not the classes."""
-    last, _ = _last(estimator, None)
+    last = final_estimator(estimator)
     found = getattr(last, "decisions_", None)
     return None if found is None or np.array_equal(found, last.classes_) else found
 
 
+def final_estimator(estimator: Any) -> Any:
+    """The estimator inside of searches and pipelines."""
+    return _last(estimator, None)[0]
+
+
 def _last(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator inside of searches and pipelines, and its X, unless that is None."""
+    """The same, and its X, unless that is None."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_

@@ -124,6 +124,13 @@ class BaseCostSensitiveNet(
     ----------
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and the like
+        for each layer in `hidden_layers_` (each head's mean loss), "dur" (seconds), and with early
+        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
+        "valid_cost", and with class probabilities "valid_refinement", the loss at the best
+        temperature. Numbers are means over the networks. Losses are in units of the mean cost above
+        the smallest, "valid_cost" in currency.
     temperature_ : float
         Divisor of the logits of the class probabilities.
     """

@@ -20,11 +20,11 @@ from ..metrics import (
     _sample_costs,
     check_evaluated,
     decisions_of,
+    final_estimator,
     labels_of_costs,
     mean_cost,
 )
 from ._drawing import amount, axes, cell_points, thin_out_ticks
-from ._results import final_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

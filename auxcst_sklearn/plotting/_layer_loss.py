@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
+from ..metrics import final_estimator
 from ._drawing import axes, colors, draw_legend, tidy
-from ._results import final_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,11 +44,6 @@ class LayerLossDisplay:
     lines_ : dict of str to matplotlib Line2D
         The curve of each head, and of "total" if there is more than one head. Those of `held_out`
         are in its own `lines_`.
-
-    References
-    ----------
-    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
-    Estimation", TAAI 2020, arXiv:1611.05134.
 
     Examples
     --------

@@ -10,21 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..metrics import mean_cost
-
-
-def final_estimator(estimator: Any) -> Any:
-    """The best estimator of a search, the last one of a pipeline."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-        else:
-            return estimator
+from ..metrics import final_estimator, mean_cost
 
 
 def search_curves(
