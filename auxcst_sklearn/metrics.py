@@ -89,8 +89,8 @@ def mean_cost(
     expected, chosen, weights = _sample_costs(
         y_true, y_pred, cost, cost_matrix, classes, sample_weight, decisions
     )
-    paid = expected[np.arange(len(chosen)), chosen]
-    return float(np.average(paid, weights=weights))
+    incurred = expected[np.arange(len(chosen)), chosen]
+    return float(np.average(incurred, weights=weights))
 
 
 @described_like(mean_cost)
@@ -141,8 +141,8 @@ def savings_score(
             UndefinedMetricWarning,
         )
         return float("nan")
-    paid = expected[np.arange(len(chosen)), chosen]
-    return float(1 - np.average(paid, weights=weights) / constant)
+    incurred = expected[np.arange(len(chosen)), chosen]
+    return float(1 - np.average(incurred, weights=weights) / constant)
 
 
 class CostDifference(NamedTuple):
@@ -229,8 +229,8 @@ def cost_difference(
     difference = expected[rows, a] - expected[rows, b]
     mean = np.average(difference, weights=weights)
     # Squares of tiny or huge weights and costs would underflow or overflow.
-    share, unit = weights / weights.sum(), np.abs(difference - mean).max() or 1.0
-    error = unit * np.sqrt(np.sum((share * ((difference - mean) / unit)) ** 2))
+    fraction, unit = weights / weights.sum(), np.abs(difference - mean).max() or 1.0
+    error = unit * np.sqrt(np.sum((fraction * ((difference - mean) / unit)) ** 2))
     reach = stdtrit(counted - 1, (1 + confidence) / 2) * error * np.sqrt(counted / (counted - 1))
     return CostDifference(float(mean), float(mean - reach), float(mean + reach))
 
@@ -383,8 +383,8 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
 def decisions_of(estimator: Any) -> Any:
     """Labels of the decisions of the last step, if they are not the classes."""
     last = final_estimator(estimator)
-    found = getattr(last, "decisions_", None)
-    return None if found is None or np.array_equal(found, last.classes_) else found
+    decisions = getattr(last, "decisions_", None)
+    return None if decisions is None or np.array_equal(decisions, last.classes_) else decisions
 
 
 def final_estimator(estimator: Any) -> Any:

@@ -179,7 +179,7 @@ class BaseCostSensitiveNet(
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training examples. Sparse rows are made dense a batch at a time.
+            Training samples. Sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \

@@ -144,7 +144,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training examples, in any form that `estimator` accepts.
+            Training samples, in any form that `estimator` accepts.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None

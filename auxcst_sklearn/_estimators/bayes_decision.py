@@ -71,12 +71,12 @@ class BayesDecisionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`; 0 for a class that had no training example.
+            Probabilities, columns as in `classes_`; 0 for a class that had no training sample.
         """
 
     @numpy_arrays()

@@ -269,8 +269,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             else:
                 (estimate,) = model.net_.predict_heads(X)
             choice = estimate.argmin(axis=1, keepdims=True)
-            paid = np.take_along_axis(test.target().cost, choice, axis=1)[:, 0]
-            costs.append(float(np.average(paid, weights=test.weight)))
+            incurred = np.take_along_axis(test.target().cost, choice, axis=1)[:, 0]
+            costs.append(float(np.average(incurred, weights=test.weight)))
         return costs
 
 
@@ -294,8 +294,8 @@ def split(cv: Any, X: Any, y: Any, groups: Any) -> Folds:
 
 def _rows(rows: Any) -> NDArray[Any]:
     """Positions or a mask as an array; one without values has no type."""
-    found = np.asarray(rows)
-    return found if found.size else found.astype(np.intp)
+    selected = np.asarray(rows)
+    return selected if selected.size else selected.astype(np.intp)
 
 
 def _check_fold(i: int, fold: tuple[NDArray[Any], NDArray[Any]], n_rows: int) -> None:

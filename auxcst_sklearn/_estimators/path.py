@@ -54,7 +54,7 @@ def alpha_path(
     alphas : sequence of (float or sequence of float)
         The values of alpha.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        Training examples.
+        Training samples.
     y : array-like of shape (n_samples,)
         Labels.
     cost : array-like or DataFrame of shape (n_samples, n_classes), default=None

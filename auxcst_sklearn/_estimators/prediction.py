@@ -90,7 +90,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
             A cost matrix for each sample, row = true class in the order of `classes_`, column =
             decision in the order of `decisions_`, if costs are known when deciding; the loss must
@@ -129,7 +129,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
         cost : array-like of shape (n_samples, n_classes, n_classes), default=None
             A cost matrix for each sample, as in `predict_cost`.
 
@@ -175,7 +175,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
             A cost matrix for each sample, as in `predict_cost`.
         capacity : mapping of decisions to int or float, default=None
@@ -237,7 +237,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Test examples.
+            Test samples.
         y : array-like of shape (n_samples,)
             True labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -309,7 +309,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Returns
         -------
@@ -330,7 +330,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Returns
         -------
@@ -379,7 +379,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Yields
         ------
@@ -394,7 +394,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Yields
         ------

@@ -138,7 +138,7 @@ def check_cost_matrix(
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected {(len(classes), len(columns))}: a "
             f"row for each class, {shorten(classes)}, and a column for each decision, "
-            f"{shorten(columns)}. If some classes have no example here, name all in classes=."
+            f"{shorten(columns)}. If some classes have no sample here, name all in classes=."
         )
     return values
 
@@ -230,6 +230,6 @@ def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:
     if n_columns != len(classes):
         raise ValueError(
             f"{found}, but there are {len(classes)} classes: {shorten(classes)}. If some "
-            "classes have no example here, name all of them in classes=, in sorted order, or use "
+            "classes have no sample here, name all of them in classes=, in sorted order, or use "
             "a DataFrame with the labels as columns."
         )

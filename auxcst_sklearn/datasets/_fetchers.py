@@ -64,7 +64,7 @@ def fetch_mnist(
     -------
     Bunch, or the tuple (data, target)
         `data` of shape (n_samples, 784) and `images` of shape (n_samples, 1, 28, 28), which share
-        their memory; the digits in `target`; `target_names`; the first `n_train` examples are the
+        their memory; the digits in `target`; `target_names`; the first `n_train` samples are the
         training part.
 
     Raises
@@ -120,7 +120,7 @@ def fetch_cifar10(
     -------
     Bunch, or the tuple (data, target)
         `data` of shape (n_samples, 3072) and `images` of shape (n_samples, 3, 32, 32), which share
-        their memory; `target` indexes `target_names`; the first `n_train` examples are the training
+        their memory; `target` indexes `target_names`; the first `n_train` samples are the training
         part.
 
     Raises

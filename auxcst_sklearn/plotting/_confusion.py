@@ -107,7 +107,7 @@ class CostConfusionDisplay:
         estimator : estimator
             Fitted classifier, or a pipeline or search that ends with one.
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Examples and their true labels.
+            Samples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
             As in :meth:`from_predictions`, in the order of `classes_` and `decisions_`; without
             either, the `cost_matrix` of the estimator. Matrices of samples are known when deciding.
