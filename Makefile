@@ -17,7 +17,8 @@ help:
 	@echo "make test    lint, then run all tests"
 	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
-	@echo "make paper-panel  repeat one panel of the paper's experiments in $(OUT)/"
+	@echo "make paper-panel  repeat one panel of the paper's experiments in $(OUT)/;"
+	@echo "             with WEIGHTS=FILE of SqueezeNet 1.1 one seed of the third experiment"
 	@echo "make test-next  run the tests with pre-releases of scikit-learn, skorch and torch"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
@@ -97,11 +98,17 @@ bench-speed: $(VENV)/installed-bench
 bench-path: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_path
 
-# One panel of docs/experiments.rst: MNIST, ReLU under SGD. DATA_HOME names the folder of MNIST.
+# One panel of docs/experiments.rst: MNIST, ReLU under SGD, or with WEIGHTS, a file of SqueezeNet's,
+# one seed of the third experiment. DATA_HOME names the folder of MNIST, or of Caltech-101.
 paper-panel: $(VENV)/installed-bench
+ifdef WEIGHTS
+	$(BIN)/python -m benchmarks.paper.fine_tuning --data-home $(or $(DATA_HOME),data) \
+		--weights $(WEIGHTS) --learning-rates 1e-3 3e-3 --precision bf16 --seeds 0 --out $(OUT)
+else
 	$(BIN)/python -m benchmarks.paper.alpha_depth $(if $(DATA_HOME),--data-home $(DATA_HOME)) \
 		--datasets mnist --width 128 --epochs 10 --depths 1 3 5 8 --alphas 0 0.2 0.5 1 \
 		--seeds 0 --out $(OUT)
+endif
 
 bench-serving: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_serving

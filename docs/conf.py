@@ -56,6 +56,7 @@ gallery = [
     "layer_estimates",
     "cnn_digits",
     "own_module",
+    "pretrained",
     "search",
     "onnx_service",
     "cluster_search",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import StrOptions
 
 from .._checks.decorators import validate_params
+from .._checks.warn import warn
 from ._readers import naming_file, opened_archive
 
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
@@ -27,6 +29,9 @@ _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
         "path": [str, os.PathLike],
         "subset": [str, None],
         "image_size": [Integral, tuple, list, None],
+        "resize": [StrOptions({"stretch", "crop"})],
+        "memmap": [str, os.PathLike, None],
+        "errors": [StrOptions({"raise", "skip"})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -35,6 +40,9 @@ def load_image_folder(
     image_size: int | tuple[int, int] | None = None,
     *,
     subset: str | None = None,
+    resize: Literal["stretch", "crop"] = "stretch",
+    memmap: str | os.PathLike[str] | None = None,
+    errors: Literal["raise", "skip"] = "raise",
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Bunch:
@@ -48,10 +56,19 @@ def load_image_folder(
     path : str or path-like
         Folder, or tar archive of any compression, which need not be unpacked.
     image_size : int or (int, int), default=None
-        Height and width of the result; one number for both. Images are resized bilinearly, ignoring
-        their aspect ratio. None keeps the size, which must then be the same for all images.
+        Height and width of the result; one number for both. Images are resized bilinearly. None
+        keeps the size, which must then be the same for all images.
     subset : str, default=None
         Folder inside `path` that holds the class folders, such as "train".
+    resize : {"stretch", "crop"}, default="stretch"
+        Whether images of another aspect ratio are stretched, or the largest part in the middle with
+        the ratio of `image_size` is resized.
+    memmap : str or path-like, default=None
+        A .npy file to write the images to, one by one, so that they need not fit in memory; the
+        result is a memory map of it, and estimators read it batch by batch. None for memory.
+    errors : {"raise", "skip"}, default="raise"
+        Whether a file that cannot be decoded is an error, or is left out with a warning that names
+        it; "skip" needs `image_size`.
     n_jobs : int, default=None
         Number of threads for decoding. None means 1 unless in a :obj:`joblib.parallel_config`
         context, -1 means all processors.
@@ -77,7 +94,8 @@ def load_image_folder(
     FileNotFoundError
         If `path` does not exist or holds no images in class folders.
     ValueError
-        If a file cannot be decoded, or image sizes differ and `image_size` is None.
+        If a file cannot be decoded and `errors` is "raise", if no file can, or if image sizes
+        differ and `image_size` is None.
     ImportError
         If Pillow is missing; the extra ``auxcst_sklearn[images]`` installs it.
 
@@ -98,7 +116,14 @@ def load_image_folder(
     ['blue', 'red']
     """
     images, names = read_images(
-        Path(path), [subset or ""], _height_width(image_size), n_jobs=n_jobs, verbose=verbose
+        Path(path),
+        [subset or ""],
+        _height_width(image_size),
+        resize=resize,
+        memmap=memmap,
+        skip=errors == "skip",
+        n_jobs=n_jobs,
+        verbose=verbose,
     )
     classes, target = np.unique([name.parent.name for name in names], return_inverse=True)
     return Bunch(
@@ -116,6 +141,9 @@ def read_images(
     size: tuple[int, int] | None = None,
     *,
     top: str = "",
+    resize: str = "stretch",
+    memmap: str | os.PathLike[str] | None = None,
+    skip: bool = False,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
@@ -135,11 +163,22 @@ def read_images(
                 )
         names = sorted(stored, key=lambda name: (roots.index(name.parent.parent), name))
         row = {name: i for i, name in enumerate(names)}
+        if skip and size is None:
+            raise ValueError(
+                "errors='skip' needs image_size, the shape of the images that are left; got None."
+            )
         shape = (3, *size) if size else _decode(path / stored[0], files[stored[0]]()).shape
-        images = np.empty((len(names), *shape), np.uint8)
+        images = _empty((len(names), *shape), memmap)
+        broken: dict[PurePosixPath, ValueError] = {}
 
         def store(name: PurePosixPath, content: bytes) -> None:
-            image = _decode(path / name, content, size)
+            try:
+                image = _decode(path / name, content, size, resize)
+            except ValueError as error:
+                if not skip:
+                    raise
+                broken[name] = error
+                return
             if image.shape != shape:
                 raise ValueError(
                     f"image sizes differ: {path / name} is {image.shape[1]} x {image.shape[2]}, "
@@ -152,7 +191,37 @@ def read_images(
         Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64, verbose=verbose)(
             delayed(store)(name, files[name]()) for name in stored
         )
-    return images, names
+    return _without(broken, images, names, memmap) if broken else (images, names)
+
+
+def _empty(shape: tuple[int, ...], memmap: str | os.PathLike[str] | None) -> NDArray[np.uint8]:
+    if memmap is None:
+        return np.empty(shape, np.uint8)
+    return np.lib.format.open_memmap(memmap, "w+", np.uint8, shape)
+
+
+def _without(
+    broken: Mapping[PurePosixPath, ValueError],
+    images: NDArray[np.uint8],
+    names: list[PurePosixPath],
+    memmap: str | os.PathLike[str] | None,
+) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
+    """Leave out the rows of images that could not be decoded, also in the file."""
+    first = next(iter(broken.values()))
+    if len(broken) == len(names):
+        raise ValueError(f"None of the {len(names)} images can be decoded: {first}") from first
+    listed = ", ".join(map(str, sorted(broken)[:5])) + ", ..." * (len(broken) > 5)
+    warn(f"{len(broken)} of {len(names)} images cannot be decoded and are left out: {listed}.")
+    kept = [i for i, name in enumerate(names) if name not in broken]
+    names = [names[i] for i in kept]
+    if memmap is None:
+        return images[kept], names
+    part = f"{os.fspath(memmap)}.part"
+    shorter = _empty((len(kept), *images.shape[1:]), part)
+    for i, old in enumerate(kept):
+        shorter[i] = images[old]
+    os.replace(part, memmap)
+    return shorter, names
 
 
 @contextmanager
@@ -175,15 +244,19 @@ def _is_image(name: PurePosixPath, roots: Sequence[PurePosixPath]) -> bool:
     return is_inside and not is_hidden and name.suffix.lower() in _SUFFIXES
 
 
-def _decode(name: Path, content: bytes, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+def _decode(
+    name: Path, content: bytes, size: tuple[int, int] | None = None, resize: str = "stretch"
+) -> NDArray[np.uint8]:
     """Decode an image to RGB, channels first."""
-    Image = _pillow()
+    Image, ImageOps = _pillow()
     with naming_file(name), Image.open(io.BytesIO(content)) as image:
         image.load()
     if image.mode.startswith(("I", "F")):  # Pillow would clip values above 255
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")
     image = image.convert("RGB")
-    if size is not None:
+    if size is not None and resize == "crop":
+        image = ImageOps.fit(image, size[::-1], Image.Resampling.BILINEAR)
+    elif size is not None:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
     pixels: NDArray[np.uint8] = np.asarray(image).transpose(2, 0, 1)
     return pixels
@@ -203,11 +276,11 @@ def _height_width(image_size: Any) -> tuple[int, int] | None:
     return int(sizes[0]), int(sizes[1])
 
 
-def _pillow() -> ModuleType:
+def _pillow() -> tuple[ModuleType, ModuleType]:
     try:
-        from PIL import Image
+        from PIL import Image, ImageOps
     except ImportError as error:
         raise ImportError(
             "Reading images needs Pillow: pip install auxcst_sklearn[images]"
         ) from error
-    return Image
+    return Image, ImageOps

@@ -8,7 +8,14 @@ from ._heads import CostHead
 from ._image_input import ImageInput
 from ._layers import ACTIVATIONS, SeededDropout, SeededModule
 from ._network import AuxNetwork, LayeredNetwork
-from ._transforms import TRANSFORMS, RandomFlipShift, RandomTransform, get_transform
+from ._transforms import (
+    TRANSFORMS,
+    ColorJitter,
+    RandomFlipShift,
+    RandomResizedCrop,
+    RandomTransform,
+    get_transform,
+)
 from .wrapping import WrappedNetwork, find_hidden_layers
 
 __all__ = [
@@ -17,11 +24,13 @@ __all__ = [
     "AuxCNN",
     "AuxMLP",
     "AuxNetwork",
+    "ColorJitter",
     "CostHead",
     "CostSensitiveAutoencoder",
     "ImageInput",
     "LayeredNetwork",
     "RandomFlipShift",
+    "RandomResizedCrop",
     "RandomTransform",
     "SeededDropout",
     "SeededModule",

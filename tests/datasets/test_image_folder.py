@@ -193,3 +193,55 @@ def test_without_pillow(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ImportError, match=r"pip install auxcst_sklearn\[images\]"):
         load_image_folder(folder)
+
+
+# --- sizes, memory maps and broken files --------------------------------------------------------
+
+
+def test_crop_keeps_the_middle_in_its_aspect_ratio(tmp_path):
+    wide = np.zeros((4, 8, 3), np.uint8)
+    wide[:, :2], wide[:, 6:] = 100, 200  # outside the middle
+    save(tmp_path / "a" / "wide.png", wide)
+    save(tmp_path / "a" / "tall.png", wide.transpose(1, 0, 2))
+    assert not load_image_folder(tmp_path, 4, resize="crop").images.any()
+    assert load_image_folder(tmp_path, 4).images.any(axis=(1, 2, 3)).all()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_memmap_holds_the_same_images(folder, tmp_path, n_jobs):
+    file = tmp_path / "images.npy"
+    bunch = load_image_folder(folder, 8, memmap=file, n_jobs=n_jobs)
+    assert isinstance(bunch.images, np.memmap)
+    assert np.shares_memory(bunch.data, bunch.images)
+    expected = load_image_folder(folder, 8)
+    np.testing.assert_array_equal(np.load(file), expected.images)
+    np.testing.assert_array_equal(bunch.target, expected.target)
+
+
+@pytest.mark.parametrize("memmap", [False, True])
+def test_broken_files_are_errors_or_left_out_by_name(folder, tmp_path, memmap):
+    for name in ("cat/broken.jpg", "dog/a-broken.png"):
+        (folder / name).write_bytes(b"no image")
+    where = {"memmap": tmp_path / "images.npy"} if memmap else {}
+    with pytest.raises(ValueError, match=r"broken\.(jpg|png) cannot be read"):
+        load_image_folder(folder, 8, **where)
+    with pytest.warns(UserWarning, match=r"2 of 6 images cannot be .* cat/broken.jpg, dog/a-bro"):
+        bunch = load_image_folder(folder, 8, errors="skip", **where)
+    assert bunch.filenames.tolist() == ["cat/z.png", "cat-big/c.png", "dog/a.PNG", "dog/b.png"]
+    for file in ("cat/broken.jpg", "dog/a-broken.png"):
+        (folder / file).unlink()
+    expected = load_image_folder(folder, 8)
+    np.testing.assert_array_equal(bunch.images, expected.images)
+    np.testing.assert_array_equal(bunch.target, expected.target)
+    if memmap:
+        np.testing.assert_array_equal(np.load(tmp_path / "images.npy"), expected.images)
+        assert not list(tmp_path.glob("*.part"))
+
+
+def test_skipping_needs_a_size_and_an_image(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "broken.png").write_bytes(b"no image")
+    with pytest.raises(ValueError, match="needs image_size"):
+        load_image_folder(tmp_path, errors="skip")
+    with pytest.raises(ValueError, match="None of the 1 images can be decoded"):
+        load_image_folder(tmp_path, 8, errors="skip")

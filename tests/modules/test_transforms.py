@@ -3,8 +3,16 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from auxcst_sklearn.modules import TRANSFORMS, RandomFlipShift, RandomTransform, get_transform
+from auxcst_sklearn.modules import (
+    TRANSFORMS,
+    ColorJitter,
+    RandomFlipShift,
+    RandomResizedCrop,
+    RandomTransform,
+    get_transform,
+)
 
 
 def seeded(transform, seed=0):
@@ -111,3 +119,69 @@ def test_bad_shifts():
 def test_get_transform_names_those_that_exist():
     with pytest.raises(ValueError, match="No transform is called 'spin'; expected one of 'flip'"):
         get_transform("spin")
+
+
+# --- crops and colours --------------------------------------------------------------------------
+
+
+def test_crops_are_parts_of_the_image_of_the_drawn_size():
+    """Of an image whose value is its position, a crop is linear in its position."""
+    height, width = 40, 60
+    rows, columns = np.meshgrid(np.arange(height) + 0.5, np.arange(width) + 0.5, indexing="ij")
+    image = torch.tensor(np.stack([rows / height, columns / width]), dtype=torch.float64)
+    crops = seeded(RandomResizedCrop((0.3, 0.8), (0.8, 1.25)))(image.expand(300, -1, -1, -1))
+    sizes = [crops[:, 0, -1, 0] - crops[:, 0, 0, 0], crops[:, 1, 0, -1] - crops[:, 1, 0, 0]]
+    down, across = (size * n / (n - 1) for size, n in zip(sizes, (height, width)))
+    area, ratio = down * across, across / down
+    assert ((area > 0.29) & (area < 0.81)).all()
+    assert ((ratio > 0.79) & (ratio < 1.27)).all()
+    assert area.max() - area.min() > 0.45
+    np.testing.assert_allclose(np.diff(crops[:, 0, 1:-1, 0], n=2), 0, atol=1e-9)
+    assert crops[:, 1, 0, 0].std() > 0.05  # parts differ in place
+
+
+def test_colours_change_by_the_drawn_factors():
+    x = torch.rand(1, 3, 5, 5, dtype=torch.float64).expand(200, -1, -1, -1) / 2 + 0.2
+    brighter = seeded(ColorJitter(0.1, 0, 0))(x)
+    factor = (brighter / x).flatten(1)
+    assert torch.allclose(factor, factor[:, :1].expand_as(factor))
+    assert 0.9 < factor.min() < 0.92 < 1.08 < factor.max() < 1.1
+    contrast = seeded(ColorJitter(0, 0.1, 0))(x)
+    assert torch.allclose(contrast.mean((1, 2, 3)), x.mean((1, 2, 3)))
+    gray = seeded(ColorJitter(0, 0, 1))(x)
+    assert torch.allclose(gray.mean(1), x.mean(1), atol=0.1)
+    assert torch.equal(seeded(ColorJitter(0, 0, 0))(x), x)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RandomResizedCrop((0, 1)), "scale="),
+        (lambda: RandomResizedCrop((0.5, 1.5)), "scale="),
+        (lambda: RandomResizedCrop(ratio=(2, 1)), "ratio="),
+        (lambda: ColorJitter(brightness=2), "brightness=2"),
+        (lambda: ColorJitter(saturation=-0.1), "saturation=-0.1"),
+    ],
+)
+def test_impossible_limits_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_sequence_of_transforms_is_determined_by_random_state():
+    from auxcst_sklearn import CostSensitiveAuxCNN
+
+    X = np.random.default_rng(0).integers(0, 256, (24, 3, 8, 8), dtype=np.uint8)
+    y = np.arange(24) % 3
+    augmentation = nn.Sequential(RandomResizedCrop(), ColorJitter(), RandomFlipShift(max_shift=1))
+
+    def estimates(**parameters):
+        model = CostSensitiveAuxCNN(
+            channels=(4,), width=(8,), max_epochs=2, random_state=0, **parameters
+        )
+        torch.manual_seed(len(parameters))  # plays no part
+        return model.fit(X, y).predict_cost(X)
+
+    first, same = estimates(augmentation=augmentation), estimates(augmentation=augmentation)
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, estimates())
