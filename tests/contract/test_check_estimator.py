@@ -35,8 +35,8 @@ class LazyMLP(nn.Sequential):
         )
 
 
-SMALL = {"width": 16, "max_epochs": 10, "batch_size": 32, "learning_rate": 3e-2, "random_state": 0}
-IMAGES = {"max_epochs": 10, "batch_size": 32, "learning_rate": 3e-2, "random_state": 0}
+SMALL = {"width": 16, "max_epochs": 6, "batch_size": 32, "learning_rate": 3e-2, "random_state": 0}
+IMAGES = {"max_epochs": 6, "batch_size": 32, "learning_rate": 3e-2, "random_state": 0}
 NETWORKS = [
     CostSensitiveAuxMLP(n_networks=2, **SMALL),
     CostSensitiveAuxMLP(n_networks=1, loss="cross_entropy", early_stopping=False, **SMALL),
