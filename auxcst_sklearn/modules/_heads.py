@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+
+
+class MapMeans(torch.autograd.Function):
+    """Means of feature maps, (n_samples, n_channels), with a gradient that is never written out.
+
+    That of torch's mean is a tensor of the size of the maps, in another memory layout than that of
+    convolutions: with heads on all layers, it took as long as the network itself.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Take the means in some precision."""
+        ctx.shape, ctx.dtype = x.shape, x.dtype
+        return x.flatten(2).mean(dim=2, dtype=dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """Expand the gradient of a mean to its maps, without a copy."""
+        each = (grad / prod(ctx.shape[2:])).to(ctx.dtype)
+        return each.view(*grad.shape, *[1] * (len(ctx.shape) - 2)).expand(ctx.shape), None
 
 
 class CostHead(nn.Linear):
@@ -48,7 +68,7 @@ class CostHead(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the head, (n_samples, n_classes), in the precision of its weights."""
         if self.pool and x.dim() > 2:
-            x = x.flatten(2).mean(dim=2, dtype=self.weight.dtype)
+            x = MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
         x = x.flatten(1).to(self.weight.dtype)
         if not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)

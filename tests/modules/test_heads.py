@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 import torch
 
 from auxcst_sklearn.modules import CostHead
+from auxcst_sklearn.modules._heads import MapMeans
 
 
 def test_pooled_heads_see_the_means_of_the_maps():
@@ -37,3 +39,17 @@ def test_heads_compute_in_the_precision_of_their_weights():
         head = CostHead((5, 3, 4), 2, head_input)
 
         assert torch.equal(head(maps), head(maps.float()))
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 6), (3, 4, 7), (2, 3, 2, 3, 4)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_gradient_of_pooled_maps_is_that_of_their_mean(shape, dtype):
+    maps = torch.rand(shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    factors = torch.arange(shape[0] * shape[1]).view(shape[:2]).float()
+    found, expected = maps.clone().requires_grad_(), maps.clone().requires_grad_()
+    pooled = MapMeans.apply(found, torch.float32)
+    torch.testing.assert_close(pooled, maps.float().flatten(2).mean(2))
+    (pooled * factors).sum().backward()
+    (expected.float().flatten(2).mean(2) * factors).sum().backward()
+    assert found.grad.dtype == dtype
+    torch.testing.assert_close(found.grad, expected.grad)
