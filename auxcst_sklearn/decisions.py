@@ -12,6 +12,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.utils import check_array
 
+from ._checks.docs import described_like
+
 __all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
 
 Capacity = Mapping[Hashable, "int | float"]
@@ -65,6 +67,7 @@ def assign(
     return _solve(cost, limit)[0]
 
 
+@described_like(assign)
 def capacity_prices(
     expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
 ) -> dict[Hashable, float]:
@@ -76,12 +79,7 @@ def capacity_prices(
 
     Parameters
     ----------
-    expected_cost : array-like of shape (n_samples, n_decisions)
-        Expected cost of each decision for each sample, in currency, as from `predict_cost`.
-    capacity : mapping of labels to int or float
-        How many samples a decision can have, as in `assign`.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the columns; None for their positions.
+    As of :func:`assign`.
 
     Returns
     -------
@@ -105,15 +103,15 @@ def capacity_prices(
     choice, price = _solve(cost, limit)
     total = cost[rows, choice].sum()
     labels = list(range(cost.shape[1])) if decisions is None else np.asarray(decisions).tolist()
-    found: dict[Hashable, float] = {}
+    prices: dict[Hashable, float] = {}
     for label in capacity:
         j = labels.index(label)
-        found[label] = 0.0
+        prices[label] = 0.0
         if price[j] > 0:
             more = limit + (np.arange(len(limit)) == j)
             saved = total - cost[rows, _solve(cost, more, price)[0]].sum()
-            found[label] = max(float(saved), 0.0)
-    return found
+            prices[label] = max(float(saved), 0.0)
+    return prices
 
 
 def adjust_prior(
@@ -169,8 +167,10 @@ def adjust_prior(
         )
     adjusted = p * np.divide(now, before, out=np.zeros_like(now), where=before > 0)
     total = adjusted.sum(axis=1, keepdims=True)
-    found: NDArray[np.float64] = np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
-    return found
+    normalised: NDArray[np.float64] = np.where(
+        total > 0, adjusted / np.where(total > 0, total, 1), now
+    )
+    return normalised
 
 
 def estimate_prior(
@@ -364,7 +364,7 @@ def _programme(
     limited = np.flatnonzero(limit < n)
     each = sparse.kron(sparse.eye(n), np.ones((1, n_decisions)), format="csr")
     some = sparse.kron(np.ones((1, n)), sparse.eye(n_decisions, format="csr")[limited])
-    found = linprog(
+    solution = linprog(
         cost.ravel(),
         A_ub=some.tocsr() if len(limited) else None,
         b_ub=limit[limited] if len(limited) else None,
@@ -372,12 +372,12 @@ def _programme(
         b_eq=np.ones(n),
         method="highs-ds",  # whose solutions are corners, and so whole numbers
     )
-    if found.x is None:
-        raise RuntimeError(f"scipy.optimize.linprog found no assignment: {found.message}")
+    if solution.x is None:
+        raise RuntimeError(f"scipy.optimize.linprog found no assignment: {solution.message}")
     price = np.zeros(n_decisions)
     if len(limited):
-        price[limited] = np.maximum(-found.ineqlin.marginals, 0)
-    return found.x.reshape(n, n_decisions).argmax(axis=1), price
+        price[limited] = np.maximum(-solution.ineqlin.marginals, 0)
+    return solution.x.reshape(n, n_decisions).argmax(axis=1), price
 
 
 def _first_rows_first(
@@ -398,7 +398,7 @@ def _first_rows_first(
         (np.ones(len(pairs)), (pairs[:, 1], np.arange(len(pairs)))), (len(limit), len(pairs))
     )
     free = np.isfinite(limit) & ~is_full
-    found = linprog(
+    solution = linprog(
         pairs[:, 0] * np.isfinite(limit)[pairs[:, 1]],
         A_ub=some[free] if free.any() else None,
         b_ub=left[free] if free.any() else None,
@@ -406,9 +406,9 @@ def _first_rows_first(
         b_eq=np.concatenate([np.ones(len(rows)), left[is_full]]),
         method="highs-ds",
     )
-    if found.x is None:  # only by rounding; the assignment in hand costs the same
+    if solution.x is None:  # only by rounding; the assignment in hand costs the same
         return choice
-    picked = pairs[found.x > 0.5]
+    picked = pairs[solution.x > 0.5]
     choice = choice.copy()
     choice[rows[picked[:, 0]]] = picked[:, 1]
     return choice

@@ -16,6 +16,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ._checks.array_api import numpy_arrays
+from ._checks.docs import described_like
 from ._checks.labels import as_labels, frame_labels, label_index, same_label_kind
 from ._checks.rows import check_row_order
 from ._checks.warn import warn
@@ -88,10 +89,11 @@ def mean_cost(
     expected, chosen, weights = _sample_costs(
         y_true, y_pred, cost, cost_matrix, classes, sample_weight, decisions
     )
-    paid = expected[np.arange(len(chosen)), chosen]
-    return float(np.average(paid, weights=weights))
+    incurred = expected[np.arange(len(chosen)), chosen]
+    return float(np.average(incurred, weights=weights))
 
 
+@described_like(mean_cost)
 def savings_score(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -108,20 +110,7 @@ def savings_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    cost : array-like or DataFrame, default=None
-        Costs of each sample, as in :func:`mean_cost`. Pass either `cost` or `cost_matrix`.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row).
-    classes : array-like of shape (n_classes,), default=None
-        Labels of the cost columns, as in :func:`mean_cost`.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, as in :func:`mean_cost`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights.
+    As of :func:`mean_cost`.
 
     Returns
     -------
@@ -152,8 +141,8 @@ def savings_score(
             UndefinedMetricWarning,
         )
         return float("nan")
-    paid = expected[np.arange(len(chosen)), chosen]
-    return float(1 - np.average(paid, weights=weights) / constant)
+    incurred = expected[np.arange(len(chosen)), chosen]
+    return float(1 - np.average(incurred, weights=weights) / constant)
 
 
 class CostDifference(NamedTuple):
@@ -172,6 +161,7 @@ class CostDifference(NamedTuple):
     high: float
 
 
+@described_like(mean_cost)
 def cost_difference(
     y_true: ArrayLike,
     y_pred_a: ArrayLike,
@@ -190,18 +180,10 @@ def cost_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels.
     y_pred_a, y_pred_b : array-like of shape (n_samples,)
         Predicted labels of each model.
-    cost, cost_matrix : array-like or DataFrame, default=None
-        As in :func:`mean_cost`.
     classes : array-like of shape (n_classes,), default=None
         As in :func:`mean_cost`; by default all labels that occur.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, as in :func:`mean_cost`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        As in :func:`mean_cost`.
     confidence : float, default=0.95
         Nominal probability that the interval contains the difference, between 0 and 1.
 
@@ -247,8 +229,8 @@ def cost_difference(
     difference = expected[rows, a] - expected[rows, b]
     mean = np.average(difference, weights=weights)
     # Squares of tiny or huge weights and costs would underflow or overflow.
-    share, unit = weights / weights.sum(), np.abs(difference - mean).max() or 1.0
-    error = unit * np.sqrt(np.sum((share * ((difference - mean) / unit)) ** 2))
+    fraction, unit = weights / weights.sum(), np.abs(difference - mean).max() or 1.0
+    error = unit * np.sqrt(np.sum((fraction * ((difference - mean) / unit)) ** 2))
     reach = stdtrit(counted - 1, (1 + confidence) / 2) * error * np.sqrt(counted / (counted - 1))
     return CostDifference(float(mean), float(mean - reach), float(mean + reach))
 
@@ -383,7 +365,7 @@ class _CostScorer(_Scorer):
 
 def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
     """Predictions by the costs, where these are matrices of samples, and known when deciding."""
-    last, _ = _last(estimator, None)
+    last = final_estimator(estimator)
     # Without probabilities, costs of each row decide nothing.
     has_use = (
         is_per_sample_matrix(cost)
@@ -400,13 +382,18 @@ def _decisions(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
 
 def decisions_of(estimator: Any) -> Any:
     """Labels of the decisions of the last step, if they are not the classes."""
-    last, _ = _last(estimator, None)
-    found = getattr(last, "decisions_", None)
-    return None if found is None or np.array_equal(found, last.classes_) else found
+    last = final_estimator(estimator)
+    decisions = getattr(last, "decisions_", None)
+    return None if decisions is None or np.array_equal(decisions, last.classes_) else decisions
+
+
+def final_estimator(estimator: Any) -> Any:
+    """The estimator inside of searches and pipelines."""
+    return _last(estimator, None)[0]
 
 
 def _last(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator inside of searches and pipelines, and its X, unless that is None."""
+    """The same, and its X, unless that is None."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_

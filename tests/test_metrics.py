@@ -11,11 +11,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
+    final_estimator,
     make_cost_scorer,
     mean_cost,
     savings_score,
@@ -263,3 +266,9 @@ def test_the_paired_difference_takes_labels_that_one_model_alone_predicts():
 def test_mistakes_in_a_paired_comparison(arguments, message):
     with pytest.raises(ValueError, match=message):
         cost_difference(Y_TRUE, Y_PRED, Y_PRED, **{"cost_matrix": MATRIX, **arguments})
+
+
+def test_the_final_estimator_is_inside_of_pipelines():
+    scaler = StandardScaler()
+
+    assert final_estimator(make_pipeline(StandardScaler(), make_pipeline(scaler))) is scaler

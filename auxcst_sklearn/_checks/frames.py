@@ -17,7 +17,8 @@ from .masks import check_no_mask
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars DataFrame."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    kind = type(X)  # of a DataFrame itself, pandas would make a Series of the types
+    return hasattr(kind, "columns") and hasattr(kind, "dtypes")
 
 
 # Data on a disk or on other machines, by the module of their type, and how to load them.
@@ -86,9 +87,9 @@ def _refuse_times_and_lists(X: Any) -> None:
 def _columns(X: Any) -> Iterator[tuple[str, str, Iterable[Any]]]:
     """The columns of a DataFrame, or X as a whole: its name, its type, and objects in it."""
     if is_frame(X):
-        for j, dtype in enumerate(X.dtypes):
-            values = objects(select(X, j)).flat if str(dtype).lower() == "object" else ()
-            yield f"Column {X.columns[j]!r} of X", str(dtype), values
+        for j, (name, dtype) in enumerate(zip(X.columns, map(str, X.dtypes))):
+            values = objects(select(X, j)).flat if dtype.lower() == "object" else ()
+            yield f"Column {name!r} of X", dtype, values
     elif isinstance(X, np.ndarray):
         yield "X", X.dtype.name, X.flat if X.dtype.kind == "O" else ()
     elif isinstance(X, list):

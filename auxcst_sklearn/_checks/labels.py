@@ -146,7 +146,7 @@ def _spelling(number: Any, labels: NDArray[Any]) -> str:
 
 
 def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether the labels of costs and those of examples are both strings, or both not."""
+    """Whether the labels of costs and those of samples are both strings, or both not."""
     return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
 
 

@@ -18,12 +18,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from .._checks.docs import described_like
 from .._checks.warn import warn
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
 PREFIX = "module__"  # of the names of arguments of the module, as in skorch

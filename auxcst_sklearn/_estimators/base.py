@@ -60,17 +60,6 @@ class BaseCostSensitiveNet(
         network of the same shape, which doubles the fit time.
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads; None for the same as `loss`.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
-        whose index holds the classes, and otherwise for the classes.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
     weight_decay : float, default=1e-2
@@ -133,21 +122,17 @@ class BaseCostSensitiveNet(
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    decisions_ : ndarray of shape (n_decisions,)
-        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
-        name others.
-    class_prior_ : ndarray of shape (n_classes,)
-        Frequency of each class in the training.
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and the like
+        for each layer in `hidden_layers_` (each head's mean loss), "dur" (seconds), and with early
+        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
+        "valid_cost", and with class probabilities "valid_refinement", the loss at the best
+        temperature. Numbers are means over the networks. Losses are in units of the mean cost above
+        the smallest, "valid_cost" in currency.
     temperature_ : float
         Divisor of the logits of the class probabilities.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
     """
 
     # Routers pass costs on without a set_fit_request call by the user.
@@ -194,7 +179,7 @@ class BaseCostSensitiveNet(
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training examples. Sparse rows are made dense a batch at a time.
+            Training samples. Sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \

@@ -22,8 +22,10 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
+from .._checks.docs import described_like
 from .._checks.labels import label_index
 from .bayes_decision import BayesDecisionMixin
+from .prediction import DecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,6 +36,7 @@ def _routing_enabled() -> bool:
     return enabled
 
 
+@described_like(DecisionMixin)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.
 
@@ -47,17 +50,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     estimator : classifier, default=None
         The classifier whose `predict_proba` is used; with `calibration` a `decision_function` is
         enough. None for :class:`~sklearn.linear_model.LogisticRegression`.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. None for 0/1 costs:
-        every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one; such a class gets probability 0.
-        None for the labels in `y`, or the labels of a DataFrame of costs.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
-        whose index holds the classes, and otherwise for the classes.
     calibration : {"sigmoid", "isotonic", "temperature"}, default=None
         How to calibrate the probabilities, by
         :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
@@ -69,13 +61,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    decisions_ : ndarray of shape (n_decisions,)
-        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
-        name others.
-    class_prior_ : ndarray of shape (n_classes,)
-        Frequency of each class in the training.
     estimator_ : classifier
         The fitted classifier, with `calibration` a `CalibratedClassifierCV`.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
@@ -159,7 +144,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training examples, in any form that `estimator` accepts.
+            Training samples, in any form that `estimator` accepts.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -239,18 +224,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
 
     @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Probabilities of the wrapped classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`; 0 for a class that had no training example.
-        """
         check_is_fitted(self)
         known = self.estimator_.predict_proba(X)
         if not np.isfinite(known).all():

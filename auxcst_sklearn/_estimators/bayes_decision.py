@@ -66,7 +66,18 @@ class BayesDecisionMixin(DecisionMixin):
 
     @abstractmethod
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities, (n_samples, n_classes)."""
+        """Compute class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns as in `classes_`; 0 for a class that had no training sample.
+        """
 
     @numpy_arrays()
     def _validate_labels(self, X: Any, y: Any, cost: Any, **more: Any) -> Labelled:
@@ -103,32 +114,6 @@ class BayesDecisionMixin(DecisionMixin):
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
     ) -> np.ndarray:
-        """Expected cost of each decision.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, row = true class in the order of `classes_`, column =
-            decision in the order of `decisions_`. None for the costs of `fit`: the `cost_matrix`,
-            or the mean costs of each class.
-        prior : mapping of labels to float, or "estimate", default=None
-            Class frequencies among these samples, if they are not those of the training:
-            probabilities are multiplied by the ratio. "estimate" estimates them from `X`; see
-            :func:`auxcst_sklearn.decisions.estimate_prior`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_decisions)
-            Expected costs, in the currency of the given costs, columns as in `decisions_`, which
-            are the classes unless the costs name others.
-
-        Raises
-        ------
-        ValueError
-            If `cost` or `prior` is not as described, or not finite.
-        """
         probability = self.predict_proba(X)
         if prior is not None:
             probability = self._with_prior(probability, prior)

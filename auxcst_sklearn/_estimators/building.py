@@ -176,7 +176,7 @@ class BuildMixin:
         return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
 
     def _continue(self, data: TrainingSet, stream: bool) -> TrainingSet:
-        """Add the examples that a training continues with, in its units."""
+        """Add the samples that a training continues with, in its units."""
         net = self.net_
         self._check_cost_network(data)
         net.use_callbacks(check_callbacks(self.callbacks))

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from .._checks.docs import described_like
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxCNN
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import IMAGE_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _SIZE = Interval(Integral, 1, None, closed="left")
@@ -78,12 +78,6 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         (C, H, W) of the network's input images.
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head: "conv1" ..., "dense1" ...
-    history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_conv1" ...
-        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
-        same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
-        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
-        Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, which holds several networks as
         ``net_.module_.networks``.
@@ -115,11 +109,6 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
 
     A pickle holds the weights without the state of the optimizer; training after loading starts
     with a new optimizer.
-
-    References
-    ----------
-    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
-    Estimation", TAAI 2020, arXiv:1611.05134.
 
     Examples
     --------

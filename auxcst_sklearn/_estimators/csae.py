@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
+from .._checks.docs import described_like
 from .._inputs import NumberInputs
 from .._training.batches import shuffled
 from .._training.log import report
@@ -21,7 +22,6 @@ from .._training.runtime import seeded
 from ..losses import Loss
 from ..modules import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import check_each, per_layer
 
 if TYPE_CHECKING:
@@ -83,18 +83,11 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         epochs, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
         Fraction of the training set that early stopping holds out.
-    patience : int, default=10
-        Number of epochs without a smaller held-out cost after which training stops.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights, without pretraining.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
         the same network on every call.
-    verbose : int or bool, default=0
-        Whether to print a line per epoch, also of pretraining, with the time left without early
-        stopping.
     callbacks : list of skorch callbacks, default=None
         Called during training, not in pretraining, as in skorch: schedules, checkpoints,
         gradient clipping ... They receive rows in the form of the net, so that scores by name, as
@@ -109,12 +102,6 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         The values of each feature that are mapped to 0 and to 1.
     hidden_layers_ : list of str
         Empty: there are no auxiliary heads.
-    history_ : list of dict
-        One record per epoch after pretraining: "epoch", "train_loss", "train_loss_output" (the
-        same), "dur" (seconds), and with early stopping the same losses on the held-out rows as
-        "valid_loss..." and their mean cost, "valid_cost". Losses are in units of the mean cost
-        above the smallest, "valid_cost" in currency. With probabilities also "valid_refinement",
-        the held-out loss at the best temperature.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``.
 

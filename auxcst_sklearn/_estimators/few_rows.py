@@ -62,6 +62,8 @@ def _is_quick(net: Any) -> bool:
 
 def _plain(model: Any, X: Any) -> NDArray[Any] | None:
     """X as an array, if it is one of finite numbers, or a DataFrame of them with known names."""
+    if model._inputs.categories:
+        return None
     attributes = vars(model)
     names = attributes.get("feature_names_in_")
     values = X if names is None else _named_values(X, names)
@@ -72,7 +74,6 @@ def _plain(model: Any, X: Any) -> NDArray[Any] | None:
         and values.shape[1] == attributes.get("n_features_in_")
         and values.dtype in _FLOATS
         and values.flags.c_contiguous
-        and not model._inputs.categories
     )
     return values if plain else None
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._checks.docs import described_like
 from .._inputs import TableInputs
 from ..losses import Loss
 from ..modules import ACTIVATIONS, AuxMLP
 from ..modules._feature_input import FeatureInput
 from .base import BaseCostSensitiveNet
-from .docs import described_like
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
 _WIDTH = Interval(Integral, 1, None, closed="left")
@@ -100,12 +100,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
 
     Attributes
     ----------
-    history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_hidden1" ...
-        "train_loss_output" (each head's mean loss), "dur" (seconds), and with early stopping the
-        same losses on the held-out rows as "valid_loss...", their mean cost, "valid_cost", and
-        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
-        Losses are in units of the mean cost above the smallest, "valid_cost" in currency.
     held_out_proba_ : ndarray of shape (n_samples, n_classes)
         With `store_held_out_proba`: class probabilities of the training rows, by the networks that
         held them out, and NaN where none did. A training set of more than a gigabyte has none.

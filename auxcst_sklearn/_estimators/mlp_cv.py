@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal
+from os import fspath
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
+from .._checks.docs import described_like
 from .._checks.warn import warn
 from .._training.distributed import processes
 from .._training.training_set import TrainingSet
 from ..costs._validation import expected_cost
-from ..losses import Loss
-from .docs import described_like
 from .mlp import CostSensitiveAuxMLP
-from .parameters import ALPHA, check_each
+from .parameters import ALPHA, check_each, with_keywords_of
 from .path import as_seed, fit_together
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
     # Another fit may choose another alpha, so there is nothing to continue from.
     warm_start = False
 
+    @with_keywords_of(CostSensitiveAuxMLP, without=("warm_start", "store_held_out_proba"))
     def __init__(
         self,
         alphas: ArrayLike = ALPHAS,
@@ -100,75 +100,11 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         width: int | Sequence[int] = 128,
         *,
         cv: int | BaseCrossValidator | Iterable[Any] | None = None,
-        loss: str | Loss = "bayes_risk",
-        aux_loss: str | Loss | None = None,
-        activation: str = "silu",
-        dropout: float = 0.15,
-        learn_scales: bool = True,
-        standardize: bool | Literal["auto"] = "auto",
-        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
-        n_bins: int = 16,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        n_networks: int = 5,
-        max_epochs: int = 100,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float | Literal["auto"] = "auto",
-        schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
-        averaging: float = 5.0,
-        weight_decay: float = 1e-2,
-        optimizer: str | type = "adamw",
-        early_stopping: bool = True,
-        validation_fraction: float = 0.2,
-        patience: int = 6,
-        temperature: float | Literal["auto"] = "auto",
-        device: str = "auto",
-        precision: Literal["float32", "bf16"] = "float32",
-        checkpoint_dir: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        distributed: Literal["auto", False] = "auto",
     ) -> None:
         self.alphas = alphas
         self.depth = depth
         self.width = width
         self.cv = cv
-        self.loss = loss
-        self.aux_loss = aux_loss
-        self.activation = activation
-        self.dropout = dropout
-        self.learn_scales = learn_scales
-        self.standardize = standardize
-        self.categorical_features = categorical_features
-        self.n_bins = n_bins
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.n_networks = n_networks
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.averaging = averaging
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.temperature = temperature
-        self.device = device
-        self.precision = precision
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_every = checkpoint_every
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.distributed = distributed
 
     @property
     def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base
@@ -333,8 +269,8 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
             else:
                 (estimate,) = model.net_.predict_heads(X)
             choice = estimate.argmin(axis=1, keepdims=True)
-            paid = np.take_along_axis(test.target().cost, choice, axis=1)[:, 0]
-            costs.append(float(np.average(paid, weights=test.weight)))
+            incurred = np.take_along_axis(test.target().cost, choice, axis=1)[:, 0]
+            costs.append(float(np.average(incurred, weights=test.weight)))
         return costs
 
 
@@ -358,8 +294,8 @@ def split(cv: Any, X: Any, y: Any, groups: Any) -> Folds:
 
 def _rows(rows: Any) -> NDArray[Any]:
     """Positions or a mask as an array; one without values has no type."""
-    found = np.asarray(rows)
-    return found if found.size else found.astype(np.intp)
+    selected = np.asarray(rows)
+    return selected if selected.size else selected.astype(np.intp)
 
 
 def _check_fold(i: int, fold: tuple[NDArray[Any], NDArray[Any]], n_rows: int) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
+from .._checks.docs import described_like
 from .._training.distributed import joined, processes
 from .._training.training import Training, named_errors, train_together
 from .._training.training_set import TrainingSet
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .._training.loop import Plan
 
 
+@described_like(CostSensitiveAuxMLP.fit)
 def alpha_path(
     estimator: BaseEstimator,
     alphas: Sequence[float] | Sequence[Sequence[float]],
@@ -53,16 +55,8 @@ def alpha_path(
         The estimator to clone and fit. It is not changed; its own alpha does not matter.
     alphas : sequence of (float or sequence of float)
         The values of alpha.
-    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        Training examples.
-    y : array-like of shape (n_samples,)
-        Labels.
-    cost : array-like or DataFrame of shape (n_samples, n_classes), default=None
-        Cost of each possible prediction for each sample, as in `CostSensitiveAuxMLP.fit`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the samples in the loss; non-negative.
-    groups : array-like of shape (n_samples,), default=None
-        Groups of samples, as in `CostSensitiveAuxMLP.fit`.
+    X, y, cost, sample_weight, groups
+        As of `CostSensitiveAuxMLP.fit`.
     random_states : sequence of (int, RandomState instance or None), default=None
         Fit one path for each of them, all together; None for one path with the random state of the
         estimator. A RandomState instance or None is replaced by an int drawn from it.

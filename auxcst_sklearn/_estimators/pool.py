@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from .._checks.docs import described_like
 from .._checks.frames import check_frame
 from .._checks.unchanged import unchanged_on_error
 from .._training.holdout import folds
@@ -33,11 +34,13 @@ from .pool_members import (
 )
 from .pool_parameters import DROP, NamedMembers, is_dropped
 from .pool_weights import log_clipped, pool_weights, pooled
+from .prediction import DecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@described_like(DecisionMixin)
 class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedMembers):
     """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
 
@@ -56,17 +59,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         the default network, "network", and scikit-learn's
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping, "boosting".
         Both take DataFrames with strings and missing values as they are.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
-        whose index holds the classes, and otherwise for the classes.
     cv : int, cross-validation generator or iterable, default=5
         The folds. A number means shuffled folds, stratified, and with `groups` without a group in
         two folds.
@@ -80,13 +72,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    decisions_ : ndarray of shape (n_decisions,)
-        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
-        name others.
-    class_prior_ : ndarray of shape (n_classes,)
-        Frequency of each class in the training.
     weights_ : ndarray of shape (n_members,)
         Weight of each member in the order of `estimators`, 0 for those that were dropped. Their sum
         is above 1 where the members are too cautious, and below 1 where they are too sure.
@@ -98,10 +83,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         Mean log loss of each member alone on the held-out rows.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
         The costs used in the decision, both axes in the order of `classes_`.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -184,7 +165,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training examples, in any form that all members accept.
+            Training samples, in any form that all members accept.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -335,18 +316,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     # --------------------------------------------------------------- predict
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Probabilities of the pool.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`.
-        """
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         logs = []

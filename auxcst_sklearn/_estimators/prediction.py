@@ -42,7 +42,38 @@ def warn_of_missing_costs() -> None:
 
 
 class DecisionMixin(ClassifierMixin):
-    """Decisions and scores of a classifier that estimates the cost of each prediction."""
+    """Decisions and scores of a classifier that estimates the cost of each prediction.
+
+    Descriptions that all estimators share:
+
+    Parameters
+    ----------
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency; rows and
+        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
+        to `fit` instead. Without any costs every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
+        labels of a DataFrame of costs.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
+        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
+        whose index holds the classes, and otherwise for the classes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        name others.
+    class_prior_ : ndarray of shape (n_classes,)
+        Frequency of each class in the training.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
+    """
 
     classes_: NDArray[Any]
     decisions_: NDArray[Any]
@@ -54,7 +85,34 @@ class DecisionMixin(ClassifierMixin):
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
     ) -> np.ndarray:
-        """Estimated costs, (n_samples, n_decisions)."""
+        """Estimate the cost of each decision.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
+            A cost matrix for each sample, row = true class in the order of `classes_`, column =
+            decision in the order of `decisions_`, if costs are known when deciding; the loss must
+            have class probabilities. None for the learnt costs or, with classifiers that learn
+            none, for the `cost_matrix` or the mean costs of each class.
+        prior : mapping of labels to float, or "estimate", default=None
+            Class frequencies among these samples, if they are not those of the training, as after
+            leaving out most rows of one class: probabilities are multiplied by the ratio.
+            "estimate" estimates them from `X` by expectation maximisation; see
+            :func:`auxcst_sklearn.decisions.estimate_prior`. None for those of the training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_decisions)
+            Estimated costs, in the currency of the costs, columns as in `decisions_`, which are the
+            classes unless the costs name others.
+
+        Raises
+        ------
+        ValueError
+            If `cost` or `prior` is not as described, or the loss has no class probabilities.
+        """
 
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
@@ -71,7 +129,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
         cost : array-like of shape (n_samples, n_classes, n_classes), default=None
             A cost matrix for each sample, as in `predict_cost`.
 
@@ -117,7 +175,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
             A cost matrix for each sample, as in `predict_cost`.
         capacity : mapping of decisions to int or float, default=None
@@ -179,7 +237,7 @@ class DecisionMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Test examples.
+            Test samples.
         y : array-like of shape (n_samples,)
             True labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -251,7 +309,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Returns
         -------
@@ -272,7 +330,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Returns
         -------
@@ -286,33 +344,6 @@ class CostPredictionMixin(DecisionMixin):
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
     ) -> np.ndarray:
-        """Estimate the cost of each decision.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
-        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, row = true class in the order of `classes_`, column =
-            decision in the order of `decisions_`, if costs are known when deciding; the loss must
-            have class probabilities. None for the learnt costs.
-        prior : mapping of labels to float, or "estimate", default=None
-            Class frequencies among these samples, if they are not those of the training, as after
-            leaving out most rows of one class: probabilities are multiplied by the ratio.
-            "estimate" estimates them from `X` by expectation maximisation; see
-            :func:`auxcst_sklearn.decisions.estimate_prior`. None for those of the training.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_decisions)
-            Estimated costs, in the currency of the costs, columns as in `decisions_`, which are the
-            classes unless the costs name others.
-
-        Raises
-        ------
-        ValueError
-            If `cost` or `prior` is not as described, or the loss has no class probabilities.
-        """
         if cost is None and prior is None:
             estimate = self._learnt_cost(X)
             if self._known_costs and self._has_probabilities():
@@ -348,7 +379,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Yields
         ------
@@ -363,7 +394,7 @@ class CostPredictionMixin(DecisionMixin):
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Examples.
+            Samples.
 
         Yields
         ------

@@ -16,8 +16,8 @@ from .base import Inputs
 class ImageInputs(Inputs):
     """X of any number of dimensions, as floats or as uint8 that stays uint8 in memory.
 
-    With `convolved` an example is an image whatever its number of dimensions. `shape` is the shape
-    of an example in the caller's order, after flattened rows are reshaped to `image_shape`.
+    With `convolved` a sample is an image whatever its number of dimensions. `shape` is the shape
+    of a sample in the caller's order, after flattened rows are reshaped to `image_shape`.
     """
 
     dtypes = (np.float32, np.uint8)
@@ -55,8 +55,8 @@ class ImageInputs(Inputs):
         images = len(shape) > 1 or (len(shape) == 1 and len(self.fitted_shape) > 1)
         if images and shape != self.fitted_shape:
             raise ValueError(
-                f"X holds examples of shape {shape}, but {self.name} was fitted on "
-                f"examples of shape {self.fitted_shape}; expected the same."
+                f"X holds samples of shape {shape}, but {self.name} was fitted on "
+                f"samples of shape {self.fitted_shape}; expected the same."
             )
 
     def _check_same_dtype(self, dtype: np.dtype) -> None:
@@ -75,7 +75,7 @@ class ImageInputs(Inputs):
         shape = as_image(self.shape, self.channels_last)
         height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
         warn(
-            f"X holds examples of shape {self.shape}, taken for images of {channels} "
+            f"X holds samples of shape {self.shape}, taken for images of {channels} "
             f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
             f"pass {remedy}; if not, image_shape={shape} silences this warning."
         )
@@ -94,9 +94,9 @@ class ImageInputs(Inputs):
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
-    """Shape of an example: its own, or `image_shape` for a flattened row."""
+    """Shape of a sample: its own, or `image_shape` for a flattened row."""
     if 0 in shape:
-        raise ValueError(f"X holds examples of shape {shape}; expected at least one value in each.")
+        raise ValueError(f"X holds samples of shape {shape}; expected at least one value in each.")
     if image_shape is None:
         return shape
     expected = tuple(np.asarray(image_shape).tolist())
@@ -107,7 +107,7 @@ def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, 
         )
     if shape not in (expected, (prod(expected),)):
         raise ValueError(
-            f"X holds examples of shape {shape}; image_shape={image_shape!r} expects "
+            f"X holds samples of shape {shape}; image_shape={image_shape!r} expects "
             f"{expected}, or flattened rows of {prod(expected)} values."
         )
     return expected
@@ -117,7 +117,7 @@ def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
     """Shape of an image, also if given without channels (H, W), or as a row (W,)."""
     if len(shape) > 3:
         raise ValueError(
-            f"X holds examples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
+            f"X holds samples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
             "(H, W), or flattened rows."
         )
     if len(shape) == 3:

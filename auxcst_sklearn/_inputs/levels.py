@@ -20,7 +20,7 @@ RARE = 3
 
 
 class Levels:
-    """Columns with missing values, and the levels of the categories, in the training examples."""
+    """Columns with missing values, and the levels of the categories, in the training samples."""
 
     def __init__(self, X: Any, categorical: NDArray[np.bool_] | None, n_codes: list[int]) -> None:
         n, d = X.shape

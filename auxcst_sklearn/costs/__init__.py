@@ -1,9 +1,9 @@
 """Cost vectors and cost matrices, including those of the experiments.
 
-A *cost vector* holds the cost of each possible prediction for one example, in the caller's
+A *cost vector* holds the cost of each possible prediction for one sample, in the caller's
 currency. A *cost matrix* holds one such vector per true class: row = true class, column =
-prediction. If the costs of an example are known for each true class, for instance from the amount
-of a payment, each example has its own matrix: (n_samples, n_classes, n_classes).
+prediction. If the costs of a sample are known for each true class, for instance from the amount
+of a payment, each sample has its own matrix: (n_samples, n_classes, n_classes).
 """
 
 from ._binary import binary_cost_matrices

@@ -23,7 +23,7 @@ Path = str | Sequence[str]
 def cost_vectors(
     y: ArrayLike, cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Return the cost vector of each example: the cost matrix row of its class.
+    """Return the cost vector of each sample: the cost matrix row of its class.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def cost_vectors(
         True labels.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or array-like of shape \
             (n_samples, n_classes, n_classes)
-        Cost of each prediction (column) for each true class (row); one matrix for all examples, or
+        Cost of each prediction (column) for each true class (row); one matrix for all samples, or
         one for each. The rows and columns of a DataFrame are matched by label; those of an array
         follow `classes`.
     classes : array-like of shape (n_classes,), default=None
@@ -41,7 +41,7 @@ def cost_vectors(
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        One cost vector per example, columns in the order of `classes`.
+        One cost vector per sample, columns in the order of `classes`.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def randomized_proportional_cost_matrix(
     """Draw a cost matrix in which mistakes on rare classes tend to be expensive.
 
     The diagonal is zero, and the cost of predicting class k for class y is drawn from the
-    uniform distribution on [0, 10 n_k / n_y], where n counts the examples of each class.
+    uniform distribution on [0, 10 n_k / n_y], where n counts the samples of each class.
 
     Parameters
     ----------

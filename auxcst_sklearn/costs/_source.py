@@ -45,7 +45,7 @@ def find_classes(
         source = "y" if classes is None else f"classes={_plain(classes)}"
         raise ValueError(
             f"{source} holds 1 class only, {found.tolist()}; a classifier needs at least two. If "
-            "the others have no example here, name all classes in classes=."
+            "the others have no sample here, name all classes in classes=."
         )
     return found
 
@@ -133,7 +133,7 @@ def _labels_of_costs(name: str, labels: np.ndarray, present: np.ndarray) -> np.n
         )
     if name == "cost" and len(unseen := np.setdiff1d(labels, present)):
         warn(
-            f"cost has columns for classes of which y holds no example: {shorten(unseen)}. If they "
+            f"cost has columns for classes of which y holds no sample: {shorten(unseen)}. If they "
             "are classes, name all classes in classes=; if not, such as an identifier, leave them "
             "out of cost."
         )

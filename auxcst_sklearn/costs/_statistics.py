@@ -64,6 +64,6 @@ class CostStatistics:
 
     @property
     def prior(self) -> NDArray[Any]:
-        """Frequency of each class (K,), after adding one example to each, so that none is zero."""
+        """Frequency of each class (K,), after adding one sample to each, so that none is zero."""
         share: NDArray[Any] = (self.weight + 1) / (self.weight + 1).sum()
         return share

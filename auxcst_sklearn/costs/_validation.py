@@ -117,44 +117,28 @@ def check_cost_matrix(
     Without `decisions` the columns are the classes.
     """
     values = _finite(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
-    if decisions is not None:
-        return _decision_costs(cost_matrix, values, classes, decisions)
-    if values.shape[0] != values.shape[1]:
+    if decisions is None and values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
             f"true class and one column per prediction. {_how_to_make_square(cost_matrix, classes)}"
         )
-    labels = frame_labels(cost_matrix)
-    if labels is not None:
-        columns = column_positions(labels, classes, "the columns of cost_matrix")
-        index = getattr(cost_matrix, "index", None)  # polars has none: rows like columns
-        rows = columns
-        if index is not None:
-            rows = column_positions(
-                np.asarray(list(index)), classes, "the index labels of cost_matrix"
-            )
-        return values[np.ix_(rows, columns)]
-    _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
-    return values
-
-
-def _decision_costs(
-    cost_matrix: Any, values: NDArray[Any], classes: NDArray[Any], decisions: NDArray[Any]
-) -> NDArray[np.float64]:
+    columns = classes if decisions is None else decisions
     labels, index = frame_labels(cost_matrix), getattr(cost_matrix, "index", None)
     if labels is not None:
-        columns = column_positions(labels, decisions, "the columns of cost_matrix")
-        values = values[:, columns]
-        if index is None and set(labels.tolist()) == set(classes.tolist()):  # rows like columns
-            values = values[column_positions(labels, classes, "the columns of cost_matrix")]
+        name = "the columns of cost_matrix"
+        values = values[:, column_positions(labels, columns, name)]
         if index is not None:
-            rows = np.asarray(list(index))
-            values = values[column_positions(rows, classes, "the index labels of cost_matrix")]
-    if values.shape != (len(classes), len(decisions)):
+            labels, name = np.asarray(list(index)), "the index labels of cost_matrix"
+        # A frame of polars has no index: rows like columns, if these are the classes.
+        if index is not None or decisions is None or {*labels.tolist()} == {*classes.tolist()}:
+            values = values[column_positions(labels, classes, name)]
+    elif decisions is None:
+        _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
+    if values.shape != (len(classes), len(columns)):
         raise ValueError(
-            f"cost_matrix has shape {values.shape}; expected {(len(classes), len(decisions))}: a "
+            f"cost_matrix has shape {values.shape}; expected {(len(classes), len(columns))}: a "
             f"row for each class, {shorten(classes)}, and a column for each decision, "
-            f"{shorten(decisions)}. If some classes have no example here, name all in classes=."
+            f"{shorten(columns)}. If some classes have no sample here, name all in classes=."
         )
     return values
 
@@ -246,6 +230,6 @@ def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:
     if n_columns != len(classes):
         raise ValueError(
             f"{found}, but there are {len(classes)} classes: {shorten(classes)}. If some "
-            "classes have no example here, name all of them in classes=, in sorted order, or use "
+            "classes have no sample here, name all of them in classes=, in sorted order, or use "
             "a DataFrame with the labels as columns."
         )

@@ -15,6 +15,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
 from .._checks.decorators import validate_params
+from .._checks.docs import described_like
 from .._checks.warn import warn
 from ._class_tree import read_taxonomy
 from ._image_folder import read_images
@@ -63,7 +64,7 @@ def fetch_mnist(
     -------
     Bunch, or the tuple (data, target)
         `data` of shape (n_samples, 784) and `images` of shape (n_samples, 1, 28, 28), which share
-        their memory; the digits in `target`; `target_names`; the first `n_train` examples are the
+        their memory; the digits in `target`; `target_names`; the first `n_train` samples are the
         training part.
 
     Raises
@@ -90,6 +91,7 @@ def fetch_mnist(
     return _bunch(raw, subset, scaled, return_X_y, target_names=np.array(list("0123456789")))
 
 
+@described_like(fetch_mnist)
 @validate_params(_OPTIONS, prefer_skip_nested_validation=True)
 def fetch_cifar10(
     data_home: str | os.PathLike[str] | None = None,
@@ -112,23 +114,13 @@ def fetch_cifar10(
 
     Parameters
     ----------
-    data_home : str or path-like, default=None
-        Folder of the files, and of OpenML's cache; None for that of scikit-learn,
-        :func:`sklearn.datasets.get_data_home`.
-    subset : {"train", "test", "all"}, default="all"
-        Part of the original split; "all" is the training part, then the test part.
-    scaled : bool, default=False
-        Whether to scale the range of the training part to [0, 1], as float32, and clip the rest.
-    return_X_y : bool, default=False
-        Whether to return `(data, target)` instead of a Bunch.
-    download_if_missing : bool, default=True
-        Whether to download missing files from OpenML, which needs pandas.
+    As of :func:`fetch_mnist`.
 
     Returns
     -------
     Bunch, or the tuple (data, target)
         `data` of shape (n_samples, 3072) and `images` of shape (n_samples, 3, 32, 32), which share
-        their memory; `target` indexes `target_names`; the first `n_train` examples are the training
+        their memory; `target` indexes `target_names`; the first `n_train` samples are the training
         part.
 
     Raises
@@ -156,6 +148,7 @@ def fetch_cifar10(
     return _bunch(raw, subset, scaled, return_X_y, target_names=np.array(_CIFAR10_CLASSES))
 
 
+@described_like(fetch_mnist)
 @validate_params(_OPTIONS, prefer_skip_nested_validation=True)
 def fetch_cifar100(
     data_home: str | os.PathLike[str] | None = None,
@@ -173,17 +166,7 @@ def fetch_cifar100(
 
     Parameters
     ----------
-    data_home : str or path-like, default=None
-        Folder of the files, and of OpenML's cache; None for that of scikit-learn,
-        :func:`sklearn.datasets.get_data_home`.
-    subset : {"train", "test", "all"}, default="all"
-        Part of the original split; "all" is the training part, then the test part.
-    scaled : bool, default=False
-        Whether to scale the range of the training part to [0, 1], as float32, and clip the rest.
-    return_X_y : bool, default=False
-        Whether to return `(data, target)` instead of a Bunch.
-    download_if_missing : bool, default=True
-        Whether to download missing files from OpenML, which needs pandas.
+    As of :func:`fetch_mnist`.
 
     Returns
     -------

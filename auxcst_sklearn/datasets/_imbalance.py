@@ -28,18 +28,18 @@ def make_imbalanced(
     random_state: int | np.random.RandomState | None = None,
     return_indices: bool = False,
 ) -> tuple[Any, ...]:
-    """Undersample some classes: random classes lose a random part of their examples.
+    """Undersample some classes: random classes lose a random part of their samples.
 
     Parameters
     ----------
     X : array-like, sparse matrix or DataFrame of shape (n_samples, ...)
-        Examples.
+        Samples.
     y : array-like of shape (n_samples,)
         Labels.
     classes_fraction : float, default=0.4
-        Fraction of the classes that lose examples, rounded to a number of classes.
+        Fraction of the classes that lose samples, rounded to a number of classes.
     removed_fraction : float, default=0.7
-        Fraction of the examples that such a class loses, rounded; each class keeps at least one.
+        Fraction of the samples that such a class loses, rounded; each class keeps at least one.
     random_state : int, RandomState instance or None, default=None
         Determines the draw. Pass an int for the same result on every call.
     return_indices : bool, default=False
@@ -48,7 +48,7 @@ def make_imbalanced(
     Returns
     -------
     X : of the type of `X`
-        The remaining examples, in their original order; sparse ones in CSR format.
+        The remaining samples, in their original order; sparse ones in CSR format.
     y : of the type of `y`
         Their labels.
     indices : ndarray of shape (n_left,)

@@ -239,9 +239,9 @@ def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]
         else:
             wrong = (cast.astype(values.dtype) != values) | ((cast < 0) != (values < 0))
     if wrong.any():
-        found = values[wrong][0].item()
+        value = values[wrong][0].item()
         raise ValueError(
-            f"Column {name!r} of source holds {found!r}, which {dtype} cannot hold; pass another "
+            f"Column {name!r} of source holds {value!r}, which {dtype} cannot hold; pass another "
             "dtype, such as float64."
         )
     return cast

@@ -33,7 +33,7 @@ _FILES = {
     "CIFAR-100": f"cifar-100-binary.tar.gz or cifar-100-python.tar.gz, from {_CIFAR_PAGE},",
 }
 _MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-# Name on OpenML, shape of an image, number of training examples of each class.
+# Name on OpenML, shape of an image, number of training samples of each class.
 _OPENML = {
     "MNIST": ("mnist_784", (1, 28, 28), _MNIST_COUNTS),
     "CIFAR-10": ("CIFAR_10", (3, 32, 32), [5000] * 10),
@@ -247,7 +247,7 @@ def download(data_set: str, home: Path, allowed: bool) -> Raw:
         raise OSError(f"{missing} Downloading failed: {error}") from error
     images, target = X.astype(np.uint8).reshape(-1, *shape), y.astype(np.int64)
     n_train = sum(train_counts)
-    # The split is by position, so a copy in another order would mix training and test examples.
+    # The split is by position, so a copy in another order would mix training and test samples.
     same_order = np.array_equal(np.bincount(target[:n_train]), train_counts)
     if not same_order or not channels_first(images[:1000]):
         raise OSError(f"OpenML gives {data_set} in another order. {missing}")

@@ -1,4 +1,4 @@
-"""The expected cost of every prediction, also if costs differ from example to example."""
+"""The expected cost of every prediction, also if costs differ from sample to sample."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LARGEST_TABLE = 2**18
 
 @dataclass(frozen=True)
 class BayesRisk(CrossEntropy):
-    """Class probabilities times the costs of each class, which may depend on the example.
+    """Class probabilities times the costs of each class, which may depend on the sample.
 
     The probabilities are those of :class:`CrossEntropy`, with smoothed labels: output and heads
-    learn labels, and costs are used only in the decision. If all examples of a class have the same
+    learn labels, and costs are used only in the decision. If all samples of a class have the same
     costs, the estimates use these costs. Costs that differ within a class are learnt by a *cost
     network* of the same shape: it computes, for true class k and prediction j, a factor on their
     mean M_kj, so that the estimates are ::
@@ -30,7 +30,7 @@ class BayesRisk(CrossEntropy):
         r_j(x) = sum_k P(k | x) M_kj exp(h_kj(x)),    h = 6 tanh((a_j + b_k) / 6)
 
     with 2 K outputs a and b, which start at zero. They are trained on the costs of the true class
-    y, minus the smallest cost of each example, by the Poisson deviance, whose minimum is the
+    y, minus the smallest cost of each sample, by the Poisson deviance, whose minimum is the
     conditional mean: the mean over j of ``M_yj exp(h_yj) - c_j h_yj``. Only the network of the
     classes has auxiliary heads.
 
@@ -88,16 +88,16 @@ class SampleRisk(ProbabilisticLoss):
         first samples may be few, they are running means.
         """
         above, level, weight = _class_means(target)
-        share = torch.where(weight > 0, weight / (self.seen + weight), 0.0)
-        of_cost = share.unsqueeze(1).expand_as(above)
+        fraction = torch.where(weight > 0, weight / (self.seen + weight), 0.0)
+        of_cost = fraction.unsqueeze(1).expand_as(above)
         if not stream:
-            share = (share == 1).to(above)
+            fraction = (fraction == 1).to(above)
             empty = (weight > 0).unsqueeze(1) & (self.above == 0)
-            of_cost = torch.where(empty, 1.0, share.unsqueeze(1))
+            of_cost = torch.where(empty, 1.0, fraction.unsqueeze(1))
         return SampleRisk(
             self.classes,
             (1 - of_cost) * self.above + of_cost * above,
-            (1 - share) * self.level + share * level,
+            (1 - fraction) * self.level + fraction * level,
             self.seen + weight,
         )
 

@@ -42,9 +42,9 @@ def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table:
         rows = zip(*(x.split(max(1, largest_table // cost.numel())) for x in (p, a, b)))
         return torch.cat([_sum(p, cost, a, b) for p, a, b in rows])
     costs = torch.empty_like(a)
-    for kind, found in _kinds(a):
+    for kind, rows_of_kind in _kinds(a):
         size = n_classes * (n_classes if kind is None else kind[0])
-        for rows in found.split(max(1, largest_table // size)):
+        for rows in rows_of_kind.split(max(1, largest_table // size)):
             parts = p[rows], cost, a[rows], b[rows]
             costs[rows] = _sum(*parts) if kind is None else _interpolate(*parts, *kind)
     return costs

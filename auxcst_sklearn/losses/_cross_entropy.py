@@ -77,9 +77,9 @@ class CrossEntropy(ProbabilisticLoss):
             return self._mean_of_heads(outputs, label, weight)
         loss = F.cross_entropy(outputs, label)
         if self.smoothing > 0:  # it adds a term linear in the outputs; torch's smoothing is slower
-            share = self.smoothing / outputs.shape[1]
-            change = outputs.new_full(outputs.shape, -share)
-            change.scatter_(1, label.unsqueeze(1), self.smoothing - share)
+            low = self.smoothing / outputs.shape[1]
+            change = outputs.new_full(outputs.shape, -low)
+            change.scatter_(1, label.unsqueeze(1), self.smoothing - low)
             loss = loss + torch.dot(outputs.flatten(), change.flatten()) / len(outputs)
         return loss
 
@@ -87,15 +87,15 @@ class CrossEntropy(ProbabilisticLoss):
         """Log-probabilities of all heads, times the smoothed labels of all rows."""
         n, n_classes = outputs.shape[-2:]
         low = self.smoothing / n_classes
-        share = outputs.new_full((n_classes, n), low)
-        share.scatter_(0, label.unsqueeze(0), 1 - self.smoothing + low)
+        smoothed = outputs.new_full((n_classes, n), low)
+        smoothed.scatter_(0, label.unsqueeze(0), 1 - self.smoothing + low)
         if weight is not None:
-            share *= weight
+            smoothed *= weight
         if n_classes < FEW_CLASSES:
             log_p = F.log_softmax(outputs.mT, dim=-2)
         else:
-            log_p, share = F.log_softmax(outputs, dim=-1), share.t()
-        return log_p.flatten(-2) @ share.flatten() / -n
+            log_p, smoothed = F.log_softmax(outputs, dim=-1), smoothed.t()
+        return log_p.flatten(-2) @ smoothed.flatten() / -n
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Expected cost of each prediction under the class probabilities."""

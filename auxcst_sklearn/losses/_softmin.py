@@ -47,8 +47,8 @@ class Softmin(Loss):
             raise ValueError(f"tau must be positive, got {self.tau!r}: 1.0 is a good start.")
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        share = F.softmax(-target.cost / self.tau, dim=-1)
-        return -(share * F.log_softmax(-outputs / self.tau, dim=-1)).sum(dim=-1)
+        target_p = F.softmax(-target.cost / self.tau, dim=-1)
+        return -(target_p * F.log_softmax(-outputs / self.tau, dim=-1)).sum(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Set the level of each row, which the loss leaves free, to the mean training cost."""

@@ -80,7 +80,7 @@ class CostSensitiveAutoencoder(nn.Module):
         x : Tensor of shape (n_samples, n_inputs)
             Inputs in [0, 1].
         target : Target
-            Costs, labels and weights of the examples.
+            Costs, labels and weights of the samples.
         generator : torch.Generator, default=None
             Source of the noise; None for torch's global one.
 

@@ -36,7 +36,7 @@ class CostHead(nn.Linear):
     Parameters
     ----------
     shape : sequence of int
-        Shape of one example's output: (n_neurons,), or (n_channels, height, width) for feature
+        Shape of one sample's output: (n_neurons,), or (n_channels, height, width) for feature
         maps.
     n_classes : int
         Number K of costs.

@@ -1,4 +1,4 @@
-"""Conversion of the caller's examples to the input of a network."""
+"""Conversion of the caller's samples to the input of a network."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class ImageInput(nn.Module):
     It converts one mini-batch at a time, on the device, so the data themselves do not change: flat
     rows, channels last, pixels as uint8.
 
-    uint8 images, that is examples of several dimensions, are scaled; uint8 rows are treated as
+    uint8 images, that is samples of several dimensions, are scaled; uint8 rows are treated as
     numbers. If `integers` is set, as `WrappedNetwork` does for a module that accepts no floats,
     nothing is scaled and the output is int64.
 
     Parameters
     ----------
     shape : sequence of int
-        Shape of an example, such as (C, H, W). Flattened rows are reshaped to it.
+        Shape of a sample, such as (C, H, W). Flattened rows are reshaped to it.
     channels_last : bool, default=False
         Whether the last of three dimensions, not the first, holds the channels.
     augmentation : callable, default=None
@@ -54,7 +54,7 @@ class ImageInput(nn.Module):
 
     @property
     def out_shape(self) -> tuple[int, ...]:
-        """Shape of an example after this layer, channels first."""
+        """Shape of a sample after this layer, channels first."""
         return (self.shape[-1], *self.shape[:-1]) if self.channels_last else self.shape
 
     def forward(self, x: Tensor) -> Tensor:

@@ -55,12 +55,12 @@ class SideBySide(AuxNetwork):
 def _check_alike(networks: Sequence[AuxNetwork]) -> None:
     """Raise an error for networks of different layers or sizes, as a random factory makes them."""
     first, *others = ({n: tuple(p.shape) for n, p in net.named_parameters()} for net in networks)
-    for i, found in enumerate(others, start=2):
-        differing = sorted(n for n in {*first, *found} if first.get(n) != found.get(n))
+    for i, shapes in enumerate(others, start=2):
+        differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
         if differing:
             name = differing[0]
             raise ValueError(
                 f"module made networks of different layers or sizes: {name} has the shape "
-                f"{first.get(name)} in the first and {found.get(name)} in number {i}; expected "
+                f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; expected "
                 "networks that differ only in their weights. Set n_networks=1, or make them alike."
             )

@@ -133,7 +133,7 @@ def skl2onnx_types(X: Any) -> list[tuple[str, Any]]:
         single = array_type(X.dtype) == np.float32
         kind = kinds.FloatTensorType if single else kinds.DoubleTensorType
         return [(ROWS, kind([None, *X.shape[1:]]))]
-    found = []
+    inputs = []
     for j, name in enumerate(input_names(X)):
         column = select(X, j)
         kind = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
@@ -141,5 +141,5 @@ def skl2onnx_types(X: Any) -> list[tuple[str, Any]]:
             kind = (
                 kinds.Int64TensorType
             )  # types that hold no missing value, which a file has as NaN
-        found.append((name, kind([None, 1])))
-    return found
+        inputs.append((name, kind([None, 1])))
+    return inputs

@@ -124,11 +124,11 @@ class Graph:
 
 def _input_names(names: list[str]) -> list[str]:
     """Names of a file's inputs, apart from those of its outputs."""
-    found = [f"{name}_" if name in (*OUTPUTS, MATRICES) else name for name in names]
-    for name, count in Counter(found).items():
+    renamed = [f"{name}_" if name in (*OUTPUTS, MATRICES) else name for name in names]
+    for name, count in Counter(renamed).items():
         if not name or count > 1:
             raise _refused(name)
-    return found
+    return renamed
 
 
 def _refused(name: str) -> ValueError:

@@ -76,10 +76,10 @@ def cost_and_probability(model: Any, graph: Graph, rows: Rows) -> list[str]:
 def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: Rows) -> str:
     """Probabilities of all classes, 0 for those that the classifier does not have."""
     columns = label_index(model.classes_, classes, name="classes_")
-    found = probability(model, graph, rows)
+    p = probability(model, graph, rows)
     if len(columns) == len(classes):
-        return found
-    return graph.add("MatMul", found, np.eye(len(classes))[columns])
+        return p
+    return graph.add("MatMul", p, np.eye(len(classes))[columns])
 
 
 def _mean(parts: Sequence[str], graph: Graph) -> str:
@@ -109,11 +109,11 @@ def _of_boosting(models: list[Any], graph: Graph, rows: Rows) -> str:
     n_classes = len(models[0].classes_)
     if n_classes == 2:
         p = graph.add("Unsqueeze", graph.add("Sigmoid", scores), np.array([2]))
-        found = graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=2)
+        p_of_models = graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=2)
     else:
         shape = np.array([-1, len(models), n_classes])
-        found = graph.add("Softmax", graph.add("Reshape", scores, shape), axis=2)
-    total = graph.add("ReduceSum", found, np.array([1]), keepdims=0)
+        p_of_models = graph.add("Softmax", graph.add("Reshape", scores, shape), axis=2)
+    total = graph.add("ReduceSum", p_of_models, np.array([1]), keepdims=0)
     return graph.add("Div", total, float(len(models)))
 
 
@@ -192,7 +192,7 @@ def _scores(model: Any, graph: Graph, rows: Rows) -> str:
     if kind in BOOSTING:
         return _boosting_scores([model], graph, rows)
     if hasattr(model, "decision_function"):
-        found = estimates(model, graph, rows, raw_scores=True)
+        scores = estimates(model, graph, rows, raw_scores=True)
     else:
-        found = probability(model, graph, rows)
-    return _column(found, -1, graph) if n_classes == 2 else found
+        scores = probability(model, graph, rows)
+    return _column(scores, -1, graph) if n_classes == 2 else scores

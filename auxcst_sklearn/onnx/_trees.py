@@ -6,7 +6,7 @@ skl2onnx ignores splits by categories, and rounds the sums of a forest, which ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +78,7 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
 
     The ensemble returns the leaf of each tree, of which the probabilities are looked up.
     """
-    found, starts, n_leaves = _Ensemble(), [], 0
+    ensemble, starts, n_leaves = _Ensemble(), [], 0
     trees = [part.tree_ for part in getattr(model, "estimators_", [model])]
     for k, tree in enumerate(trees):
         is_leaf = tree.children_left < 0
@@ -87,11 +87,11 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
         feature, value, left, right = (np.where(is_leaf, 0, part).tolist() for part in columns)
         missing = np.where(is_leaf, 0, tree.missing_go_to_left).astype(int).tolist()
         nodes, ranks = _Nodes(feature, value, left, right, missing, modes), range(is_leaf.sum())
-        found.add(nodes, {k: ranks})
+        ensemble.add(nodes, {k: ranks})
         starts.append(n_leaves)
         n_leaves += len(ranks)
     single = graph.add("Cast", rows, to=TensorProto.FLOAT)  # as scikit-learn's trees read them
-    leaves = found.sums(graph, graph.as_double(single), len(trees))
+    leaves = ensemble.sums(graph, graph.as_double(single), len(trees))
     index = graph.add("Add", graph.add("Cast", leaves, to=TensorProto.INT64), np.array(starts))
     table = np.concatenate([tree.value[tree.children_left < 0, 0] for tree in trees])
     values = graph.add("Gather", table, index)
@@ -101,22 +101,24 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
 
 def boosting_scores(models: Sequence[Any], levels: Levels, graph: Graph, rows: str) -> str:
     """Raw scores (n, n_models * n_trees_per_iteration_), of rows with codes of `levels`."""
-    found, base = _Ensemble(), list[float]()
+    ensemble, base = _Ensemble(), list[float]()
     step = _largest_step(models)
     for model in models:
-        own = category_codes(model)
-        codes = {j: np.array([own[j].get(v, np.nan) for v in levels[j]]) for j in own}
+        codes = {
+            j: np.array([codes_of_column.get(level, np.nan) for level in levels[j]])
+            for j, codes_of_column in category_codes(model).items()
+        }
         order = np.arange(model.n_features_in_)
-        if own:  # the splits number columns of categories first
+        if codes:  # the splits number columns of categories first
             order = np.argsort(~model.is_categorical_, kind="stable")
         for of_iteration in model._predictors:
             for k, tree in enumerate(of_iteration, start=len(base)):
                 values = tree.nodes["value"][tree.nodes["is_leaf"] == 1]
                 whole = np.rint(values / step) * step
                 weights = {2 * k: whole.tolist(), 2 * k + 1: (values - whole).tolist()}
-                found.add(_boosted(tree, order.tolist(), codes), weights)
+                ensemble.add(_boosted(tree, order.tolist(), codes), weights)
         base.extend(np.ravel(model._baseline_prediction).tolist())
-    sums = graph.as_double(found.sums(graph, rows, 2 * len(base)))
+    sums = graph.as_double(ensemble.sums(graph, rows, 2 * len(base)))
     pairs = graph.add("Reshape", sums, np.array([-1, len(base), 2]))
     return graph.add("Add", graph.add("ReduceSum", pairs, np.array([2]), keepdims=0), base)
 
@@ -126,19 +128,19 @@ def _largest_step(models: Sequence[Any]) -> float:
 
     The rests of the values add up to so little that float32 is as good as float64 for them.
     """
-    trees = [tree for model in models for found in model._predictors for tree in found]
+    trees = chain.from_iterable(trees for model in models for trees in model._predictors)
     largest = sum(float(np.abs(tree.nodes["value"]).max()) for tree in trees)
     return float(2.0 ** (np.ceil(np.log2(largest + 1)) - 22))
 
 
 def common_levels(models: Sequence[Any]) -> Levels:
     """All categories of each column that has some, and NaN if one was missing."""
-    found: dict[int, dict[Any, None]] = {}
+    by_column: dict[int, dict[Any, None]] = {}
     for model in models:
         for j, codes in category_codes(model).items():
-            found.setdefault(j, {}).update(dict.fromkeys(codes))
+            by_column.setdefault(j, {}).update(dict.fromkeys(codes))
     levels = {}
-    for j, values in found.items():
+    for j, values in by_column.items():
         known = [value for value in values if value == value]
         gaps = [np.nan] if len(known) < len(values) else []
         levels[j] = np.array([*known, *gaps], dtype=object)
@@ -150,16 +152,16 @@ def category_codes(model: Any) -> dict[int, dict[Any, float]]:
     if model._preprocessor is None:
         return {}
     encoder = model._preprocessor.named_transformers_["encoder"]
-    found = {
+    codes_of_columns = {
         j: {level: float(code) if level == level else np.nan for code, level in enumerate(levels)}
         for j, levels in zip(np.flatnonzero(model.is_categorical_).tolist(), _listed(encoder))
     }
     if not isinstance(model, TableBoosting) or model._codes is None:
-        return found
+        return codes_of_columns
     return {
-        j: {level: codes.get(own, np.nan) for level, own in zip_longest(levels, kept)}
+        j: {level: codes.get(common, np.nan) for level, common in zip_longest(levels, kept)}
         for (j, codes), levels, kept in zip(
-            found.items(), _listed(model._codes.encoder), model._kept
+            codes_of_columns.items(), _listed(model._codes.encoder), model._kept
         )
     }
 
@@ -174,7 +176,7 @@ def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]])
     The chain has the known categories of the side to which missing ones do not go, so that all
     others go to the other side.
     """
-    found = _Nodes([], [], [], [], [], [])
+    nodes = _Nodes([], [], [], [], [], [])
     chains = []
     for i, node in enumerate(tree.nodes):
         left, right = int(node["left"]), int(node["right"])
@@ -184,19 +186,19 @@ def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]])
         elif not node["is_categorical"]:
             row = (j, float(node["num_threshold"]), left, right, missing, "BRANCH_LEQ")
         else:
-            own = codes[j]
-            at_left = np.isin(own, _members(tree.raw_left_cat_bitsets[node["bitset_idx"]]))
-            listed = ~at_left & ~np.isnan(own) if missing else at_left
+            of_levels = codes[j]
+            at_left = np.isin(of_levels, _members(tree.raw_left_cat_bitsets[node["bitset_idx"]]))
+            listed = ~at_left & ~np.isnan(of_levels) if missing else at_left
             first, *others = np.flatnonzero(listed).tolist() or [NEVER]
             to, other = (right, left) if missing else (left, right)
             row = (j, float(first), to, other, 0, "BRANCH_EQ")
             chains.append((i, j, to, other, others))
-        found.add(*row)
+        nodes.add(*row)
     for i, j, to, other, others in chains:
         for code in others:
-            found.falsenodeids[i] = i = len(found.modes)
-            found.add(j, float(code), to, other, 0, "BRANCH_EQ")
-    return found
+            nodes.falsenodeids[i] = i = len(nodes.modes)
+            nodes.add(j, float(code), to, other, 0, "BRANCH_EQ")
+    return nodes
 
 
 def _members(bits: NDArray[np.uint32]) -> NDArray[np.intp]:

@@ -12,11 +12,19 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
+from .._checks.docs import described_like
 from .._checks.labels import as_labels, frame_labels, label_index
 from ..costs._decisions import labels_of_rows
-from ..metrics import _decisions, _sample_costs, check_evaluated, decisions_of, labels_of_costs
+from ..metrics import (
+    _decisions,
+    _sample_costs,
+    check_evaluated,
+    decisions_of,
+    final_estimator,
+    labels_of_costs,
+    mean_cost,
+)
 from ._drawing import amount, axes, cell_points, thin_out_ticks
-from ._results import final_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +107,7 @@ class CostConfusionDisplay:
         estimator : estimator
             Fitted classifier, or a pipeline or search that ends with one.
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Examples and their true labels.
+            Samples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
             As in :meth:`from_predictions`, in the order of `classes_` and `decisions_`; without
             either, the `cost_matrix` of the estimator. Matrices of samples are known when deciding.
@@ -143,6 +151,7 @@ class CostConfusionDisplay:
         )
 
     @classmethod
+    @described_like(mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -161,25 +170,11 @@ class CostConfusionDisplay:
 
         Parameters
         ----------
-        y_true, y_pred : array-like of shape (n_samples,)
-            True and predicted labels.
-        cost : array-like or DataFrame of shape (n_samples, n_classes), or \
-                (n_samples, n_classes, n_classes), default=None
-            Cost of each prediction for each sample, or each sample's cost matrix. Pass either
-            `cost` or `cost_matrix`.
-        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-            Cost of each prediction (column) for each true class (row).
-        classes : array-like of shape (n_classes,), default=None
-            Labels of the cost columns, in their order. By default the labels of a DataFrame,
-            otherwise the sorted labels in `y_true` and `y_pred`.
-        decisions : array-like of shape (n_decisions,), default=None
-            Labels of the cost columns, if predictions are decisions other than the classes, as in
-            :func:`auxcst_sklearn.metrics.mean_cost`.
+        As of :func:`auxcst_sklearn.metrics.mean_cost`, and:
+
         labels : array-like of shape (n_classes,), default=None
             The labels in the order of the axes; None for that of `classes`. Decisions keep the
             order of their columns.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
         display_labels : array-like of shape (n_classes,), default=None
             Names to write at the axes, in the order of the labels; None for the labels.
         **plot_kw : dict
@@ -223,7 +218,6 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
-            "include_counts": ["boolean", StrOptions({"auto"})],
         },
         prefer_skip_nested_validation=True,
     )
@@ -233,7 +227,6 @@ class CostConfusionDisplay:
         *,
         normalize: Literal["all", "true", "pred"] | None = None,
         include_values: bool | Literal["auto"] = "auto",
-        include_counts: bool | Literal["auto"] = "auto",
         cmap: Any = None,
         colorbar: bool = True,
         unit: str | None = None,
@@ -248,10 +241,8 @@ class CostConfusionDisplay:
             None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
             of the cost of each true class (row), "pred" those of each prediction (column).
         include_values : bool or "auto", default="auto"
-            Whether to write numbers in the cells with costs; "auto" if they are legible.
-        include_counts : bool or "auto", default="auto"
-            Whether to write the number of samples below the cost, in all cells with samples, which
-            distinguishes few expensive mistakes from many cheap ones; "auto" if they are legible.
+            Whether to write costs in the cells, and below them the number of samples if there is
+            room; "auto" if they are legible.
         cmap : str or matplotlib Colormap, default=None
             Colour map. None for "Blues", or "RdBu_r" around zero if some costs are negative.
         colorbar : bool, default=True
@@ -293,7 +284,7 @@ class CostConfusionDisplay:
             columns = self.decisions
             ax.set(xlabel="decision")
         thin_out_ticks(ax, *([str(name) for name in names] for names in (rows, columns)))
-        self.text_ = self._write_values(shown, include_values, include_counts)
+        self.text_ = self._write_values(shown, include_values)
         return self
 
     def _shown(self, normalize: str | None) -> NDArray[Any]:
@@ -308,12 +299,10 @@ class CostConfusionDisplay:
         total = self.cost.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
         return 100 * self.cost / np.where(total > 0, total, 1)
 
-    def _write_values(
-        self, shown: NDArray[Any], include_values: bool | str, include_counts: bool | str
-    ) -> NDArray[Any] | None:
+    def _write_values(self, shown: NDArray[Any], include_values: bool | str) -> NDArray[Any] | None:
         """Texts in the cells, as large as possible; with "auto" none that are too small."""
-        for with_counts in (True, False) if include_counts == "auto" else (include_counts,):
-            texts = self._cell_texts(shown, bool(with_counts))
+        for with_counts in (True, False):
+            texts = self._cell_texts(shown, with_counts)
             lines = [text.split("\n") for text in texts.values()] or [[""]]
             width = max(0.6 * len(line) for text in lines for line in text)
             room = cell_points(self.ax_, max(shown.shape)) / max(width, 1.2 * len(lines[0]))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 
-from .._checks.decorators import validate_params
-from ._drawing import MARKERS, axes, colors, draw_legend, set_log_scale, tidy, tilt_if_crowded
+from ._drawing import MARKERS, axes, colors, draw_legend, tidy, tilt_if_crowded
 from ._results import path_curve, search_curves
 
 if TYPE_CHECKING:
@@ -40,8 +38,7 @@ class CostCurveDisplay:
     y_label : str, default="mean test cost"
         Label of the y axis.
     caption : str, default=None
-        Title for axes without one: the best candidate, and the meaning of the bands. A line that
-        starts with "±" is omitted if no bands are drawn.
+        Title for axes without one: the best candidate, and the meaning of the bands.
 
     Attributes
     ----------
@@ -132,23 +129,8 @@ class CostCurveDisplay:
         curves = find(search, x=x, hue=hue, where=where, metric=metric, negate=negate)
         return cls(**curves).plot(**plot_kw)
 
-    @validate_params(
-        {
-            "spread_style": [StrOptions({"band", "bars"}), None],
-            "xscale": [StrOptions({"linear", "log"})],
-        },
-        prefer_skip_nested_validation=True,
-    )
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        spread_style: Literal["band", "bars"] | None = "band",
-        xscale: Literal["linear", "log"] = "linear",
-        y_label: str | None = None,
-        legend: bool = True,
-    ) -> CostCurveDisplay:
-        """Draw the curves.
+    def plot(self, ax: Axes | None = None, *, y_label: str | None = None) -> CostCurveDisplay:
+        """Draw the curves, with bands, or bars if x is not numeric, of a standard error.
 
         Axes without a title get the caption.
 
@@ -156,62 +138,45 @@ class CostCurveDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
-        spread_style : {"band", "bars"} or None, default="band"
-            How the standard error is shown; None hides it. If x is not numeric, bands become bars.
-        xscale : {"linear", "log"}, default="linear"
-            Scale of the x axis. A logarithmic one shows zero at its left end.
         y_label : str, default=None
             Label of the y axis, instead of the display's own.
-        legend : bool, default=True
-            Whether to draw the legend, if there are several curves. In a figure with several axes,
-            one ``figure_.legend(handles=display.lines_)`` may be enough.
 
         Returns
         -------
         CostCurveDisplay
             The display itself.
-
-        Raises
-        ------
-        ValueError
-            If `xscale` is "log" and the x axis holds no numbers or negative ones.
         """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         self.lines_: list[Any] = []
         self.spread_: list[Any] = []
-        x, numeric = self._place_x(xscale)
+        x, numeric = self._place_x()
         n_curves = len(self.hue_values)
         for i, color in enumerate(colors(n_curves)):
             # Categories are drawn side by side, so that their bars do not overlap.
             shift = 0 if numeric else 0.5 * ((i + 0.5) / n_curves - 0.5)
             style = {"color": color, "marker": MARKERS[i % len(MARKERS)], "label": self._label(i)}
-            self._draw_curve(i, x + shift, "-" if numeric else ":", spread_style, **style)
+            self._draw_curve(i, x + shift, "-" if numeric else ":", **style)
             if None in self.x_values:
-                self._draw_level(i, spread_style, **style)
+                self._draw_level(i, **style)
         ax.set(xlabel=self.x_name, ylabel=y_label or self.y_label)
         tidy(ax)
         if self.caption and not ax.get_title():
-            lines = [line for line in self.caption.split("\n") if spread_style or line[0] != "±"]
-            ax.set_title("\n".join(lines), fontsize="small")
-        self.legend_ = draw_legend(ax, self.hue_name) if legend else None
+            ax.set_title(self.caption, fontsize="small")
+        self.legend_ = draw_legend(ax, self.hue_name)
         return self
 
-    def _place_x(self, xscale: str) -> tuple[NDArray[Any], bool]:
-        """Set ticks and scale of the x axis; return positions, and whether they are numeric."""
+    def _place_x(self) -> tuple[NDArray[Any], bool]:
+        """Set the ticks of the x axis; return positions, and whether they are numeric."""
         ax = self.ax_
         values = [value for value in self.x_values if value is not None]
         if any(isinstance(value, str) for value in values):
-            if xscale == "log":
-                raise ValueError(f"xscale='log', but {self.x_name} holds {values}, not numbers.")
             ax.set_xticks(range(len(values)), values)
             ax.margins(x=0.5 / len(values))
             tilt_if_crowded(ax, values)
             return np.arange(len(values)), False
         positions = np.array(values, dtype=np.float64)
-        if xscale == "log":
-            set_log_scale(ax, positions, self.x_name)
-        elif all(position.is_integer() for position in positions):
+        if all(position.is_integer() for position in positions):
             ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         return positions, True
 
@@ -221,30 +186,26 @@ class CostCurveDisplay:
             return self.hue_name and "None"
         return hue if isinstance(hue, str) else f"{hue:g}"
 
-    def _draw_curve(
-        self, i: int, x: NDArray[Any], line: str, spread_style: str | None, **style: Any
-    ) -> None:
+    def _draw_curve(self, i: int, x: NDArray[Any], line: str, **style: Any) -> None:
         known = np.flatnonzero(np.isfinite(self.mean[i, : len(x)]))
         if not len(known):
             return
         x, mean, spread = x[known], self.mean[i, known], self.spread[i, known]
         self.lines_ += self.ax_.plot(x, mean, linestyle=line, markersize=5, **style)
-        if spread_style == "band" and line == "-" and len(x) > 1:
+        if line == "-" and len(x) > 1:
             fill = {"color": style["color"], "alpha": 0.25, "linewidth": 0}
             self.spread_.append(self.ax_.fill_between(x, mean - spread, mean + spread, **fill))
-        elif spread_style is not None:
+        else:
             bars = {"fmt": "none", "color": style["color"], "capsize": 3}
             self.spread_.append(self.ax_.errorbar(x, mean, spread, **bars))
 
-    def _draw_level(
-        self, i: int, spread_style: str | None, color: str, label: str | None, **_: Any
-    ) -> None:
+    def _draw_level(self, i: int, color: str, label: str | None, **_: Any) -> None:
         """Draw the result without x, which applies to every x."""
         mean, spread = self.mean[i, -1], self.spread[i, -1]
         if not np.isfinite(mean):
             return
         label = " ".join(filter(None, [label, f"(no {self.x_name})"]))
         self.lines_.append(self.ax_.axhline(mean, linestyle="--", color=color, label=label))
-        if spread_style is not None and np.isfinite(spread):
+        if np.isfinite(spread):
             band = self.ax_.axhspan(mean - spread, mean + spread, color=color, alpha=0.1, lw=0)
             self.spread_.append(band)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,30 +39,10 @@ def tidy(ax: Axes) -> None:
 
 
 def draw_legend(ax: Axes, title: str | None) -> Any:
-    """A legend in small print, if there are several entries."""
-    n = len(ax.get_legend_handles_labels()[1])
-    if n == 0:
+    """A legend in small print, if anything has a label."""
+    if not ax.get_legend_handles_labels()[1]:
         return None
     return ax.legend(title=title, fontsize="small", title_fontsize="small", framealpha=0.7)
-
-
-def set_log_scale(ax: Axes, positions: NDArray[Any], name: str) -> None:
-    """Logarithmic x axis with ticks at few values, and a position for zero."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    positive = positions[positions > 0]
-    if (positions < 0).any() or not len(positive):
-        raise ValueError(
-            f"xscale='log' needs {name} of zero or more, some positive; got {positions.tolist()}."
-        )
-    if len(positive) < len(positions):
-        ax.set_xscale("symlog", linthresh=positive.min(), linscale=0.5)
-    else:
-        ax.set_xscale("log")
-    if len(positions) <= 10:
-        ax.xaxis.set_major_locator(FixedLocator(positions.tolist()))
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.xaxis.set_minor_locator(NullLocator())
 
 
 def points(ax: Axes) -> tuple[float, float]:

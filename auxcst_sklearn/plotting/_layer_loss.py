@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
+from ..metrics import final_estimator
 from ._drawing import axes, colors, draw_legend, tidy
-from ._results import final_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,16 +39,11 @@ class LayerLossDisplay:
 
     Attributes
     ----------
-    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+    ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
     lines_ : dict of str to matplotlib Line2D
         The curve of each head, and of "total" if there is more than one head. Those of `held_out`
         are in its own `lines_`.
-
-    References
-    ----------
-    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
-    Estimation", TAAI 2020, arXiv:1611.05134.
 
     Examples
     --------
@@ -134,9 +129,7 @@ class LayerLossDisplay:
             part=part,
         )
 
-    def plot(
-        self, ax: Axes | None = None, *, normalize: bool = False, legend: bool = True
-    ) -> LayerLossDisplay:
+    def plot(self, ax: Axes | None = None, *, normalize: bool = False) -> LayerLossDisplay:
         """Draw the curves.
 
         Parameters
@@ -146,8 +139,6 @@ class LayerLossDisplay:
         normalize : bool, default=False
             Whether to divide each curve by its first value, so that heads with different losses can
             be compared.
-        legend : bool, default=True
-            Whether to draw the legend.
 
         Returns
         -------
@@ -164,7 +155,7 @@ class LayerLossDisplay:
         ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
-        self.legend_ = draw_legend(ax, "loss of") if legend else None
+        self.legend_ = draw_legend(ax, "loss of")
         return self
 
     def _draw_curves(self, ax: Axes, normalize: bool, linestyle: str) -> None:

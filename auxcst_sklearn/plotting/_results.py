@@ -10,21 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..metrics import mean_cost
-
-
-def final_estimator(estimator: Any) -> Any:
-    """The best estimator of a search, the last one of a pipeline."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-        else:
-            return estimator
+from ..metrics import final_estimator, mean_cost
 
 
 def search_curves(
@@ -147,26 +135,26 @@ def paired_standard_error(scores: NDArray[Any]) -> NDArray[np.float64]:
     """
     error = np.full(len(scores), np.nan)
     known = np.isfinite(scores).all(axis=1)
-    found, n_folds = scores[known], scores.shape[1]
-    if n_folds < 2 or not len(found):
+    finite, n_folds = scores[known], scores.shape[1]
+    if n_folds < 2 or not len(finite):
         return error
-    if len(found) > 1:
-        found = (found - found.mean(axis=0)) * np.sqrt(len(found) / (len(found) - 1))
-    error[known] = found.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    if len(finite) > 1:
+        finite = (finite - finite.mean(axis=0)) * np.sqrt(len(finite) / (len(finite) - 1))
+    error[known] = finite.std(axis=1, ddof=1) / np.sqrt(n_folds)
     return error
 
 
 def find_name(name: str, names: Collection[str], argument: str) -> str:
     """The full name that is `name`, or that ends with it after a double underscore."""
-    found = [full for full in names if full == name]
-    found = found or [full for full in names if full.endswith(f"__{name}")]
-    if len(found) != 1:
-        problem = f"stands for each of {found}" if found else "is not there"
+    matching = [full for full in names if full == name]
+    matching = matching or [full for full in names if full.endswith(f"__{name}")]
+    if len(matching) != 1:
+        problem = f"stands for each of {matching}" if matching else "is not there"
         raise ValueError(
             f"{argument}={name!r} {problem}; expected one of {list(names)}, or its last component "
             "where only one ends so."
         )
-    return found[0]
+    return matching[0]
 
 
 def levels(values: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:

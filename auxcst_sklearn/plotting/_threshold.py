@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.rows import check_row_order
-from ..metrics import check_evaluated, decisions_of
+from ..metrics import check_evaluated, decisions_of, final_estimator
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
-from ._results import final_estimator
 from ._threshold_costs import BinaryCosts
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class CostThresholdDisplay:
     best_threshold, best_cost, best_alert_rate : float
         Threshold of least mean cost, the smallest if there are several, its mean cost and the
         fraction that it predicts positive.
-    ax_, figure_, legend_ : matplotlib Axes, Figure, and Legend or None
+    ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
     line_, best_point_ : matplotlib Line2D
         The curve, a step function, and the marker at the threshold of least cost.
@@ -119,7 +118,7 @@ class CostThresholdDisplay:
             Fitted binary classifier with `predict_proba`, or a pipeline or search that ends with
             one.
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Examples and their true labels.
+            Samples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
             As in :meth:`from_predictions`, in the order of `classes_`; without either, the
             `cost_matrix` of the estimator.
@@ -216,7 +215,6 @@ class CostThresholdDisplay:
         *,
         xscale: Literal["linear", "log"] = "linear",
         y_label: str = "mean cost",
-        legend: bool = True,
     ) -> CostThresholdDisplay:
         """Draw the curve.
 
@@ -228,8 +226,6 @@ class CostThresholdDisplay:
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         y_label : str, default="mean cost"
             Label of the y axis, for example with the currency.
-        legend : bool, default=True
-            Whether to draw the legend.
 
         Returns
         -------
@@ -265,7 +261,7 @@ class CostThresholdDisplay:
         ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
         tidy(ax)
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
-        self.legend_ = draw_legend(ax, None) if legend else None
+        self.legend_ = draw_legend(ax, None)
         return self
 
     def _lowest(self, xscale: str) -> float:

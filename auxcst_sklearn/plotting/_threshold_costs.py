@@ -21,7 +21,7 @@ class BinaryCosts(NamedTuple):
     one for all samples, or one for each (n, 2, 2), or None if costs are those of the true class.
     """
 
-    paid: NDArray[np.float64]
+    costs: NDArray[np.float64]
     weight: NDArray[np.float64]
     classes: NDArray[Any]
     positive: int
@@ -39,19 +39,19 @@ class BinaryCosts(NamedTuple):
                 f"A threshold decides between two classes, but there are {classes.tolist()}. If "
                 "y_true lacks one of two, name both in classes=."
             )
-        paid, true, weights = _sample_costs(y, y, cost, cost_matrix, classes, weight)
+        costs, true, weights = _sample_costs(y, y, cost, cost_matrix, classes, weight)
         matrix = None
         if cost_matrix is not None:
             matrix = check_cost_matrix(cost_matrix, classes=classes)
         elif is_per_sample_matrix(cost):
             matrix = check_cost_matrices(cost, n_samples=len(true), classes=classes)
         weights = np.ones(len(true)) if weights is None else weights
-        return cls(paid, weights, classes, _positive_class(pos_label, classes), matrix)
+        return cls(costs, weights, classes, _positive_class(pos_label, classes), matrix)
 
     def check_probability(self, y_proba: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the positive class, one for each sample."""
         probability = np.asarray(column_or_1d(y_proba), dtype=np.float64)
-        check_consistent_length(self.paid, probability)
+        check_consistent_length(self.costs, probability)
         if not ((probability >= 0) & (probability <= 1)).all():
             raise ValueError(
                 f"y_proba holds values from {probability.min():g} to {probability.max():g}; "
@@ -65,7 +65,7 @@ class BinaryCosts(NamedTuple):
         The thresholds are the distinct probabilities, ascending, and infinity.
         """
         thresholds, place = np.unique(probability, return_inverse=True)
-        negative, positive = (self.weight * self.paid[:, k] for k in self._order())
+        negative, positive = (self.weight * self.costs[:, k] for k in self._order())
 
         def of_those_above(values: NDArray[Any]) -> NDArray[Any]:
             of_each = np.bincount(place, values, minlength=len(thresholds))
@@ -89,7 +89,7 @@ class BinaryCosts(NamedTuple):
         else:  # as argmin decides ties
             cheaper = np.less if p else np.less_equal
             is_positive = cheaper((1 - probability) * alarm, probability * miss)
-        chosen = self.paid[np.arange(len(probability)), np.where(is_positive, p, n)]
+        chosen = self.costs[np.arange(len(probability)), np.where(is_positive, p, n)]
         return {
             "bayes_threshold": threshold,
             "bayes_cost": float(np.average(chosen, weights=self.weight)),

@@ -115,7 +115,7 @@ def test_behind_transformers_that_put_out_frames(output):
 def test_alpha_is_chosen(frame):
     X, y = frame
     model = CostSensitiveAuxMLPCV(
-        [0, 0.5], 2, 16, cv=2, max_epochs=30, learning_rate=1e-2, random_state=0
+        [0, 0.5], 2, 16, cv=2, n_networks=2, max_epochs=20, learning_rate=1e-2, random_state=0
     )
 
     model.fit(X, y)

@@ -33,7 +33,7 @@ def rows(n_classes):
 
 
 INNER = {
-    "network": lambda M: small_mlp(cost_matrix=M, max_epochs=6),
+    "network": lambda M: small_mlp(cost_matrix=M, max_epochs=6, batch_size=64, learning_rate=1e-2),
     "rule": lambda M: BayesMinimumRiskClassifier(LogisticRegression(), M),
     "pipeline": lambda M: make_pipeline(
         StandardScaler(), BayesMinimumRiskClassifier(LogisticRegression(), M)

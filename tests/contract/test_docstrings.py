@@ -16,9 +16,9 @@ ROOMS = ["", "costs", "losses", "modules", "metrics", "datasets", "plotting", "o
 # An example stands in every class and function, and not in every method.
 # (RT04 takes the fields of a Bunch for a description.)
 LEFT_OUT = {"SA01", "ES01", "SS05", "RT02", "RT04", "EX01"}
-# A method says once, in the base class, what it takes and returns; modules of torch need no more
-# than a line.
-OF_BASE = {"PR01", "RT01", "YD01"}
+# A method says once, in the base class, what it is, takes and returns; modules of torch need no
+# more than a line.
+OF_BASE = {"GL08", "PR01", "RT01", "YD01"}
 
 
 def public():

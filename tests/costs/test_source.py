@@ -268,9 +268,9 @@ def test_columns_that_are_no_labels_of_y_warn(model, recwarn):
     y = np.array(GRADES)[CODES]
     cost = pd.DataFrame(COST[np.searchsorted(sorted(GRADES), y)], columns=sorted(GRADES))
     for name in ("id", "amount"):
-        with pytest.warns(UserWarning, match=f"no example: .'{name}'"):
+        with pytest.warns(UserWarning, match=f"no sample: .'{name}'"):
             model.fit(X, y, cost=cost.assign(**{name: np.arange(60)}))
     recwarn.clear()
     model.fit(X, y, cost=cost)
     clone(model).set_params(classes=["a", *sorted(GRADES)]).fit(X, y, cost=cost.assign(a=9.0))
-    assert not [w for w in recwarn if "no example" in str(w.message)]
+    assert not [w for w in recwarn if "no sample" in str(w.message)]

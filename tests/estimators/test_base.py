@@ -118,9 +118,9 @@ def test_a_first_block_may_be_narrow_of_one_class_or_tiny(data):
     }
 
     def paid(first):
-        model = small_mlp(width=32, learning_rate=3e-3, classes=[0, 1, 2])
+        model = small_mlp(width=32, learning_rate=1e-2, classes=[0, 1, 2])
         model.partial_fit(scaled[first], y[first], cost=cost[first])
-        for _ in range(40):
+        for _ in range(20):
             model.partial_fit(scaled, y, cost=cost)
         np.testing.assert_allclose(model.input_scale_, scaled.std(axis=0), rtol=0.35)
         return -model.score(scaled, y, cost=cost)

@@ -31,7 +31,7 @@ def test_as_image():
     assert as_image((8, 9), channels_last=False) == (1, 8, 9)
     assert as_image((8, 9), channels_last=True) == (8, 9, 1)
     assert as_image((9,), channels_last=False) == (1, 1, 9)
-    with pytest.raises(ValueError, match=r"examples of 4 dimensions, \(2, 3, 8, 9\); expected"):
+    with pytest.raises(ValueError, match=r"samples of 4 dimensions, \(2, 3, 8, 9\); expected"):
         as_image((2, 3, 8, 9), channels_last=False)
 
 
@@ -258,7 +258,7 @@ def test_bfloat16_learns_nearly_the_same(digits):
             {"image_shape": (8, 8)},
             r"image_shape=\(8, 8\) expects \(8, 8\), or flattened rows of 64",
         ),
-        ({"image_shape": (3, 8, 8)}, r"examples of shape \(1, 8, 8\); image_shape=\(3, 8, 8\)"),
+        ({"image_shape": (3, 8, 8)}, r"samples of shape \(1, 8, 8\); image_shape=\(3, 8, 8\)"),
         ({"head_input": "mean"}, "'head_input' parameter .* Got 'mean'"),
         ({"augmentation": "rotate"}, "'augmentation' parameter .* Got 'rotate'"),
         ({"precision": "float16"}, "'precision' parameter .* Got 'float16'"),
@@ -273,7 +273,7 @@ def test_bad_parameters(digits, parameters, message):
 
 
 def test_examples_of_too_many_dimensions():
-    with pytest.raises(ValueError, match="examples of 4 dimensions"):
+    with pytest.raises(ValueError, match="samples of 4 dimensions"):
         small_cnn().fit(np.zeros((10, 2, 1, 8, 8)), np.arange(10) % 2)
 
 

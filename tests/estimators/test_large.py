@@ -51,16 +51,15 @@ def stored(X, folder, mode="r"):
 
 
 def mlp(**parameters):
-    given = {"width": 16, "max_epochs": 4, "random_state": 0, "cost_matrix": COST}
+    given = {"width": 16, "max_epochs": 3, "n_networks": 2, "random_state": 0, "cost_matrix": COST}
     return CostSensitiveAuxMLP(**{**given, **parameters})
 
 
-@pytest.mark.parametrize("mode", ["r", "r+", "c"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f4"])
+@pytest.mark.parametrize(("mode", "dtype"), [("r", "f4"), ("r+", "f8"), ("c", ">f4")])
 def test_a_file_gives_what_memory_gives(data, on_disk, tmp_path, mode, dtype):
     X, y = data
     weight = np.tile([0.0, 1, 2], N // 3)
-    model = mlp(categorical_features=[3], n_networks=2)
+    model = mlp(categorical_features=[3])
     expected = model.fit(X, y, sample_weight=weight).predict_cost(X)
     mapped = stored(X.astype(dtype), tmp_path, mode)
     found = model.fit(mapped, y, sample_weight=weight)
@@ -104,22 +103,21 @@ def test_a_file_in_fortran_order_is_refused(data, on_disk, tmp_path):
 
 
 MODELS = {
-    "default": mlp(max_epochs=15),
-    "one network": mlp(n_networks=1, max_epochs=15),
+    "default": mlp(n_networks=3, max_epochs=8),
+    "one network": mlp(n_networks=1, max_epochs=10),
     "all rows": mlp(n_networks=1, early_stopping=False, max_epochs=8),
-    "categories": mlp(categorical_features=[3], max_epochs=8, n_networks=2),
+    "categories": mlp(categorical_features=[3], max_epochs=6),
     "CV": CostSensitiveAuxMLPCV(
-        alphas=[0, 0.5], n_networks=2, width=16, max_epochs=8, cost_matrix=COST, random_state=0
+        alphas=[0, 0.5], n_networks=2, width=16, max_epochs=6, cost_matrix=COST, random_state=0
     ),
     "CSDNN": CSAEPretrainedMLP(
-        depth=1, width=16, pretrain_epochs=2, max_epochs=10, cost_matrix=COST, random_state=0
+        depth=1, width=16, pretrain_epochs=2, max_epochs=8, cost_matrix=COST, random_state=0
     ),
 }
 
 
 @pytest.mark.parametrize(
-    ("name", "is_sorted"),
-    [("default", False), ("one network", False), *((m, True) for m in MODELS)],
+    ("name", "is_sorted"), [("default", False), *((name, True) for name in MODELS)]
 )
 def test_blocks_cost_what_single_rows_cost(data, in_blocks, tmp_path, name, is_sorted, monkeypatch):
     X, y = data
@@ -130,8 +128,10 @@ def test_blocks_cost_what_single_rows_cost(data, in_blocks, tmp_path, name, is_s
     model = MODELS[name]
     found = model.fit(stored(X, tmp_path), y)
     in_blocks_cost = -found.score(X_test, y_test)
-    same = model.fit(stored(X, tmp_path), y).predict_cost(X_test)
-    np.testing.assert_array_equal(same, found.predict_cost(X_test))  # reproducible
+    if not is_sorted:  # reproducible
+        expected = found.predict_cost(X_test)
+        same = model.fit(stored(X, tmp_path), y).predict_cost(X_test)
+        np.testing.assert_array_equal(same, expected)
     monkeypatch.setattr(lazy, "LARGE_BYTES", 2**30)
     cost = -model.fit(X, y).score(X_test, y_test)
     assert in_blocks_cost < 1.35 * cost + 0.05
@@ -156,9 +156,7 @@ def test_sample_costs_groups_and_validation_sets(data, in_blocks, tmp_path):
         {"groups": groups},
         {"X_val": mapped[:99], "y_val": y[:99], "cost_val": cost[:99]},
     ):
-        model = mlp(cost_matrix=None, max_epochs=10, n_networks=2).fit(
-            mapped, y, cost=cost, **given
-        )
+        model = mlp(cost_matrix=None, max_epochs=8).fit(mapped, y, cost=cost, **given)
         assert -model.score(X, y, cost=cost) < 0.6 * cost.mean(axis=0).min()
         assert "valid_cost" in model.history_[-1]
 
@@ -188,17 +186,17 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
     import numpy as np
     from benchmarks.speed.bench_large import measured
     from auxcst_sklearn import CostSensitiveAuxMLP
-    X = np.lib.format.open_memmap({str(tmp_path / "X.npy")!r}, "w+", np.float32, (60_000, 1_000))
-    X[::3, :5] = 30  # a file of 240 MB, most of it a hole
+    X = np.lib.format.open_memmap({str(tmp_path / "X.npy")!r}, "w+", np.float32, (40_000, 1_000))
+    X[::3, :5] = 30  # a file of 160 MB, most of it a hole
     X = np.load({str(tmp_path / "X.npy")!r}, mmap_mode="r")
-    y, weight = np.arange(60_000) % 2, np.arange(60_000) % 5
-    model = CostSensitiveAuxMLP(width=8, depth=1, n_networks=2, max_epochs=1, batch_size=256)
+    y, weight = np.arange(40_000) % 2, np.arange(40_000) % 5
+    model = CostSensitiveAuxMLP(width=8, depth=1, n_networks=2, max_epochs=1, batch_size=512)
     model.fit(X[:500], y[:500])
     with measured() as fit:
         model.fit(X, y, sample_weight=weight)
     with measured() as predict:
         model.predict(X)
-    print(model.input_scale_ is not None, fit.mib < 150, predict.mib < 60, fit.mib, predict.mib)
+    print(model.input_scale_ is not None, fit.mib < 100, predict.mib < 40, fit.mib, predict.mib)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True

@@ -164,7 +164,7 @@ def test_costs_are_lower_than_those_of_the_cost_blind_network():
     bills = []
     for cost_matrix in (cost, None):
         estimator = CostSensitiveAuxMLP(
-            depth=2, width=64, max_epochs=20, cost_matrix=cost_matrix, random_state=0
+            2, 64, n_networks=1, max_epochs=20, cost_matrix=cost_matrix, random_state=0
         )
         y_pred = estimator.fit(X[train] / 16, y[train]).predict(X[test] / 16)
         bills.append(cost[y[test], y_pred].mean())

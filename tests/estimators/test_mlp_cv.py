@@ -221,17 +221,14 @@ def test_groups_in_a_search_by_groups(mlp_cv, problem, routing):
 
 
 def test_parameters_are_those_of_the_network():
-    parameters = set(CostSensitiveAuxMLPCV().get_params())
+    parameters = CostSensitiveAuxMLPCV(n_networks=3).get_params()
 
-    network = set(CostSensitiveAuxMLP().get_params())
-    assert parameters == network - {"alpha", "warm_start", "store_held_out_proba"} | {
-        "alphas",
-        "cv",
-    }
-    for name in parameters - {"alphas", "cv"}:
-        assert (
-            CostSensitiveAuxMLPCV().get_params()[name] == CostSensitiveAuxMLP().get_params()[name]
-        )
+    expected = CostSensitiveAuxMLP(n_networks=3).get_params()
+    for name in ("alpha", "warm_start", "store_held_out_proba"):
+        del expected[name]
+        with pytest.raises(TypeError, match=name):
+            CostSensitiveAuxMLPCV(**{name: 0})
+    assert parameters == {**expected, "alphas": mlp_cv_module.ALPHAS, "cv": None}
 
 
 class Budget(Callback):

@@ -76,7 +76,7 @@ def test_regression_estimates_the_expected_cost():
     cost = random.uniform(10, 20, size=(500, 4))
     X, y = np.zeros((500, 1)), random.randint(4, size=500)
 
-    estimator = small_mlp(loss="squared", max_epochs=60, learning_rate=0.01).fit(X, y, cost=cost)
+    estimator = small_mlp(loss="squared", max_epochs=30, learning_rate=0.02).fit(X, y, cost=cost)
 
     np.testing.assert_allclose(estimator.predict_cost(X[:1])[0], cost.mean(axis=0), rtol=0.03)
 

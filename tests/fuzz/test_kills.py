@@ -10,12 +10,9 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-import torch
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.datasets import make_classification
-from sklearn.model_selection import GridSearchCV
 
-from tests.factories import small_mlp, small_stack
+from tests.factories import small_stack
 from tests.fuzz.conftest import FUZZ
 
 X, Y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
@@ -85,26 +82,3 @@ def test_killed_on_a_slow_disk(n_syncs, tmp_path):
     tracer.communicate()
 
     np.testing.assert_array_equal(make(tmp_path).fit(X, Y).predict_cost(X), expected)
-
-
-class Deadly(torch.optim.AdamW):
-    """Kills the process that trains with the largest rate."""
-
-    def step(self, closure=None):
-        if self.param_groups[0]["lr"] > 0.9:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().step(closure)
-
-
-def test_a_killed_worker_is_reported_and_spoils_nothing():
-    rates = [1e-3, 1e-2, 1.0]
-    given = {"cv": 2, "n_jobs": 2, "error_score": "raise"}
-    model = small_mlp(optimizer=Deadly, schedule="constant")
-    with pytest.raises(TerminatedWorkerError):
-        GridSearchCV(model, {"learning_rate": rates}, **given).fit(X, Y)
-
-    grid = {"learning_rate": rates[:2]}
-    found = GridSearchCV(model, grid, **given).fit(X, Y)
-    serial = GridSearchCV(model, grid, **{**given, "n_jobs": 1}).fit(X, Y)
-    for name in ("mean_test_score", "split0_test_score"):
-        np.testing.assert_array_equal(found.cv_results_[name], serial.cv_results_[name])

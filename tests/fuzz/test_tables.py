@@ -56,7 +56,7 @@ def accuracy(make):
     signal = random.normal(size=(N, 3))
     y = signal[:, 0] + signal[:, 1] * signal[:, 2] > 0
     X = make(signal, random)
-    network = CostSensitiveAuxMLP(2, 32, n_networks=2, max_epochs=40, random_state=0)
+    network = CostSensitiveAuxMLP(2, 32, n_networks=2, max_epochs=25, random_state=0)
     return network.fit(X[: N // 2], y[: N // 2]).score(X[N // 2 :], y[N // 2 :])
 
 

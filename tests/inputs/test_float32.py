@@ -35,10 +35,10 @@ def test_timestamps_are_learnt_where_the_network_scales(times, standardize, unit
     X, y = times
     X = X * [1, unit]
 
-    model = small_mlp(standardize=standardize, max_epochs=30).fit(X, y)
+    model = small_mlp(standardize=standardize, max_epochs=15).fit(X, y)
 
     assert model.score(X, y) > 0.9
-    by_hand = small_mlp(standardize=False, max_epochs=30).fit(scale(X), y)
+    by_hand = small_mlp(standardize=False, max_epochs=15).fit(scale(X), y)
     np.testing.assert_allclose(model.predict_cost(X), by_hand.predict_cost(scale(X)), atol=0.01)
 
 

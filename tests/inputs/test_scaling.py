@@ -224,7 +224,7 @@ def test_raw_features_are_learnt(load):
     def errors(standardize, unit):
         X_train, X_test, y_train, y_test = split
         network = CostSensitiveAuxMLP(
-            2, 64, n_networks=2, max_epochs=20, standardize=standardize, random_state=0
+            1, 32, n_networks=1, max_epochs=15, standardize=standardize, random_state=0
         )
         network.fit(unit * X_train, y_train)
         return (network.predict(unit * X_test) != y_test).mean()

@@ -166,7 +166,7 @@ def test_costs_that_depend_on_the_example_are_learnt():
     train, test = slice(400), slice(400, None)
 
     def paid(loss):
-        model = CostSensitiveAuxMLP(2, 64, loss=loss, n_networks=2, random_state=0)
+        model = CostSensitiveAuxMLP(2, 32, loss=loss, n_networks=2, max_epochs=40, random_state=0)
         model.fit(X[train], y[train], cost[train])
         return mean_cost(y[test], model.predict(X[test]), cost=cost[test])
 
@@ -220,7 +220,8 @@ def test_a_class_that_first_occurs_later_costs_what_it_costs_then(how):
     cost[y == 1, 0] = rng.uniform(50, 150, (y == 1).sum())
     cost[y == 0, 1] = rng.uniform(1, 3, (y == 0).sum())
     first = np.flatnonzero(y == 0)[:100]
-    model = CostSensitiveAuxMLP(1, 16, max_epochs=20, random_state=0, classes=[0, 1])
+    parameters = {"n_networks": 2, "max_epochs": 20, "random_state": 0, "classes": [0, 1]}
+    model = CostSensitiveAuxMLP(1, 16, **parameters)
     if how == "partial_fit":
         model.partial_fit(X[first], y[first], cost=cost[first])
         for _ in range(20):

@@ -198,9 +198,8 @@ def test_negative_costs_have_colours_around_zero_and_no_shares():
 def test_numbers_stand_where_something_was_paid():
     display = CostConfusionDisplay(np.array([[0.0, 64.58], [0.61, 0.0]]), np.ones((2, 2))).plot()
     assert display.text_[0, 0].get_text() == "0.0\nn = 1"
-    display.plot(include_counts=False)
-    assert display.text_[0, 0] is None
-    assert [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()] == ["64.6", "0.6"]
+    texts = [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()]
+    assert texts == ["64.6\nn = 1", "0.6\nn = 1"]
     assert display.plot(include_values=False).text_ is None
     many = CostConfusionDisplay(np.eye(100), np.eye(100)).plot(include_values=True)
     assert many.text_[99, 99].get_text() == "1"
@@ -208,20 +207,12 @@ def test_numbers_stand_where_something_was_paid():
 
 def test_counts_stand_below_the_costs_wherever_there_are_samples():
     cost, counts = np.array([[0.0, 64.58], [0, 0.61]]), np.array([[1200.0, 3], [0, 2.5]])
-    display = CostConfusionDisplay(cost, counts).plot(include_counts=True)
+    display = CostConfusionDisplay(cost, counts).plot()
 
     texts = [[text and text.get_text() for text in row] for row in display.text_]
     assert texts == [["0.0\nn = 1,200", "64.6\nn = 3"], [None, "0.6\nn = 2.5"]]
-    shares = display.plot(normalize="all", include_counts=True).text_[0, 1].get_text()
+    shares = display.plot(normalize="all").text_[0, 1].get_text()
     assert shares == "99.1\nn = 3"
-    assert display.plot(include_counts=True, include_values=False).text_ is None
-
-
-def test_counts_pass_through_the_constructors():
-    display = CostConfusionDisplay.from_predictions(
-        [0, 0, 1], [0, 1, 1], cost_matrix=[[0, 2], [1, 0]], include_counts=True
-    )
-    assert display.text_[0, 1].get_text() == "2\nn = 1"
 
 
 def test_many_classes_have_few_labels_and_no_numbers():

@@ -165,7 +165,6 @@ def test_caption_names_the_best_of_all_parameters_and_what_bands_are(search):
     fixed = CostCurveDisplay.from_search(search, where={"loss": "squared", "depth": 3})
     assert "loss squared" in fixed.caption
     assert "depth 3" in fixed.caption
-    assert "±" not in display.plot(spread_style=None).ax_.get_title()
     _, ax = plt.subplots()
     ax.set_title("mine")
     assert display.plot(ax).ax_.get_title() == "mine"
@@ -279,30 +278,12 @@ def test_every_curve_has_a_colour_of_its_own(n_hue):
     assert len(display.legend_.get_texts()) == n_hue
 
 
-def test_options_of_the_curves():
-    fig, axes = plt.subplots(2, 3)
-    display = curves(2)
-    assert display.plot(axes[0, 0], spread_style=None).spread_ == []
-    bars = display.plot(axes[0, 1], spread_style="bars").spread_
-    (segments,) = bars[1].lines[2]
-    np.testing.assert_allclose(segments.get_segments()[0][:, 1], [1.8, 2.2])
-    assert display.plot(axes[0, 2], y_label="bill").ax_.get_ylabel() == "bill"
-    assert display.plot(axes[1, 0], legend=False).legend_ is None
-    assert display.ax_ is axes[1, 0]
-    assert display.figure_ is fig
-    with pytest.raises(ValueError, match="spread_style"):
-        display.plot(spread_style="violin")
-
-
-def test_logarithmic_axis_gives_zero_a_place():
-    with_zero = curves(1).plot(xscale="log").ax_
-    assert with_zero.get_xscale() == "symlog"
-    place = with_zero.transData.transform([(0, 1), (0.1, 1), (1, 1)])[:, 0]
-    to_smallest, decade = np.diff(place)
-    assert 0.3 * decade < to_smallest < decade
-    np.testing.assert_allclose(with_zero.get_xticks(), [0, 0.1, 1])
-    assert curves(1, [0.1, 1.0]).plot(xscale="log").ax_.get_xscale() == "log"
-    with pytest.raises(ValueError, match="zero or more"):
-        curves(1, [-1.0, 1.0]).plot(xscale="log")
-    with pytest.raises(ValueError, match="not numbers"):
-        curves(1, ["a", "b"]).plot(xscale="log")
+def test_a_curve_of_texts_has_bars():
+    display = CostCurveDisplay(
+        ["a", "b"], [None], np.ones((1, 2)), np.ones((1, 2)) / 10, x_name="kind"
+    )
+    _, ax = plt.subplots()
+    (segments,) = display.plot(ax, y_label="bill").spread_[0].lines[2]
+    np.testing.assert_allclose(segments.get_segments()[0][:, 1], [0.9, 1.1])
+    assert display.ax_ is ax
+    assert ax.get_ylabel() == "bill"

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn.plotting._results import (
-    final_estimator,
     find_name,
     levels,
     paired_standard_error,
@@ -29,12 +26,6 @@ def test_levels_sort_numbers_and_keep_the_order_of_texts():
     found, place = levels(["b", "a", "b"])
     assert found == ["b", "a"]
     assert place.tolist() == [0, 1, 0]
-
-
-def test_final_estimator_looks_through_pipelines():
-    scaler = StandardScaler()
-
-    assert final_estimator(make_pipeline(StandardScaler(), make_pipeline(scaler))) is scaler
 
 
 def test_what_a_fold_adds_to_all_candidates_is_no_error():

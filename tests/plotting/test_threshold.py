@@ -151,7 +151,7 @@ def test_an_estimator_with_its_own_costs_and_with_known_ones(fraud):
 
 def test_the_curve_is_drawn_from_all_positive_to_none(fraud):
     y, p, *_ = fraud
-    display = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX, legend=False)
+    display = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX)
 
     x, cost = display.line_.get_data()
     assert (x[0], x[-1]) == (0, 1)
@@ -160,7 +160,6 @@ def test_the_curve_is_drawn_from_all_positive_to_none(fraud):
     )
     assert (cost[0], cost[-1]) == pytest.approx((all_positive, none))
     assert display.line_.get_drawstyle() == "steps-pre"
-    assert display.legend_ is None
 
 
 def test_the_axis_on_top_has_the_share_at_the_thresholds_below(fraud):

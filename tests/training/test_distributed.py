@@ -18,17 +18,6 @@ from tests.training import ranks
 ROOT = Path(__file__).parents[2]
 SECONDS = 150
 
-OUTLIVED = """
-import weakref
-from torch import distributed as dist
-from tests.training import ranks
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-ranks.small_mlp().fit(ranks.X, ranks.Y)
-group = weakref.ref(dist.group.WORLD)
-dist.destroy_process_group()
-print("ended:", group() is None)
-"""
-
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="torch has no torch.distributed"
 )
@@ -145,13 +134,6 @@ def test_the_example_runs_under_torchrun():
     (output,), codes = run_together([[*launcher, "examples/torchrun_fit.py", "--rows", "600"]])
     assert codes == [0], output
     assert "2 processes: mean cost" in output
-
-
-def test_a_fit_does_not_keep_the_group_alive():
-    """A group that outlives `destroy_process_group` has threads that can abort the exit."""
-    (output,), codes = run_together([["-c", OUTLIVED]])
-    assert codes == [0], output
-    assert output.endswith("ended: True\n")
 
 
 def test_without_a_group_there_is_nothing_to_agree_on():
