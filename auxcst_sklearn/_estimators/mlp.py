@@ -72,8 +72,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network.
     max_epochs : int, default=100
-        Maximum number of passes over the training set; without early stopping, the exact number. On
-        plateaus, with early stopping, an epoch has at most 32,768 rows, or an eighth of the set.
+        Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
         plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.

@@ -23,9 +23,6 @@ MIXED_BYTES = 2**26
 # Without a gradient, batches of all networks together have at most this many bytes.
 EVALUATED_BYTES = 2**26
 
-# After so many rows, or an eighth of very many, a schedule of plateaus looks at the held-out loss.
-EPOCH_ROWS = 2**15
-
 # From ordered rows: the rows of this process in each batch, and the sizes of its batches.
 RankPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
 
@@ -33,9 +30,8 @@ RankPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
 class Batches:
     """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
 
-    A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. An
-    epoch has `n_rows` of each set, as many as the smallest has by default, and leaves out others
-    every time. In distributed training each process
+    A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
+    sets differ in size, each epoch leaves out different rows. In distributed training each process
     has an `rank_part` of every batch; see `distributed.py`.
     """
 
@@ -45,12 +41,10 @@ class Batches:
         size: int,
         generators: Sequence[torch.Generator] | None = None,
         *,
-        n_rows: int | None = None,
         stacked: bool = False,
         rank_part: RankPart | None = None,
     ) -> None:
         self.sets, self.size, self.generators = sets, size, generators
-        self.n_rows = min(map(len, sets)) if n_rows is None else n_rows
         self.stacked, self.rank_part = stacked, rank_part
 
     def __len__(self) -> int:
@@ -59,7 +53,7 @@ class Batches:
     @property
     def sizes(self) -> list[int]:
         """Numbers of rows of the batches in each set, of all processes together."""
-        return batch_sizes(self.n_rows, self.size)
+        return batch_sizes(min(map(len, self.sets)), self.size)
 
     def __iter__(self) -> Iterator[Batch]:
         generators: Any = self.generators or repeat(None)
@@ -190,12 +184,6 @@ def batch_sizes(n: int, size: int) -> list[int]:
     elif rest:
         sizes.append(rest)
     return sizes
-
-
-def rows_of_epoch(sets: Sequence[Rows], *, short: bool) -> int:
-    """Rows of an epoch in each set: those of the smallest, or, if short, a part of many."""
-    n = min(map(len, sets))
-    return min(n, max(EPOCH_ROWS, n // 8)) if short else n
 
 
 def evaluation_size(size: int, sets: Sequence[Rows]) -> int:

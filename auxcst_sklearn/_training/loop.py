@@ -24,7 +24,7 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
-from .batches import Batches, epoch_means, evaluation_size, rows_of_epoch, shuffled
+from .batches import Batches, epoch_means, evaluation_size, shuffled
 from .callbacks import (
     LOWER,
     EarlyStopping,
@@ -85,7 +85,6 @@ class TrainingLoop(NeuralNet):
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
     _slowed: dict[int, float] = {}  # networks with a lower rate than others, and its share
-    _short_epochs = False
     _exchange: Exchange | None = None  # with other processes
 
     def __init__(
@@ -181,7 +180,6 @@ class TrainingLoop(NeuralNet):
             self.train_split = predefined_split(held_out)
             kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
             stop = kind(plan.patience, self.model_sizes)
-            self._short_epochs = kind is Plateaus
         saved = plan.checkpoints.next_training() if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
         n_steps = len(self.get_iterator(rows, training=True))
@@ -208,7 +206,7 @@ class TrainingLoop(NeuralNet):
             if plan.schedule != "constant":
                 set_rate(self.optimizer_, 1.0)
             self._trained, self._rates, self._average = (), None, None
-            self._slowed, self._short_epochs = {}, False
+            self._slowed = {}
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
@@ -260,9 +258,7 @@ class TrainingLoop(NeuralNet):
         rank_part = None if self._exchange is None else self._exchange.rank_part
         sets, size, stacked = dataset.sets, self.batch_size, self.is_stack
         if training:
-            n_rows = rows_of_epoch(sets, short=self._short_epochs)
-            known = {"n_rows": n_rows, "stacked": stacked, "rank_part": rank_part}
-            return shuffled(sets, size, self.generators, **known)
+            return shuffled(sets, size, self.generators, stacked=stacked, rank_part=rank_part)
         size = evaluation_size(max(size, self.predict_rows), sets)
         return Batches(sets, size, stacked=stacked, rank_part=rank_part)
 

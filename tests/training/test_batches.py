@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import Batches, join_targets, rows_of_epoch, split_target
+from auxcst_sklearn._training.batches import Batches, join_targets, split_target
 from tests.training.few_rows import X, make_rows, order
 
 
@@ -17,19 +17,6 @@ def test_batches_pass_over_every_row_once():
     assert sorted(first) == sorted(second) == X[:, 0].tolist()
     assert first != second
     assert order(Batches([rows], 4, [torch.Generator().manual_seed(0)])) == first
-
-
-def test_an_epoch_may_have_fewer_rows_and_leaves_out_others_every_time(monkeypatch):
-    rows = make_rows()
-    found = Batches([rows], 2, [torch.Generator().manual_seed(0)], n_rows=4)
-    epochs = [order(found) for _ in range(20)]
-    assert {len(set(epoch)) for epoch in epochs} == {4}
-    assert {value for epoch in epochs for value in epoch} == set(X[:, 0].tolist())
-
-    for limit, expected in ((100, 6), (4, 4), (0, 0)):  # the last: an eighth of six
-        monkeypatch.setattr(batches_module, "EPOCH_ROWS", limit)
-        assert rows_of_epoch([rows], short=True) == expected
-        assert rows_of_epoch([rows], short=False) == 6
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(8, [4, 4]), (10, [4, 4, 2]), (9, [4, 5]), (1, [1])])

@@ -8,7 +8,6 @@ from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
 from auxcst_sklearn import CostSensitiveAuxMLP, alpha_path
-from auxcst_sklearn._training import batches
 from auxcst_sklearn._training.callbacks import (
     LEAST,
     LOWER,
@@ -211,28 +210,3 @@ def test_models_of_a_path_are_slowed_as_if_trained_alone():
         assert len(one.history_) == len(alone.history_)
         np.testing.assert_allclose(one.predict_proba(X), alone.predict_proba(X), atol=1e-4)
     assert len({len(one.history_) for one in together}) > 1  # so their rates differed
-
-
-class CountSteps(Callback):
-    def on_train_begin(self, net, **kwargs):
-        self.n_steps_ = 0
-
-    def on_batch_end(self, net, training, **kwargs):
-        self.n_steps_ += training
-
-
-@pytest.mark.parametrize(
-    ("schedule", "early_stopping", "n_steps"),
-    [("plateau", True, 2), ("one_cycle", True, 10), ("plateau", False, 13)],
-)
-def test_with_plateaus_an_epoch_is_a_part_of_many_rows(
-    monkeypatch, schedule, early_stopping, n_steps
-):
-    monkeypatch.setattr(batches, "EPOCH_ROWS", 32)
-    X, y = make_classification(200, 10, random_state=0)
-    count = CountSteps()
-    given = {"batch_size": 16, "schedule": schedule, "early_stopping": early_stopping}
-
-    small_mlp(max_epochs=1, callbacks=[count], **{"validation_fraction": 0.2, **given}).fit(X, y)
-
-    assert count.n_steps_ == n_steps
