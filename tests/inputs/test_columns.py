@@ -10,7 +10,7 @@ from scipy import sparse
 
 from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn._inputs.columns import CategoryCodes, find_categories
-from tests.factories import small_cnn, small_mlp
+from tests.factories import small_cnn, small_mlp, small_stack
 
 Y = np.arange(12) % 2
 WORDS = ["b", "a", None, "b", "c", "a"] * 2
@@ -338,3 +338,20 @@ def test_a_column_of_mixed_categories_is_named():
     ):
         with pytest.raises(ValueError, match=f"Column {name} of X, which has categories, holds"):
             small_mlp(**given).fit(rows, Y)
+
+
+def test_the_first_layer_has_factors_for_indicators_alone():
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"a": rng.randn(200), "s": rng.choice(["x", "y", "z"], 200)})
+    X.loc[:9, "a"] = np.nan
+    y = (X["s"] == "x").astype(int)
+
+    def first_layer(rows, **parameters):
+        return small_stack(**parameters).fit(rows, y).net_.module_.hidden["hidden1"][0]
+
+    layer = first_layer(X)
+    assert layer.around == (2, 0)  # the number, and its gaps
+    assert layer.scale.shape == (3, 1, 3)
+    assert layer.scale.any()
+    for other in (first_layer(X, learn_scales=False), first_layer(X[["a"]].fillna(0))):
+        assert not hasattr(other, "scale")

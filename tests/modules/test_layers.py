@@ -62,7 +62,7 @@ def test_factors_of_some_inputs_are_learnt_and_start_at_one():
 
     np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), x @ weight.T + bias)
 
-    layer.scale.data = torch.tensor([0.2, -0.3]).double()
+    layer.scale.data = torch.tensor([0.2, -0.3], dtype=torch.float64)
     expected = (x * [1, 3, -2, 1]) @ weight.T + bias
     np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), expected)
     layer(torch.from_numpy(x)).sum().backward()
