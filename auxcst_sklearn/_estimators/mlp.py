@@ -48,6 +48,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Activation of the hidden layers.
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
+    learn_scales : bool, default=True
+        Whether networks learn a factor for each indicator of a category, in steps ten times as
+        large as those of the weights: they select among the categories.
     standardize : bool or "auto", default="auto"
         Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
         features of order one, and sparse ones, unchanged; the others get a common scale if they
@@ -146,6 +149,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "width": [_WIDTH, "array-like"],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
+        "learn_scales": ["boolean"],
         "standardize": ["boolean", StrOptions({"auto"})],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
@@ -165,6 +169,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         aux_loss: str | Loss | None = None,
         activation: str = "silu",
         dropout: float = 0.15,
+        learn_scales: bool = True,
         standardize: bool | Literal["auto"] = "auto",
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         n_bins: int = 16,
@@ -202,6 +207,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.aux_loss = aux_loss
         self.activation = activation
         self.dropout = dropout
+        self.learn_scales = learn_scales
         self.standardize = standardize
         self.categorical_features = categorical_features
         self.n_bins = n_bins
@@ -250,13 +256,19 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
         inputs = self._inputs.make_module()
+        scaled = None
+        if isinstance(inputs, FeatureInput):
+            n_features = inputs.n_outputs
+            if self.learn_scales and len(inputs.few_columns):
+                scaled = inputs.indicators
         module = AuxMLP(
-            inputs.n_outputs if isinstance(inputs, FeatureInput) else n_features,
+            n_features,
             n_outputs,
             width=width,
             head_layers=head_layers,
             activation=self.activation,
             dropout=self.dropout,
+            scaled=scaled,
             inputs=inputs,
         )
         return module, weights

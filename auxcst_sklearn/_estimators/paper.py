@@ -9,6 +9,7 @@ PAPER: dict[str, Any] = {
     "loss": "one_sided",
     "activation": "relu",
     "dropout": 0.0,
+    "learn_scales": False,
     "standardize": False,
     "n_bins": 0,
     "n_networks": 1,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from torch import nn
 
 from ._heads import CostHead
-from ._layers import ACTIVATIONS, SeededDropout
+from ._layers import ACTIVATIONS, ScaledLinear, SeededDropout
 from ._network import LayeredNetwork
 
 
@@ -28,6 +28,8 @@ class AuxMLP(LayeredNetwork):
         A key of `ACTIVATIONS`.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron.
+    scaled : slice, default=None
+        Inputs for which the first layer learns factors; see `ScaledLinear`. None for none.
     inputs : nn.Module, default=None
         First module, such as `Standardize` or `UnitRange`; None for unchanged inputs.
 
@@ -56,6 +58,7 @@ class AuxMLP(LayeredNetwork):
         head_layers: Collection[int],
         activation: str = "relu",
         dropout: float = 0.0,
+        scaled: slice | None = None,
         inputs: nn.Module | None = None,
     ) -> None:
         super().__init__()
@@ -71,7 +74,10 @@ class AuxMLP(LayeredNetwork):
         self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
-            layer = [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
+            is_scaled = scaled is not None and i == 1
+            linear = ScaledLinear if is_scaled else nn.Linear
+            given = {"scaled": scaled} if is_scaled else {}
+            layer = [linear(fan_in, fan_out, **given), ACTIVATIONS[activation]()]
             if dropout > 0:
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)

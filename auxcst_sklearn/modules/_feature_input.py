@@ -172,6 +172,12 @@ class FeatureInput(nn.Module):
         self.fill.copy_(torch.as_tensor(fill)[self.numbers])
 
     @property
+    def indicators(self) -> slice:
+        """Which outputs are indicators of levels."""
+        start = len(self.numbers) + len(self.gaps)
+        return slice(start, start + len(self.few_columns))
+
+    @property
     def n_outputs(self) -> int:
         """Number of outputs."""
         n = len(self.numbers) + len(self.gaps) + len(self.few_columns)

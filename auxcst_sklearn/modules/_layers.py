@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -18,6 +19,56 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
     "tanh": nn.Tanh,
 }
+
+
+# Steps of the factors of inputs are this many times those of weights.
+SCALE_SPEED = 10.0
+
+
+class ScaledLinear(nn.Linear):
+    """A linear layer that also learns a factor for some inputs, and so selects among them.
+
+    The factor is ``1 + 10 scale``, where `scale` starts at zero. With an optimizer such as Adam,
+    which steps equally far in every parameter, factors change ten times as fast as weights.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Numbers of inputs and outputs.
+    scaled : slice
+        The inputs with a factor.
+
+    References
+    ----------
+    D. Holzmüller, L. Grinsztajn, I. Steinwart, "Better by Default: Strong Pre-Tuned MLPs and
+    Boosted Trees on Tabular Data", NeurIPS 2024, section 3.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules._layers import ScaledLinear
+    >>> ScaledLinear(3, 2, slice(1, 3)).factor.tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    def __init__(self, in_features: int, out_features: int, scaled: slice) -> None:
+        super().__init__(in_features, out_features)
+        self.around = (scaled.start, in_features - scaled.stop)
+        self.scale = nn.Parameter(torch.zeros(scaled.stop - scaled.start))
+
+    @property
+    def factor(self) -> Tensor:
+        """The factor of each input."""
+        return factors(self.scale, self.around)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (..., out_features) for inputs (..., in_features)."""
+        return super().forward(x * self.factor)
+
+
+def factors(scale: Tensor, around: tuple[int, int]) -> Tensor:
+    """Factors of all inputs, 1 for those before and after the ones with a scale."""
+    return 1 + SCALE_SPEED * F.pad(scale, around)
 
 
 class SeededModule(nn.Module):

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
 from ._feature_input import FeatureInput, StackedFeatureInput
-from ._layers import SeededDropout, draw_dropout, share_sets
+from ._layers import ScaledLinear, SeededDropout, draw_dropout, factors, share_sets
 from ._network import AuxNetwork, LayeredNetwork
 from ._side_by_side import SideBySide
 
@@ -73,6 +73,28 @@ class StackedLinear(nn.Module):
         """Set the weights of the layer of some networks."""
         for own, other in zip((self.weight, self.bias), weights_of(layer)):
             other.copy_(own.data[part])
+
+
+class StackedScaledLinear(StackedLinear):
+    """Layers of M networks that also learn factors of some inputs."""
+
+    def __init__(self, layers: Sequence[Any], counts: Sequence[int]) -> None:
+        super().__init__(layers, counts)
+        scales = [layer.scale.data.reshape(-1, 1, layer.scale.shape[-1]) for layer in layers]
+        self.around = layers[0].around
+        self.scale = nn.Parameter(torch.cat(scales))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features)."""
+        factor = factors(self.scale, self.around)
+        if self.training:  # of weights, so that the inputs need no gradient
+            return torch.baddbmm(self.bias, self.weight * factor, x.mT).mT
+        return super().forward(x * factor)
+
+    def copy_to(self, layer: Any, part: slice) -> None:
+        """Set the weights and factors of the layer of some networks."""
+        super().copy_to(layer, part)
+        layer.scale.copy_(self.scale.data[part].reshape(layer.scale.shape))
 
 
 class StackedHead(StackedLinear):
@@ -166,8 +188,10 @@ class StackedMLP(LayeredNetwork):
         self.hidden = nn.ModuleDict()
         for name in first.hidden:
             blocks: list[Any] = [network.hidden[name] for network in networks]  # nn.Sequential
+            scaled = isinstance(blocks[0][0], ScaledLinear | StackedScaledLinear)
+            kind = StackedScaledLinear if scaled else StackedLinear
             self.hidden[name] = nn.Sequential(
-                StackedLinear([block[0] for block in blocks], counts),
+                kind([block[0] for block in blocks], counts),
                 *(
                     SharedDropout(layer.p)
                     if isinstance(layer, (SeededDropout, SharedDropout))

@@ -1,10 +1,11 @@
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
 from auxcst_sklearn.modules import ACTIVATIONS, AuxMLP, SeededDropout
-from auxcst_sklearn.modules._layers import draw_dropout
+from auxcst_sklearn.modules._layers import ScaledLinear, draw_dropout
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -51,3 +52,18 @@ def test_dropout_draws_from_its_own_generator():
     assert torch.equal(*draws)
     assert torch.equal(torch.get_rng_state(), before)
     assert pickle.loads(pickle.dumps(dropout)).generator is None
+
+
+def test_factors_of_some_inputs_are_learnt_and_start_at_one():
+    torch.manual_seed(0)
+    layer = ScaledLinear(4, 3, slice(1, 3)).double()
+    x = np.random.RandomState(0).normal(size=(6, 4))
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+
+    np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), x @ weight.T + bias)
+
+    layer.scale.data = torch.tensor([0.2, -0.3]).double()
+    expected = (x * [1, 3, -2, 1]) @ weight.T + bias
+    np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), expected)
+    layer(torch.from_numpy(x)).sum().backward()
+    np.testing.assert_allclose(layer.scale.grad, 10 * (x.sum(axis=0) * weight.sum(axis=0))[1:3])

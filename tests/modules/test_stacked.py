@@ -5,17 +5,24 @@ import torch
 from auxcst_sklearn.modules import AuxMLP, SeededModule, Standardize
 from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
 from auxcst_sklearn.modules._feature_input import FeatureInput
+from auxcst_sklearn.modules._layers import ScaledLinear
 from auxcst_sklearn.modules._stacked import SharedDropout, StackedMLP, stack, unstack
 
 HEAD_LAYERS = ([], [0], [1], [0, 1])
+BOTH = pytest.mark.parametrize("scaled", [None, slice(1, 4)])
 
 
 def make_networks(**params):
     torch.manual_seed(0)
-    return [
+    networks = [
         AuxMLP(5, 3, width=[7, 6, 4], head_layers=layers, activation="tanh", **params).double()
         for layers in HEAD_LAYERS
     ]
+    for network in networks:
+        for layer in network.modules():
+            if isinstance(layer, ScaledLinear):
+                layer.scale.data.normal_(std=0.1)
+    return networks
 
 
 def give_generator(network, seed):
@@ -39,9 +46,11 @@ def assert_same_outputs(stacked, networks, x):
             np.testing.assert_allclose(outputs[name][i].detach(), expected.detach(), rtol=1e-12)
 
 
-def test_each_network_gives_what_it_gives_alone():
-    networks = make_networks()
-    stacked = stack(networks)
+@BOTH
+@pytest.mark.parametrize("trains", [False, True])
+def test_each_network_gives_what_it_gives_alone(scaled, trains):
+    networks = make_networks(scaled=scaled)
+    stacked = stack(networks).train(trains)
 
     assert isinstance(stacked, StackedMLP)
     assert stacked.layers == ("hidden1", "hidden2", "output")
@@ -120,8 +129,9 @@ def test_twin_networks():
     assert_same_outputs(stack(networks), networks, x)
 
 
-def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
-    networks = make_networks()
+@BOTH
+def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none(scaled):
+    networks = make_networks(scaled=scaled)
     stacked = stack(networks)
     x = torch.randn(1, 9, 5).double()
     weight = torch.tensor([[name in n.layers for n in networks] for name in stacked.layers])
@@ -137,8 +147,9 @@ def test_gradients_of_a_network_are_its_own_and_missing_heads_get_none():
     assert not stacked.heads["hidden1"].weight.grad[0].any()
 
 
-def test_weights_go_back_to_their_networks():
-    networks = make_networks()
+@BOTH
+def test_weights_go_back_to_their_networks(scaled):
+    networks = make_networks(scaled=scaled)
     stacked = stack(networks)
     with torch.no_grad():
         for parameter in stacked.parameters():
