@@ -52,20 +52,17 @@ def test_script_imports_what_the_package_has(script):
                 assert hasattr(import_module(node.module), alias.name)
 
 
-@pytest.mark.parametrize("name", ["plot_own_module", "plot_refused_customer"])
-def test_script_runs(name, tmp_path):
-    if name == "plot_refused_customer":
-        pytest.importorskip("empulse")
-        pytest.importorskip("shap")
+def test_script_runs(tmp_path):
+    """All of them run when the documentation is built."""
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "gallery" / f"{name}.py"],
+        [sys.executable, ROOT / "examples" / "gallery" / "plot_own_module.py"],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert re.search("EUR|BRL", done.stdout)
+    assert "EUR" in done.stdout
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -74,10 +74,11 @@ class AuxMLP(LayeredNetwork):
         self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
-            is_scaled = scaled is not None and i == 1
-            linear = ScaledLinear if is_scaled else nn.Linear
-            given = {"scaled": scaled} if is_scaled else {}
-            layer = [linear(fan_in, fan_out, **given), ACTIVATIONS[activation]()]
+            if scaled is None or i > 1:
+                linear = nn.Linear(fan_in, fan_out)
+            else:
+                linear = ScaledLinear(fan_in, fan_out, scaled)
+            layer = [linear, ACTIVATIONS[activation]()]
             if dropout > 0:
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
