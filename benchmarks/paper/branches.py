@@ -21,8 +21,8 @@ BY = ["dataset", "depth", "alphas"]
 def group_alphas(runs: Sequence[Row]) -> list[Row]:
     """Mean cost of each group of alphas, where a seed, data set and depth has all of them.
 
-    With one hidden layer alpha has no effect, and all groups have the same cost. Empty where no
-    run has them all.
+    With one hidden layer alpha has no effect, and all groups have the same cost. Data sets of
+    which no deeper network has them all are left out.
     """
     costs: dict[tuple, dict[float | None, float]] = defaultdict(dict)
     for run in runs:
@@ -32,8 +32,7 @@ def group_alphas(runs: Sequence[Row]) -> list[Row]:
         for key, of in costs.items()
         if key[1] == 1 or of.keys() >= {alpha for group in GROUPS.values() for alpha in group}
     }
-    if all(depth == 1 for _, depth, _ in complete):
-        return []
+    deep = {dataset for dataset, depth, _ in complete if depth > 1}
     return [
         {
             **{"dataset": dataset, "depth": depth, "seed": seed, "alphas": name},
@@ -41,6 +40,7 @@ def group_alphas(runs: Sequence[Row]) -> list[Row]:
         }
         for name, alphas in GROUPS.items()
         for (dataset, depth, seed), of in complete.items()
+        if dataset in deep
     ]
 
 
