@@ -32,7 +32,7 @@ class Batches:
 
     A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
     sets differ in size, each epoch leaves out different rows. In distributed training each process
-    has an `rank_part` of every batch; see `distributed.py`.
+    has a `rank_part` of every batch; see `distributed.py`.
     """
 
     def __init__(

@@ -247,22 +247,23 @@ def choose_rates(
 
 def distances_table(rows: Sequence[Row]) -> str:
     """Mistakes of each network by their distance in the tree, per 1,000 test images."""
-    distances = range(1, max(len(row["distances"]) for row in rows))
-    lines = ["Mistakes per 1,000 test images, by distance", f"{'network':12}"]
-    used = [
-        d for d in distances if any(d < len(r["distances"]) and r["distances"][d] for r in rows)
-    ]
-    lines[1] += "".join(f"{d:>8}" for d in used)
-    for network in dict.fromkeys(row["network"] for row in rows):
-        of_network = [row for row in rows if row["network"] == network]
-        per_image = [
-            np.mean(
-                [1000 * np.append(r["distances"], [0] * 20)[d] / r["n_test"] for r in of_network]
-            )
-            for d in used
+    n = max(len(row["distances"]) for row in rows)
+    per_image: dict[str, list[np.ndarray]] = {}
+    for row in rows:
+        counts = np.pad(row["distances"], (0, n - len(row["distances"])))
+        per_image.setdefault(row["network"], []).append(1000 * counts / row["n_test"])
+    means = {network: np.mean(of_seeds, axis=0) for network, of_seeds in per_image.items()}
+    used = [d for d in range(1, n) if any(mean[d] for mean in means.values())]
+    return "\n".join(
+        [
+            "Mistakes per 1,000 test images, by distance",
+            f"{'network':12}" + "".join(f"{d:>8}" for d in used),
+            *(
+                f"{network:12}" + "".join(f"{mean[d]:8.1f}" for d in used)
+                for network, mean in means.items()
+            ),
         ]
-        lines.append(f"{network:12}" + "".join(f"{mean:8.1f}" for mean in per_image))
-    return "\n".join(lines)
+    )
 
 
 def plot_training(rows: Sequence[Row], options: argparse.Namespace) -> None:
