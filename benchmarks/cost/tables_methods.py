@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -235,6 +236,35 @@ class FoldBoostings(ClassifierMixin, BaseEstimator):
         return np.mean([estimator.predict_proba(X) for estimator in self.estimators_], axis=0)
 
 
+class AutoGluon(ClassifierMixin, BaseEstimator):
+    """A weighted ensemble of boostings and forests by AutoGluon, without its networks."""
+
+    def __init__(self, presets: str = "medium_quality") -> None:
+        self.presets = presets
+
+    def fit(self, X: Any, y: NDArray) -> AutoGluon:
+        self.classes_ = np.unique(y)
+        self.folder_ = TemporaryDirectory()
+        predictor = load("autogluon.tabular").TabularPredictor(
+            "label",
+            problem_type="binary" if len(self.classes_) == 2 else "multiclass",
+            eval_metric="log_loss",
+            path=self.folder_.name,
+            verbosity=0,
+        )
+        self.predictor_ = predictor.fit(
+            X.assign(label=y),
+            presets=self.presets,
+            excluded_model_types=["NN_TORCH", "FASTAI"],
+            num_cpus=1,
+            num_gpus=0,
+        )
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray:
+        return self.predictor_.predict_proba(X, as_pandas=False, as_multiclass=True)
+
+
 def light(seed: int) -> Any:
     return load("lightgbm").LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
 
@@ -314,6 +344,9 @@ METHODS: dict[str, TableMethod] = {
         for name in ("CSBoost", "CSForest", "CSLogit")
         for decision in ("own", "Bayes")
     },
+    "AutoGluon": TableMethod(
+        lambda _: AutoGluon(), "frame", packages=("autogluon.tabular",), slow=True
+    ),
     "RealMLP-TD": _pytabkit(partial(of_pytabkit, "RealMLP_TD_Classifier")),
     "TabM-D": _pytabkit(partial(of_pytabkit, "TabM_D_Classifier")),
 }
