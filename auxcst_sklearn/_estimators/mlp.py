@@ -81,16 +81,16 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         and 2e-3 for other schedules, without held-out rows, and in `partial_fit`.
     schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
         How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
-        networks has not decreased by a thousandth for `patience` epochs, at most twice, and then
+        networks has not decreased by a 500th for `patience` epochs, at most twice, and then
         stops. "one_cycle" goes up during the first tenth of `max_epochs` and then down to zero,
         along cosines. Without held-out rows "plateau" is constant, as all are in `partial_fit`.
     averaging : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
         of the last step.
-    patience : int, default=6
+    patience : int, default=4
         Number of epochs without improvement after which training stops: of any network, or, with
-        ``schedule="plateau"``, of their mean by a thousandth, after which the rate changes first.
+        ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first.
     store_held_out_proba : bool, default=False
         Whether to keep `held_out_proba_`, as a stacking of models needs.
     random_state : int, RandomState instance or None, default=None
@@ -186,7 +186,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         optimizer: str | type = "adamw",
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
-        patience: int = 6,
+        patience: int = 4,
         temperature: float | Literal["auto"] = "auto",
         store_held_out_proba: bool = False,
         warm_start: bool = False,

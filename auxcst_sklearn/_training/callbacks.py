@@ -19,7 +19,7 @@ from .log import report
 # On a plateau the rate is multiplied by this, so many times before the training ends.
 LOWER, N_LOWERED = 0.25, 2
 # A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
-LEAST = 1e-3
+LEAST = 2e-3
 
 
 class ProgressTable(Callback):
