@@ -328,14 +328,13 @@ class BaseCostSensitiveNet(
         check_is_fitted(self)
         return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
 
-    def _class_costs(self) -> np.ndarray:
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         net = self.net_
-        if net.criterion_.loss.n_cost_outputs(len(self.classes_)):
-            raise ValueError(
-                "prior= needs costs of classes, but this network has learnt costs of samples; "
-                "expected a cost_matrix, or a matrix for each sample."
-            )
-        return net.scale.to_currency(net.statistics.class_mean)
+        if net.learns_sample_costs:
+            X = self._inputs.transform(self._validate(X, reset=False))
+            return net.expected_cost(X, probability)
+        expected: np.ndarray = probability @ net.scale.to_currency(net.statistics.class_mean)
+        return expected
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

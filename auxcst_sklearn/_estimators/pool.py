@@ -27,6 +27,7 @@ from .pool_members import (
     FoldMean,
     Member,
     Task,
+    cost_estimators,
     naming,
     prepare,
     probabilities,
@@ -51,6 +52,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     Every member sees the same folds. A :class:`CostSensitiveAuxMLP` holds out folds itself, and is
     fitted once. Other members are fitted once per fold, and the means of their probabilities
     predict. Members whose weight is 0 are dropped, and take no time when predicting.
+
+    If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
+    learn these costs from the features, too, and decisions use their estimates instead of means.
 
     Parameters
     ----------
@@ -82,7 +86,11 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     held_out_losses_ : ndarray of shape (n_members,)
         Mean log loss of each member alone on the held-out rows.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
-        The costs used in the decision, both axes in the order of `classes_`.
+        The costs used in the decision, both axes in the order of `classes_`: means of the classes
+        for costs of samples.
+    cost_estimators_ : list of CostSensitiveAuxMLP
+        The fitted networks that have learnt costs that differ within a class; their estimates are
+        then used instead of `cost_matrix_`.
 
     See Also
     --------
@@ -209,6 +217,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
             ]
             fitted, held_out = self._fit_members(ready, X, data, found, groups)
             self._set_pool(fitted, held_out, data, found)
+            self.cost_estimators_ = cost_estimators(fitted)
             self._set_costs(data, cost)
         return self
 
@@ -324,6 +333,19 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
                 with naming(name):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return pooled(self.weights_[self.weights_ > 0], np.stack(logs))
+
+    def predict_cost(
+        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
+    ) -> np.ndarray:
+        check_is_fitted(self)
+        if cost is not None or not self.cost_estimators_:
+            return super().predict_cost(X, cost, prior=prior)
+        probability = self.predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
+        of_each = [network._expected_cost(X, probability) for network in self.cost_estimators_]
+        expected: NDArray[Any] = np.mean(of_each, axis=0)
+        return expected
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of the metadata that `fit` passes on to the members, and of those used here.

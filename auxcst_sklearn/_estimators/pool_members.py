@@ -161,6 +161,13 @@ def naming(name: str) -> Iterator[None]:
         ) from error
 
 
+def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
+    """The networks, also those of single folds, that have learnt costs of samples."""
+    single = [one for m in models for one in (m.estimators if isinstance(m, FoldMean) else [m])]
+    networks = [one for one in single if isinstance(one, CostSensitiveAuxMLP)]
+    return [network for network in networks if network.net_.learns_sample_costs]
+
+
 def take(X: Any, index: NDArray[Any]) -> Any:
     """Some of the rows of an array, a DataFrame or a sparse matrix."""
     if hasattr(X, "iloc"):
@@ -241,10 +248,11 @@ def prepare(
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         if member.classes is None:
             changed["classes"] = data.classes
-        if data.costs.matrices is not None:
-            fit_params = {**fit_params, "cost": data.costs.matrices}
+        if data.costs.per_class:
+            changed["cost_matrix"] = data.costs.rows
         else:
-            changed["cost_matrix"] = data.cost_matrix()
+            known = data.costs.matrices
+            fit_params = {**fit_params, "cost": data.costs.rows if known is None else known}
         if data.decisions is not None:
             changed["decisions"] = data.decisions
     return member.set_params(**changed), fit_params

@@ -360,13 +360,12 @@ class CostPredictionMixin(DecisionMixin):
         if prior is not None:
             probability = self._with_prior(probability, prior)
         if cost is None:
-            expected: NDArray[Any] = probability @ self._class_costs()
-            return expected
+            return self._expected_cost(X, probability)
         return expected_cost(probability, cost, self.classes_, self._decision_labels)
 
     @abstractmethod
-    def _class_costs(self) -> np.ndarray:
-        """Mean cost of each decision for each class, (n_classes, n_decisions), in currency."""
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
 
     def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
         return self._predict_heads(X, every_head=False)[0]

@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 from skorch.utils import get_map_location
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import ProbabilisticLoss, Target
+from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from .batches import epoch_means, join_targets
 from .callbacks import without_training_state
 from .loop import TrainingLoop
@@ -170,6 +172,26 @@ class CostNet(TrainingLoop):
         (p,) = self._predict_batches(X, compute)
         scaled: NDArray[Any] = p / p.sum(axis=1, keepdims=True)
         return scaled
+
+    @property
+    def learns_sample_costs(self) -> bool:
+        """Whether costs that differ within a class are estimated for each row."""
+        return isinstance(self.criterion_.loss, SampleRisk)
+
+    def expected_cost(
+        self, X: np.ndarray | sparse.csr_matrix, probability: np.ndarray
+    ) -> np.ndarray:
+        """Costs (n, K) in currency under given probabilities, by the costs learnt for each row."""
+
+        def compute(x: Tensor) -> list[Tensor]:
+            return [self.mean_of_networks(self.criterion_.loss.cost_matrices(self.module_(x)))]
+
+        expected = np.empty_like(probability)
+        n, n_classes = probability.shape
+        for rows in gen_batches(n, max(1, LARGEST_TABLE // n_classes**2)):
+            (matrices,) = self._predict_batches(X[rows], compute)
+            expected[rows] = (probability[rows, :, np.newaxis] * matrices).sum(axis=1)
+        return self.scale.to_currency(expected)
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """The mean over the networks; for one network its estimates."""

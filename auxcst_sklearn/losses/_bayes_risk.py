@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..costs._statistics import CostStatistics
-from ._cost_factors import bounded, expected_costs
+from ._cost_factors import bounded, cost_matrices, expected_costs
 from ._cross_entropy import CrossEntropy
 from ._loss import Loss, ProbabilisticLoss, Target
 
@@ -126,6 +126,12 @@ class SampleRisk(ProbabilisticLoss):
         level = (p * self.level.to(p)).sum(dim=-1, keepdim=True)
         costs = expected_costs(p, self.above.to(p), a, b, LARGEST_TABLE) + level
         return costs.view(*outputs.shape[:-1], -1)
+
+    def cost_matrices(self, outputs: Tensor) -> Tensor:
+        """Cost of each prediction for each class of each row, (..., n_classes, n_classes)."""
+        _, a, b = outputs.chunk(3, dim=-1)
+        matrices: Tensor = cost_matrices(self.above.to(a), a, b) + self.level.to(a).unsqueeze(-1)
+        return matrices
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
         """Logits, divided by the temperature, and unchanged factors."""

@@ -27,6 +27,11 @@ def bounded(h: Tensor) -> Tensor:
     return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)
 
 
+def cost_matrices(cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The matrix ``cost_kj exp(bounded(a_j + b_k))`` of each row, (..., K, K)."""
+    return cost * bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
+
+
 def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table: int) -> Tensor:
     """Sum over the classes k of ``p_k cost_kj exp(bounded(a_j + b_k))``, for each row (n, K).
 
@@ -67,9 +72,8 @@ def _kinds(a: Tensor) -> Iterator[tuple[tuple[int, int] | None, Tensor]]:
 
 def _sum(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The sums, with a factor for each pair of classes."""
-    factors = bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
     # Not a batched product, whose rounding depends on the number of rows.
-    return (p.unsqueeze(-1) * (cost * factors)).sum(dim=-2)
+    return (p.unsqueeze(-1) * cost_matrices(cost, a, b)).sum(dim=-2)
 
 
 def _interpolate(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, n_nodes: int, n: int) -> Tensor:

@@ -83,7 +83,7 @@ class Ranks(nn.Module):
 
 
 class Decision(nn.Module):
-    """Computes costs in currency, and probabilities."""
+    """Computes costs in currency, probabilities, and cost matrices of rows."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -98,18 +98,21 @@ class Decision(nn.Module):
         self.integers = any(part.integers for part in inputs)
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        """Costs (n, D) in float64, and probabilities (n, K) if the loss has them."""
+        """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
         output = self.module(net.to_sets(self._prepared(x)))
         results = [net.scale.to_currency(self._mean(net.to_cost(output)).double())]
         if self.has_probabilities:
             p = self._mean(net.probabilities(output)).double()
             results.append(p / p.sum(dim=1, keepdim=True))
+        if net.learns_sample_costs:
+            matrices = self._mean(net.criterion_.loss.cost_matrices(output))
+            results.append(net.scale.to_currency(matrices.double()))
         return results
 
     def _mean(self, estimate: Tensor) -> Tensor:
         """The mean over the networks, if there are several."""
-        return estimate.mean(dim=0) if estimate.dim() > 2 else estimate
+        return estimate.mean(dim=0) if self.net[0].is_stack else estimate
 
     def _prepared(self, x: Tensor) -> Tensor:
         """Rows in the form of the network's input; uint8 images stay uint8."""

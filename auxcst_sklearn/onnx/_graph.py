@@ -39,6 +39,7 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.uses: dict[str, list[onnx.ValueInfoProto]] = defaultdict(list)
+        self.networks: dict[tuple[int, str | None], list[str]] = {}  # outputs of embedded ones
         self.n_names = 0
 
     def _name(self) -> str:

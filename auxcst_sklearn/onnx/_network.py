@@ -20,10 +20,13 @@ from ._graph import OPSET, ROWS, Graph, Rows, array_type, first_line
 
 
 def network_estimates(model: Any, graph: Graph, rows: Rows) -> list[str]:
-    """Costs in currency, and probabilities if the loss has them."""
-    if isinstance(model._inputs, TableInputs):
-        rows = coded_rows(model._inputs.categories, graph, rows)
-    return graph.embed(_exported(model, np.asarray(rows.sample)), rows)
+    """Costs in currency, and probabilities and cost matrices of rows if the loss has them."""
+    key = (id(model), rows.value)
+    if key not in graph.networks:  # a pool reads its networks for two purposes
+        if isinstance(model._inputs, TableInputs):
+            rows = coded_rows(model._inputs.categories, graph, rows)
+        graph.networks[key] = graph.embed(_exported(model, np.asarray(rows.sample)), rows)
+    return graph.networks[key]
 
 
 def _exported(model: Any, X: np.ndarray) -> onnx.ModelProto:

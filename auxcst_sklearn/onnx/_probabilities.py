@@ -68,9 +68,18 @@ def probability(model: Any, graph: Graph, rows: Rows) -> str:
 def cost_and_probability(model: Any, graph: Graph, rows: Rows) -> list[str]:
     """Costs in currency of a model of this package, and probabilities if it has them."""
     if isinstance(model, BaseCostSensitiveNet):
-        return network_estimates(model, graph, rows)
+        return network_estimates(model, graph, rows)[:2]
     p = probability(model, graph, rows)
+    if isinstance(model, CostSensitivePoolClassifier) and model.cost_estimators_:
+        return [_expected_cost(p, model.cost_estimators_, graph, rows), p]
     return [graph.add("MatMul", p, model.cost_matrix_), p]
+
+
+def _expected_cost(p: str, models: Sequence[Any], graph: Graph, rows: Rows) -> str:
+    """Costs by probabilities, and by cost matrices of rows that networks have learnt."""
+    matrices = _mean([network_estimates(model, graph, rows)[2] for model in models], graph)
+    weighted = graph.add("Mul", graph.add("Unsqueeze", p, np.array([2])), matrices)
+    return graph.add("ReduceSum", weighted, np.array([1]), keepdims=0)
 
 
 def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: Rows) -> str:

@@ -245,7 +245,7 @@ def test_boosting_is_stopped_by_its_fold(data):
 # --- costs ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["matrix", "frame", "vectors", "none"])
+@pytest.mark.parametrize("kind", ["matrix", "frame", "vectors", "repeated", "none"])
 def test_costs_are_used_in_the_decision(data, kind):
     X, y = data
     labels = np.array(["a", "b", "c"])[y]
@@ -257,17 +257,47 @@ def test_costs_are_used_in_the_decision(data, kind):
         names = ["c", "a", "b"]
         matrix = pd.DataFrame(MATRIX[np.ix_(order, order)], index=names, columns=names)
         used = MATRIX
-    elif kind == "vectors":
+    elif kind == "repeated":  # nothing to learn beyond the class
+        cost, used = MATRIX[y], MATRIX
+    estimators = None
+    if kind == "vectors":  # and no member that learns them
+        estimators = [("logistic", LogisticRegression()), ("bayes", GaussianNB())]
         scale = np.random.default_rng(0).uniform(0.5, 2, (len(y), 1))
         cost = scale * MATRIX[y]
         used = np.stack([cost[y == k].mean(axis=0) for k in range(3)])
 
-    model = pool(cost_matrix=matrix).fit(X, labels, cost=cost)
+    model = pool(estimators, cost_matrix=matrix).fit(X, labels, cost=cost)
 
     np.testing.assert_allclose(model.cost_matrix_, used)
     expected = model.predict_proba(X) @ used
     np.testing.assert_allclose(model.predict_cost(X), expected)
     np.testing.assert_array_equal(model.predict(X), np.array(["a", "b", "c"])[expected.argmin(1)])
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])  # False: a network for each fold
+def test_networks_learn_costs_that_differ_within_a_class(data, early_stopping, monkeypatch):
+    X, y = data
+    amount = np.exp(X[:, :1])
+    cost = np.where(y[:, np.newaxis] > 0, amount, 1) * MATRIX[y] + 0.5
+
+    model = pool(members(early_stopping=early_stopping, max_epochs=60)).fit(X, y, cost=cost)
+
+    assert len(model.cost_estimators_) == (1 if early_stopping else 2)
+    p, estimates = model.predict_proba(X), []
+    for network in model.cost_estimators_:
+        by_class = [network.predict_cost(X, prior=dict(zip(range(3), e))) for e in np.eye(3)]
+        estimates.append(np.stack(by_class, axis=1))  # the rows of each sample's matrix
+    expected = np.einsum("nk,nkj->nj", p, np.mean(estimates, axis=0))
+    np.testing.assert_allclose(model.predict_cost(X), expected, rtol=1e-6)
+    monkeypatch.setattr("auxcst_sklearn._training.net.LARGEST_TABLE", 100)
+    np.testing.assert_allclose(model.predict_cost(X), expected, rtol=1e-6)
+
+    def paid(estimate):
+        return cost[np.arange(len(y)), estimate.argmin(axis=1)].mean()
+
+    assert paid(model.predict_cost(X)) < 0.95 * paid(p @ model.cost_matrix_)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_cost(X), model.predict_cost(X))
 
 
 def test_costs_known_for_each_row(data):

@@ -86,13 +86,16 @@ def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, level = numpy_tables(cost, label, weight)
 
-    expected = []
+    expected, matrices = [], []
     for z in outputs:
         logits, a, b = np.split(z, 3)
         p = np.array(softmax(logits))
         p = np.maximum(p - 0.1 / N_CLASSES, p / 1000)
-        expected.append(p / p.sum() @ (level[:, None] + above * factors(a, b)))
+        matrices.append(level[:, None] + above * factors(a, b))
+        expected.append(p / p.sum() @ matrices[-1])
 
+    found = loss.cost_matrices(torch.from_numpy(outputs))
+    np.testing.assert_allclose(found.numpy(), matrices, rtol=1e-12)
     for size in (2**20, 40):
         monkeypatch.setattr("auxcst_sklearn.losses._bayes_risk.LARGEST_TABLE", size)
         found = loss.to_cost(torch.from_numpy(outputs), None)

@@ -146,6 +146,15 @@ def test_a_pool_with_known_costs():
     assert_same_decisions(model, Z, file, known, cost_matrices=known)
 
 
+def test_a_pool_whose_network_has_learnt_costs():
+    members = [("network", small_stack(max_epochs=30)), ("boosting", TableBoosting(**QUICKLY))]
+    cost = np.exp(NUMBERS[:, :1]) * np.asarray(COSTS[3])[(np.arange(len(X)) % 3)]
+    y = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
+    model = Pool(members, cv=2, random_state=0).fit(NUMBERS, y, cost=cost)
+    assert model.cost_estimators_
+    assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
+
+
 def test_a_class_that_a_fold_lacks_has_its_column():
     y = np.where(np.arange(len(X)) == 7, "z", labels(X, 2))
     members = [("boosting", TableBoosting(**QUICKLY)), ("logistic", LogisticRegression())]
