@@ -48,9 +48,14 @@ class Job:
 
     @property
     def present(self) -> list[str]:
-        """The methods that can learn as many classes."""
-        two = SETS[self.name].n_classes == 2
-        return [name for name in self.methods if two or not METHODS[name].two_classes]
+        """The methods that can learn as many classes, and the kind of costs."""
+        two, known = SETS[self.name].n_classes == 2, SETS[self.name].known
+        methods = {name: METHODS[name] for name in self.methods}
+        return [
+            name
+            for name, method in methods.items()
+            if (two or not method.two_classes) and (known or not method.row_costs)
+        ]
 
     def __iter__(self) -> Iterator[Run]:
         split = draw(self.name, self.size, self.seed, self.tables)

@@ -60,6 +60,11 @@ class TableSplit(NamedTuple):
         costs = self.cost_test if self.cost_matrix is None else self.cost_matrix
         return costs.shape[-1]
 
+    def vectors(self, part: str) -> NDArray:
+        """The costs of each row under its true class, as a user has them afterwards."""
+        y = getattr(self, f"y_{part}")
+        return self.matrices(part)[np.arange(len(y)), y]
+
     def matrices(self, part: str) -> NDArray:
         """A matrix for each row of the part, "train" or "test", also where one is for all."""
         if self.cost_matrix is None:
@@ -145,13 +150,17 @@ def of_empulse(loader: str, to_costs: Callable[[dict[str, NDArray]], NDArray], _
 
 BUSINESS: dict[str, TableSet] = {
     "adult": TableSet(adult, share=2 / 3),
-    "credit_default": TableSet(credit_default, share=2 / 3),
-    "diamonds": TableSet(diamonds, len(GRADES), 2 / 3),
+    "credit_default": TableSet(credit_default, share=2 / 3, known=True),
+    "diamonds": TableSet(diamonds, len(GRADES), 2 / 3, known=True),
     "dry_bean": TableSet(dry_bean, 7, 2 / 3),
-    "churn": TableSet(partial(of_empulse, "load_churn_tv_subscriptions", churn)),
-    "telemarketing": TableSet(partial(of_empulse, "load_upsell_bank_telemarketing", telemarketing)),
-    "scoring_pakdd": TableSet(partial(of_empulse, "load_credit_scoring_pakdd", scoring)),
-    "scoring_vub": TableSet(partial(of_empulse, "load_vub_credit_scoring", scoring)),
+    "churn": TableSet(partial(of_empulse, "load_churn_tv_subscriptions", churn), known=True),
+    "telemarketing": TableSet(
+        partial(of_empulse, "load_upsell_bank_telemarketing", telemarketing), known=True
+    ),
+    "scoring_pakdd": TableSet(
+        partial(of_empulse, "load_credit_scoring_pakdd", scoring), known=True
+    ),
+    "scoring_vub": TableSet(partial(of_empulse, "load_vub_credit_scoring", scoring), known=True),
 }
 SETS = {**BUSINESS, **KEEL}
 # All that decisions about the package may be based on, with seeds to develop with.

@@ -109,7 +109,9 @@ class TableMethod(NamedTuple):
     """How a model is made from a random state, what it is given, and how it decides.
 
     `costs` are those of the fit: "none"; "ours", a matrix or known ones; "empulse", the cost of
-    each outcome for each row. `packages` are those whose release may change the result.
+    each outcome for each row; "vectors", those of each row's true class alone, and none in the
+    decision; "means", the class means of these vectors, in the decision. `packages` are those whose
+    release may change the result.
     """
 
     make: Callable[[int], Any]
@@ -124,12 +126,21 @@ class TableMethod(NamedTuple):
     def two_classes(self) -> bool:
         return self.costs == "empulse"
 
+    @property
+    def is_ours(self) -> bool:
+        return self.costs in ("ours", "vectors")
+
+    @property
+    def row_costs(self) -> bool:
+        """Whether the method needs costs that differ within a class."""
+        return self.costs in ("vectors", "means")
+
     def identity(self, random_state: int) -> dict[str, Any]:
         """All that determines the result beside the split; the decisions share a run."""
         model = self.make(random_state)
         return {
             "model": type(model).__name__,
-            "revision": [REVISION, OURS_REVISION] if self.costs == "ours" else [REVISION],
+            "revision": [REVISION, OURS_REVISION] if self.is_ours else [REVISION],
             "inputs": self.inputs,
             "costs": self.costs,
             **{package: version(package) for package in self.packages},
@@ -162,15 +173,22 @@ class TableMethod(NamedTuple):
         fitted, seconds = timed(fit)
         X = inputs.transform(split.X_test)
         probability = fitted.predict_proba(X)
-        if self.costs == "ours":
-            known = {} if split.cost_test is None else {"cost": split.cost_test}
+        if self.is_ours:
+            hidden = split.cost_test is None or self.costs == "vectors"
+            known = {} if hidden else {"cost": split.cost_test}
             return {"Bayes": fitted.predict(X, **known)}, probability, seconds
+        if self.costs == "means":
+            paid = split.vectors("train")
+            means = [paid[split.y_train == k].mean(axis=0) for k in range(split.n_classes)]
+            return {"Bayes": (probability @ means).argmin(axis=1)}, probability, seconds
         own = {"own": fitted.predict(X)} if self.costs == "empulse" else {}
         return {"Bayes": least_cost(probability, split), **own}, probability, seconds
 
     def fit(self, model: Any, X: Any, split: TableSplit) -> Any:
-        if self.costs == "none":
+        if self.costs in ("none", "means"):
             return model.fit(X, split.y_train)
+        if self.costs == "vectors":
+            return model.fit(X, split.y_train, cost=split.vectors("train"))
         if self.costs == "empulse":
             return model.fit(X, split.y_train, **outcome_costs(split.matrices("train")))
         if split.cost_matrix is None:
@@ -339,6 +357,11 @@ METHODS: dict[str, TableMethod] = {
     "forest": TableMethod(forest),
     "logistic": TableMethod(lambda seed: LogisticRegression(max_iter=1000)),
     "MLPClassifier": TableMethod(perceptron),
+    f"{POOL}, vectors": _ours(pool, costs="vectors", slow=True),
+    f"{DEFAULT}, vectors": _ours(ours, costs="vectors", slow=True),
+    "boosting, vectors": TableMethod(
+        partial(boosting, early_stopping=True), "categories", "means", slow=True
+    ),
     **{
         f"{name}: {decision}": _empulse(partial(of_empulse, f"{name}Classifier"), decision=decision)
         for name in ("CSBoost", "CSForest", "CSLogit")

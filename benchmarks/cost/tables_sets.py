@@ -27,11 +27,12 @@ class Table(NamedTuple):
 class TableSet(NamedTuple):
     """How a table is loaded from the folder, and the largest share of its rows to learn from.
 
-    Half of the rows are reserved for the seeds of the benchmark, unless the whole table is either
-    for them or for development.
+    `known` if each row has a cost matrix of its own. Half of the rows are reserved for the seeds of
+    the benchmark, unless the whole table is either for them or for development.
     """
 
     load: Callable[[Path], Table]
     n_classes: int = 2
     share: float = 1 / 2
     reserves: bool = True
+    known: bool = False
