@@ -25,7 +25,7 @@ from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .few_rows import predict_few
 from .identity import check_same, open_checkpoints
-from .parameters import CONSTRAINTS
+from .parameters import CONSTANT_RATE, CONSTRAINTS
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin
 from .validation import ValidationMixin
@@ -269,8 +269,8 @@ class BaseCostSensitiveNet(
         from .._training.loop import Plan
 
         patience = self.patience if self.early_stopping else None
-        auto = self.learning_rate == "auto"
-        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints, auto)
+        rate = CONSTANT_RATE if self.learning_rate == "auto" else None
+        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints, rate)
 
     # -------------------------------------------------------- set attributes
 

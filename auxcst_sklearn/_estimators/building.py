@@ -231,7 +231,9 @@ class BuildMixin:
         module = modules[0] if len(modules) == 1 else stack(modules)
         arguments = {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
-            "lr": resolve_learning_rate(self.learning_rate, self.schedule),
+            "lr": resolve_learning_rate(
+                self.learning_rate, self.schedule, int(np.prod(data.X.shape[1:]))
+            ),
             "max_epochs": self.max_epochs,
             "batch_size": self._resolve_batch_size(data, stream),
             "user_callbacks": check_callbacks(self.callbacks),

@@ -78,7 +78,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.
     learning_rate : float or "auto", default="auto"
         Learning rate of the optimizer; with a schedule, its maximum. "auto" is 8e-3 for plateaus,
-        and 2e-3 for other schedules, without held-out rows, and in `partial_fit`.
+        or 4e-3 for more than 256 columns, and 2e-3 for other schedules, without held-out rows, and
+        in `partial_fit`.
     schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
         How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
         networks has not decreased by a 500th for `patience` epochs, at most twice, and then

@@ -17,6 +17,11 @@ from .._training.distributed import processes
 from ..losses import LOSSES, Loss
 from ..modules import TRANSFORMS
 
+# The automatic rate where nothing lowers it.
+CONSTANT_RATE = 2e-3
+# Beyond so many columns the automatic rate of plateaus is half of the usual one.
+MANY_INPUTS = 256
+
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
     "adam": torch.optim.Adam,
@@ -233,11 +238,16 @@ def optimizer_arguments(optimizer: str | type, weight_decay: float, device: str)
     return arguments
 
 
-def resolve_learning_rate(learning_rate: float | str, schedule: str) -> float:
-    """The first learning rate; that of "auto" for plateaus falls, and suits larger batches."""
+def resolve_learning_rate(learning_rate: float | str, schedule: str, n_inputs: int) -> float:
+    """The first learning rate; that of "auto" for plateaus falls, and suits larger batches.
+
+    With many inputs, such as pixels, the same rate changes the first layer's outputs by more.
+    """
     if learning_rate != "auto":
         return float(learning_rate)
-    return 8e-3 if schedule == "plateau" else 2e-3
+    if schedule != "plateau":
+        return CONSTANT_RATE
+    return 8e-3 if n_inputs <= MANY_INPUTS else 4e-3
 
 
 def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: str = "constant") -> int:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks.labels import frame_labels
 from .identity import check_same
+from .parameters import CONSTANT_RATE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -83,7 +84,8 @@ class StreamMixin:
             check_same(self, data, None, resume)
             training = self._build(data, resume, stream=True)
             schedule = "plateau" if self.schedule == "plateau" else "constant"
-            training.run(Plan(1, schedule, auto_rate=self.learning_rate == "auto"))
+            rate = CONSTANT_RATE if self.learning_rate == "auto" else None
+            training.run(Plan(1, schedule, constant_rate=rate))
             self._set_attributes(training)
             return self
 

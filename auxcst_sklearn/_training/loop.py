@@ -26,7 +26,6 @@ from ..losses import LayerWiseLoss, Target
 from ..modules import AuxNetwork, SeededModule
 from .batches import Batches, epoch_means, evaluation_size, shuffled
 from .callbacks import (
-    LOWER,
     EarlyStopping,
     EndWhenStopped,
     Plateaus,
@@ -52,7 +51,7 @@ class Plan(NamedTuple):
 
     With `patience` None training runs to the end. `averaging` is the horizon, in epochs, of the
     average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
-    the last one. With `auto_rate` the rate is that of plateaus, lower without held-out rows.
+    the last one. Plateaus without held-out rows have the `constant_rate`, if there is one.
     """
 
     epochs: int
@@ -60,7 +59,7 @@ class Plan(NamedTuple):
     patience: int | None = None
     averaging: float = 0.0
     checkpoints: Checkpoints | None = None
-    auto_rate: bool = False
+    constant_rate: float | None = None
 
 
 class _CallbackStop(Exception):  # noqa: N818
@@ -186,8 +185,8 @@ class TrainingLoop(NeuralNet):
         if plan.schedule == "one_cycle":
             rates = one_cycle(plan.epochs * n_steps)
             self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
-        if plan.schedule == "plateau" and plan.auto_rate and stop is None:
-            set_rate(self.optimizer_, LOWER)
+        if plan.schedule == "plateau" and plan.constant_rate and stop is None:
+            set_rate(self.optimizer_, plan.constant_rate / self.lr)
         if plan.averaging:
             self._average = WeightAverage(
                 list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)

@@ -3,6 +3,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits, make_classification
 from sklearn.utils import check_random_state
+from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
@@ -217,3 +218,29 @@ def test_without_a_random_state_two_networks_go_on_with_different_numbers(proble
 
     seeds = [model._random_state.randint(2**31) for model in models]
     assert seeds[0] != seeds[1]
+
+
+@pytest.mark.parametrize(("n_columns", "first"), [(256, 8e-3), (257, 4e-3)])
+def test_the_automatic_rate(n_columns, first):
+    class Rates(Callback):
+        def on_epoch_begin(self, net, **kwargs):
+            seen.append(net.optimizer_.param_groups[0]["lr"])
+
+    X, y = np.random.default_rng(0).normal(size=(60, n_columns)), np.arange(60) % 2
+    for fit, expected in {
+        "fit": first,
+        "partial_fit": 2e-3,
+        "fit without held-out rows": 2e-3,
+        "constant": 2e-3,
+    }.items():
+        seen: list[float] = []
+        schedule = "constant" if fit == "constant" else "plateau"
+        model = CostSensitiveAuxMLP(
+            **{"depth": 1, "width": 4, "max_epochs": 1, "n_bins": 0, "schedule": schedule},
+            classes=[0, 1],
+            early_stopping="without" not in fit,
+            callbacks=[Rates()],
+            random_state=0,
+        )
+        (model.partial_fit if fit == "partial_fit" else model.fit)(X, y)
+        assert seen == pytest.approx([expected])
