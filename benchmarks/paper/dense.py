@@ -112,6 +112,7 @@ def make_estimator(
         "weight_decay": PAPER["weight_decay"],
         "max_epochs": configuration.epochs,
         "early_stopping": configuration.early_stopping,
+        "patience": 10,
         "device": device,
         "random_state": configuration.seed,
     }
