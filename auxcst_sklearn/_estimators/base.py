@@ -25,7 +25,7 @@ from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .few_rows import predict_few
 from .identity import check_same, open_checkpoints
-from .parameters import CONSTANT_RATE, CONSTRAINTS
+from .parameters import CONSTRAINTS, constant_rate
 from .prediction import CostPredictionMixin
 from .streams import StreamMixin
 from .validation import ValidationMixin
@@ -269,7 +269,7 @@ class BaseCostSensitiveNet(
         from .._training.loop import Plan
 
         patience = self.patience if self.early_stopping else None
-        rate = CONSTANT_RATE if self.learning_rate == "auto" else None
+        rate = constant_rate(self.learning_rate)
         return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints, rate)
 
     # -------------------------------------------------------- set attributes
@@ -333,6 +333,11 @@ class BaseCostSensitiveNet(
         if net.learns_sample_costs:
             X = self._inputs.transform(self._validate(X, reset=False))
             return net.expected_cost(X, probability)
+        if net.criterion_.loss.n_cost_outputs(len(self.classes_)):
+            raise ValueError(
+                f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
+                "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."
+            )
         expected: np.ndarray = probability @ net.scale.to_currency(net.statistics.class_mean)
         return expected
 

@@ -119,7 +119,11 @@ class BayesDecisionMixin(DecisionMixin):
             probability = self._with_prior(probability, prior)
         if cost is not None:
             return expected_cost(probability, cost, self.classes_, self._decision_labels)
-        expected: NDArray[Any] = probability @ self.cost_matrix_
         if self._known_costs:
             warn_of_missing_costs()
+        return self._expected_cost(X, probability)
+
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
+        expected: NDArray[Any] = probability @ self.cost_matrix_
         return expected

@@ -250,6 +250,11 @@ def resolve_learning_rate(learning_rate: float | str, schedule: str, n_inputs: i
     return 8e-3 if n_inputs <= MANY_INPUTS else 4e-3
 
 
+def constant_rate(learning_rate: float | str) -> float | None:
+    """The rate of plateaus without held-out rows; None for the first one."""
+    return CONSTANT_RATE if learning_rate == "auto" else None
+
+
 def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: str = "constant") -> int:
     """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch.
 

@@ -334,15 +334,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return pooled(self.weights_[self.weights_ > 0], np.stack(logs))
 
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        check_is_fitted(self)
-        if cost is not None or not self.cost_estimators_:
-            return super().predict_cost(X, cost, prior=prior)
-        probability = self.predict_proba(X)
-        if prior is not None:
-            probability = self._with_prior(probability, prior)
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        if not self.cost_estimators_:
+            return super()._expected_cost(X, probability)
         of_each = [network._expected_cost(X, probability) for network in self.cost_estimators_]
         expected: NDArray[Any] = np.mean(of_each, axis=0)
         return expected

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks.labels import frame_labels
 from .identity import check_same
-from .parameters import CONSTANT_RATE
+from .parameters import constant_rate
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -84,8 +84,7 @@ class StreamMixin:
             check_same(self, data, None, resume)
             training = self._build(data, resume, stream=True)
             schedule = "plateau" if self.schedule == "plateau" else "constant"
-            rate = CONSTANT_RATE if self.learning_rate == "auto" else None
-            training.run(Plan(1, schedule, constant_rate=rate))
+            training.run(Plan(1, schedule, constant_rate=constant_rate(self.learning_rate)))
             self._set_attributes(training)
             return self
 
