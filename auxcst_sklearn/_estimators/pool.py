@@ -49,9 +49,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
     not negative, and minimise the log loss of rows that the members have not seen. Decisions are
     those of least expected cost, with the costs of `fit`, or with a matrix for each row.
 
-    Every member sees the same folds. A :class:`CostSensitiveAuxMLP` holds out folds itself, and is
-    fitted once. Other members are fitted once per fold, and the means of their probabilities
-    predict. Members whose weight is 0 are dropped, and take no time when predicting.
+    Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
+    once: each of its networks holds out a fold, and there is one at least for each fold. Other
+    members are fitted once per fold, and the means of their probabilities predict. Members whose weight is 0 are dropped, and take no time when predicting.
 
     If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
     learn these costs from the features, too, and decisions use their estimates instead of means.
@@ -215,7 +215,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
             ready = [
                 Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
             ]
-            fitted, held_out = self._fit_members(ready, X, data, found, groups)
+            fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_pool(fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
             self._set_costs(data, cost)
@@ -276,10 +276,10 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         return folds(data.label, n_folds, random_state=seed, groups=groups)
 
     def _fit_members(
-        self, members: list[Member], X: Any, data: Labelled, found: list[Fold], groups: Any
+        self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, n, K)."""
-        tasks = [member.tasks(found, groups) for member in members]
+        tasks = [member.tasks(found) for member in members]
         run = delayed(Task.run)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(task, X, data.labels, data.classes) for of_one in tasks for task in of_one
@@ -288,7 +288,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         held_out = []
         for member, of_one in zip(members, tasks):
             models, parts, seconds = zip(*(next(results) for _ in of_one))
-            whole = of_one[0].fold is None
+            whole = member.holds_out_itself
             fitted.append(models[0] if whole else FoldMean(list(models), data.classes))
             held_out.append(_mean_of_known(parts))
             if reports(self.verbose):

@@ -76,29 +76,22 @@ class Member(NamedTuple):
 
     @property
     def holds_out_itself(self) -> bool:
-        """Whether the classifier has probabilities of rows that it has held out."""
-        given = self.estimator.get_params(deep=False)
-        is_network = isinstance(self.estimator, CostSensitiveAuxMLP)
-        return is_network and "store_held_out_proba" in given and given["early_stopping"]
+        """Whether one fit has networks that hold out all folds."""
+        estimator = self.estimator
+        return isinstance(estimator, CostSensitiveAuxMLP) and estimator.early_stopping
 
-    def tasks(self, folds: Sequence[Fold], groups: Any) -> list[Task]:
-        """The fits: one for each fold, or one of a network to all rows."""
-        if not self.holds_out_itself:
-            return [Task(self, fold) for fold in folds]
-        network, params = self.estimator, dict(self.fit_params)
-        params["groups"] = groups
-        number = fold_numbers(folds)
-        if number is not None and _n_folds(network) <= len(folds):
-            params["groups"] = number  # the same folds as those of the other members
-        network = clone(network).set_params(store_held_out_proba=True)
-        return [Task(Member(self.name, network, params), None)]
+    def tasks(self, folds: Sequence[Fold]) -> list[Task]:
+        """The fits: one for each fold, or one with a network, at least, for each."""
+        if self.holds_out_itself:
+            return [Task(self, folds)]
+        return [Task(self, [fold]) for fold in folds]
 
 
 class Task(NamedTuple):
-    """A fit of a member: to the rows outside of a fold, or for None to all rows."""
+    """A fit of a member to the rows outside of a fold; that of networks to those of several."""
 
     member: Member
-    fold: Fold | None
+    folds: Sequence[Fold]
 
     def run(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any]
@@ -108,14 +101,13 @@ class Task(NamedTuple):
         estimator, params = clone(self.member.estimator), self.member.fit_params
         found = np.full((len(y), len(classes)), np.nan)
         with naming(self.member.name):
-            if self.fold is None:
-                estimator.fit(X, y, **params)
-                columns = label_index(estimator.classes_, classes, name="classes_")
-                found[:, columns] = estimator.held_out_proba_
-                del estimator.held_out_proba_
-                estimator.set_params(store_held_out_proba=False)
+            if self.member.holds_out_itself:
+                n_networks = max(estimator.n_networks, len(self.folds))
+                estimator.set_params(n_networks=n_networks)
+                held_out = estimator._fit_on_folds(X, y, self.folds, **params)
+                found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
-                seen, unseen = self.fold
+                ((seen, unseen),) = self.folds
                 params = {name: take_rows(value, seen, len(y)) for name, value in params.items()}
                 params |= self._stopping_rows(X, y)
                 estimator.fit(take(X, seen), y[seen], **params)
@@ -124,9 +116,9 @@ class Task(NamedTuple):
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
         """The held-out rows, for scikit-learn's boosting, which then needs no others to stop."""
-        estimator, fold = self.member.estimator, self.fold
+        estimator, (fold, *_) = self.member.estimator, self.folds
         boosts = isinstance(estimator, HistGradientBoostingClassifier) and estimator.early_stopping
-        if not (STOPS_BY_GIVEN_ROWS and boosts) or fold is None:
+        if not (STOPS_BY_GIVEN_ROWS and boosts):
             return {}
         rows = fold[1][np.isin(y[fold[1]], y[fold[0]])]
         weight = self.member.fit_params.get("sample_weight")
@@ -182,22 +174,6 @@ def take_rows(value: Any, index: NDArray[Any], n_rows: int) -> Any:
     if len(value) != n_rows:
         return value
     return take(value if hasattr(value, "shape") else np.asarray(value), index)
-
-
-def fold_numbers(folds: Sequence[Fold]) -> NDArray[np.intp] | None:
-    """The fold of each row, if each row is held out once and the others are learnt from."""
-    n = sum(len(unseen) for _, unseen in folds)
-    number = np.full(n, -1)
-    for i, (seen, unseen) in enumerate(folds):
-        if len(seen) + len(unseen) != n or unseen.max(initial=0) >= n:
-            return None
-        number[unseen] = i
-    return None if (number < 0).any() else number
-
-
-def _n_folds(network: Any) -> int:
-    """Number of folds from which a network holds out some."""
-    return int(max(network.n_networks, round(1 / network.validation_fraction)))
 
 
 Passed = dict[str, dict[str, Any]]

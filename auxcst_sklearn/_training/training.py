@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -26,12 +26,14 @@ class Training:
     """A net (one network or a stack), its training rows, and its held-out rows.
 
     Held-out rows are used for early stopping if the plan has a patience, and for the temperature of
-    the net.
+    the net. `fold_seed` is the one that drew them, `attributes` are those of pretraining.
     """
 
     net: CostNet
     rows: RowSets
     held_out: RowSets | None = None
+    fold_seed: int | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
 
     def run(self, plan: Plan) -> None:
         """Train the net."""

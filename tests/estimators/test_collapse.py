@@ -31,7 +31,7 @@ def test_a_failed_training_warns():
 
 def test_the_chosen_of_several_alphas_warns_too():
     network = small_mlp(loss="one_sided", cost_matrix=COST, callbacks=[Spoil()]).get_params()
-    del network["alpha"], network["warm_start"], network["store_held_out_proba"]
+    del network["alpha"], network["warm_start"]
     with pytest.warns(UserWarning, match="All predictions for the training rows are 0") as found:
         CostSensitiveAuxMLPCV(alphas=[0, 1], **network).fit(X, Y, X_val=X[:100], y_val=Y[:100])
     assert found[0].filename == __file__
