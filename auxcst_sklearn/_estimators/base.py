@@ -260,11 +260,6 @@ class BaseCostSensitiveNet(
         else:  # a failed call must not draw from the generator
             self._random_state = deepcopy(self._random_state)
 
-    def _determining_params(self) -> dict[str, Any]:
-        """The parameters on which the result of a fit may depend."""
-        params: dict[str, Any] = self.get_params(deep=False)
-        return params
-
     def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
         from .._training.loop import Plan
 

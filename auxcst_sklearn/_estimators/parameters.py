@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Callable, Sequence
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -98,37 +97,6 @@ RESERVED_NET_PARAMS = {
     "warm_start",
 }
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
-
-
-def with_keywords_of(
-    source: type, without: Collection[str]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a constructor the keyword-only parameters of another one, and assign them.
-
-    They are in its signature, of which scikit-learn reads the parameters of an estimator.
-    """
-
-    def extend(init: Callable[..., None]) -> Callable[..., None]:
-        inherited = {
-            name: parameter
-            for name, parameter in signature(source.__init__).parameters.items()  # type: ignore[misc]
-            if parameter.kind is Parameter.KEYWORD_ONLY and name not in without
-        }
-        declared = signature(init)
-        parameters = [*declared.parameters.values(), *inherited.values()]
-        every = declared.replace(parameters=parameters)
-
-        @wraps(init)
-        def extended(self: Any, *args: Any, **kwargs: Any) -> None:
-            every.bind(self, *args, **kwargs)  # a TypeError for a name that is not among them
-            for name, parameter in inherited.items():
-                setattr(self, name, kwargs.pop(name, parameter.default))
-            init(self, *args, **kwargs)
-
-        extended.__signature__ = every  # type: ignore[attr-defined]
-        return extended
-
-    return extend
 
 
 def check_callbacks(callbacks: Any) -> list[Any]:

@@ -77,9 +77,7 @@ class Member(NamedTuple):
     @property
     def holds_out_itself(self) -> bool:
         """Whether the classifier has probabilities of rows that it has held out."""
-        given = self.estimator.get_params(deep=False)
-        is_network = isinstance(self.estimator, CostSensitiveAuxMLP)
-        return is_network and "store_held_out_proba" in given and given["early_stopping"]
+        return isinstance(self.estimator, CostSensitiveAuxMLP) and self.estimator.early_stopping
 
     def tasks(self, folds: Sequence[Fold], groups: Any) -> list[Task]:
         """The fits: one for each fold, or one of a network to all rows."""

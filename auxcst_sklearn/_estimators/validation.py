@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +17,6 @@ from .._checks.weights import check_weight
 from .._training.training_set import TrainingSet
 from ..costs._decisions import find_decisions
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-# What validation sets.
-VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "decisions_"}
-VALIDATED |= {"n_features_in_", "feature_names_in_"}
 
 
 class ValidationMixin:
@@ -142,12 +134,6 @@ class ValidationMixin:
                 "Pass the row of the true class, or the matrix, of each sample in both."
             )
         return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices)
-
-    def _like(self, other: Any) -> Self:
-        """Take over what the validation of another estimator has set."""
-        for name in VALIDATED & vars(other).keys():
-            setattr(self, name, copy(getattr(other, name)))
-        return self
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays."""
