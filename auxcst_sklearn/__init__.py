@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from ._estimators.cnn import CostSensitiveAuxCNN
     from ._estimators.csae import CSAEPretrainedMLP
     from ._estimators.mlp import CostSensitiveAuxMLP
-    from ._estimators.mlp_cv import CostSensitiveAuxMLPCV
     from ._estimators.paper import PAPER
-    from ._estimators.path import alpha_path
     from ._estimators.pool import CostSensitivePoolClassifier
 
 try:
@@ -28,11 +26,9 @@ _HOME = {
     "CSAEPretrainedMLP": "csae",
     "CostSensitiveAuxCNN": "cnn",
     "CostSensitiveAuxMLP": "mlp",
-    "CostSensitiveAuxMLPCV": "mlp_cv",
     "CostSensitiveAuxNet": "auxnet",
     "CostSensitivePoolClassifier": "pool",
     "PAPER": "paper",
-    "alpha_path": "path",
 }
 
 __all__ = [
@@ -41,11 +37,9 @@ __all__ = [
     "CSAEPretrainedMLP",
     "CostSensitiveAuxCNN",
     "CostSensitiveAuxMLP",
-    "CostSensitiveAuxMLPCV",
     "CostSensitiveAuxNet",
     "CostSensitivePoolClassifier",
     "__version__",
-    "alpha_path",
 ]
 
 

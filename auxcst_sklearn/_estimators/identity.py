@@ -55,9 +55,9 @@ def _digest_or_none(value: Any) -> str:
 
 @contextmanager
 def open_checkpoints(
-    estimator: Any, data: TrainingSet, validation: TrainingSet | None, **more: Any
+    estimator: Any, data: TrainingSet, validation: TrainingSet | None
 ) -> Iterator[Checkpoints | None]:
-    """The checkpoint folder of a fit on these data; `more` holds what else the fit depends on.
+    """The checkpoint folder of a fit on these data.
 
     Without a random state, the estimator uses the random numbers of earlier fits in the folder.
     """
@@ -67,11 +67,11 @@ def open_checkpoints(
         yield None
         return
     _check_use(estimator)
-    draws = any(state is None for state in more.get("random_state", [estimator.random_state]))
+    draws = estimator.random_state is None
     seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
-    key = _key({**_of_fit(estimator, data, validation), **more})
+    key = _key(_of_fit(estimator, data, validation))
     with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
-        if estimator.random_state is None:
+        if draws:
             estimator._random_state = np.random.RandomState(c.seed)
         yield c
     if draws and c.had_ended:
@@ -98,7 +98,7 @@ def _given(
     estimator: Any, data: TrainingSet, validation: TrainingSet | None, without: set[str]
 ) -> dict[str, Any]:
     """Parameters, data and validation set."""
-    given = {k: v for k, v in estimator._determining_params().items() if k not in without}
+    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
     for part, suffix in ((data, ""), (validation, "_val")):
         fields = {"X": None} if part is None else vars(part)
         given |= {NAMES.get(name, name) + suffix: value for name, value in fields.items()}

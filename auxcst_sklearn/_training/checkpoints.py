@@ -228,15 +228,15 @@ def get_state(net: Any, n_before: int) -> dict[str, Any]:
         "weights": net.module_.state_dict(),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, *net.dropout_generators)],
-        "histories": [_plain(part.history[n_before:]) for part in net.recorded_nets],
+        "history": _plain(net.history[n_before:]),
         "stop_values": torch.as_tensor(getattr(net, "stop_values", np.zeros(0))),
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best_)],
-            **{name: torch.from_numpy(getattr(stop, name)) for name in stop.counts},
+            **{name: _stored(getattr(stop, name)) for name in stop.counts},
         },
-        "stopped": stop is not None and not stop.running.any(),
+        "stopped": stop is not None and not stop.running,
     }
 
 
@@ -248,8 +248,7 @@ def set_state(net: Any, state: dict[str, Any]) -> None:
     generators = (*net.generators, *net.dropout_generators)
     for generator, of_state in zip(generators, state["generators"], strict=True):
         generator.set_state(of_state)
-    for part, records in zip(net.recorded_nets, state["histories"], strict=True):
-        part.history.extend(records)
+    net.history.extend(state["history"])
     if len(state["stop_values"]):
         net.stop_values = state["stop_values"].numpy()
     if net._average is not None:
@@ -257,14 +256,20 @@ def set_state(net: Any, state: dict[str, Any]) -> None:
     if (stop := _stop_of(net)) is not None:
         stop.best_ = [*map(list, zip(*state["stop"]["best"]))]
         for name in stop.counts:
-            setattr(stop, name, state["stop"][name].numpy())
+            value = state["stop"][name]
+            setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)
         if isinstance(stop, Plateaus):
-            stop.set_rates(net)
+            stop.set_rate(net)
 
 
 def _stop_of(net: Any) -> EarlyStopping | None:
     stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
     return stops[0] if stops else None
+
+
+def _stored(value: Any) -> Any:
+    """A number, or an array as a tensor."""
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -83,7 +83,6 @@ class TrainingLoop(NeuralNet):
     _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
-    _slowed: dict[int, float] = {}  # networks with a lower rate than others, and its share
     _exchange: Exchange | None = None  # with other processes
 
     def __init__(
@@ -121,16 +120,6 @@ class TrainingLoop(NeuralNet):
 
     # Held-out values of the last epoch, used for early stopping of each network.
     stop_values: np.ndarray
-
-    @property
-    def model_sizes(self) -> list[int]:
-        """Numbers of networks that stop together; several in a stack of models."""
-        return [self.n_networks]
-
-    @property
-    def recorded_nets(self) -> list[TrainingLoop]:
-        """The nets whose histories the training records."""
-        return [self]
 
     @property
     def n_networks(self) -> int:
@@ -178,7 +167,7 @@ class TrainingLoop(NeuralNet):
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
-            stop = kind(plan.patience, self.model_sizes)
+            stop = kind(plan.patience)
         saved = plan.checkpoints.next_training() if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
         n_steps = len(self.get_iterator(rows, training=True))
@@ -205,7 +194,6 @@ class TrainingLoop(NeuralNet):
             if plan.schedule != "constant":
                 set_rate(self.optimizer_, 1.0)
             self._trained, self._rates, self._average = (), None, None
-            self._slowed = {}
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
@@ -359,29 +347,10 @@ class TrainingLoop(NeuralNet):
                 batch=as_skorch_batch(batch),
                 training=True,
             )
-        self._step()
+        self.optimizer_.step()
         if self._average is not None:
             self._average.update()
         return {"loss": loss, "y_pred": output, "means": losses}
-
-    def set_rates(self, rates: np.ndarray) -> None:
-        """Set the rate of each network, as a share of the first rate."""
-        largest = rates.max()
-        set_rate(self.optimizer_, float(largest))
-        self._slowed = {i: float(r / largest) for i, r in enumerate(rates) if r < largest}
-
-    @torch.no_grad()
-    def _step(self) -> None:
-        """Step; a part of it for networks with a lower rate, in which steps are linear."""
-        if not self._slowed:
-            self.optimizer_.step()
-            return
-        weights = self.weights()
-        before = {i: [weight.clone() for weight in weights[i]] for i in self._slowed}
-        self.optimizer_.step()
-        for i, share in self._slowed.items():
-            for weight, old in zip(weights[i], before[i]):
-                weight.lerp_(old, 1 - share)
 
     def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
         """The objective, the heads' losses, and the outputs."""

@@ -12,41 +12,10 @@ import pytest
 import torch
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 
-from auxcst_sklearn import (
-    CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
-    CostSensitiveAuxNet,
-    alpha_path,
-)
-from tests.estimators.test_checkpoints import DEATH, Dying, X, Y, assert_same, mlp, state_of
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
+from tests.estimators.test_checkpoints import X, Y, assert_same, mlp, state_of
 
 ENDED = "had ended, and with random_state=None"
-
-
-def choice(**changes):
-    given = {"depth": 2, "width": 8, "max_epochs": 3, "alphas": [0, 0.4]}
-    return CostSensitiveAuxMLPCV(**{**given, **changes})
-
-
-def test_a_choice_of_alpha_without_a_seed_goes_on(tmp_path):
-    first = state_of(choice(checkpoint_dir=tmp_path).fit(X, Y))
-    with pytest.warns(UserWarning, match=ENDED):
-        second = state_of(choice(checkpoint_dir=tmp_path).fit(X, Y))
-    assert_same(second, first)
-    with pytest.raises(ValueError, match="differs in random_state"):
-        choice(checkpoint_dir=tmp_path, random_state=0).fit(X, Y)
-
-
-def test_paths_without_seeds_go_on(tmp_path):
-    estimator = mlp(max_epochs=2, checkpoint_dir=tmp_path, random_state=None)
-    (first, again), (other, _) = alpha_path(estimator, [0, 0.4], X, Y, random_states=[None, None])
-    with pytest.warns(UserWarning, match=ENDED):
-        found = alpha_path(estimator, [0, 0.4], X, Y, random_states=[None, None])
-    for model, expected in zip(found[0], (first, again)):
-        assert_same(state_of(model), state_of(expected))
-    assert first.random_state == again.random_state != other.random_state
-    with pytest.raises(ValueError, match="random_state=None cannot be passed with checkpoint_dir"):
-        alpha_path(estimator.set_params(optimizer=Dying), [0, 0.4], X, Y)
 
 
 def test_members_of_an_ensemble_that_are_equal_warn(tmp_path):
@@ -71,33 +40,6 @@ def test_going_on_after_a_kill_does_not_warn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_same(state_of(model.fit(X, Y)), first)
-
-
-def halves():
-    yield np.arange(60), np.arange(60, 120)
-    yield np.arange(60, 120), np.arange(60)
-
-
-def test_folds_need_folders_of_their_own(tmp_path):
-    with pytest.raises(ValueError, match=r"is one folder, but cv=2 fits .*'\{fit\}'"):
-        choice(cv=2, checkpoint_dir=tmp_path / "folder").fit(X, Y)
-    assert not (tmp_path / "folder").exists()
-
-
-def test_iterators_of_splits_go_on_and_their_rows_are_in_the_key(tmp_path):
-    folder = tmp_path / "{fit}"
-    given = {"checkpoint_dir": folder, "random_state": 0, "optimizer": Dying}
-    first = choice(cv=halves(), **given).fit(X, Y)
-    DEATH.steps = 0
-    second = choice(cv=halves(), **given).fit(X, Y)
-    assert DEATH.steps == 0
-    assert_same(state_of(second), state_of(first))
-    assert not hasattr(second, "_folds")
-
-    n_fits = len(list(tmp_path.iterdir()))
-    choice(cv=[(train[:-1], test) for train, test in halves()], **given).fit(X, Y)
-    assert DEATH.steps < 0
-    assert len(list(tmp_path.iterdir())) == 2 * n_fits
 
 
 MODULE = """

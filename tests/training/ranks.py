@@ -15,7 +15,7 @@ import torch
 from skorch.callbacks import Callback
 from torch import distributed as dist
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn._training import distributed
 from tests.factories import small_cnn, small_mlp, small_net, small_stack
 
@@ -62,24 +62,6 @@ def continued():
     return found(model.partial_fit(X, Y))
 
 
-def choice_of_alpha():
-    return _chosen(cv=None)
-
-
-def folds_of_alpha():
-    return _chosen(cv=2)
-
-
-def _chosen(cv):
-    few = {"max_epochs": 2, "n_networks": 2, "random_state": 0, "device": "cpu"}
-    model = CostSensitiveAuxMLPCV([0, 0.5], 2, 8, cv=cv, **PLAIN, **few).fit(X, Y)
-    return [model.mean_cost_path_, *found(model)]
-
-
-def path():
-    return [found(m) for m in alpha_path(small_mlp(**PLAIN), [0, 1], X, Y, random_states=[None])[0]]
-
-
 def pretrained():
     few = {"pretrain_epochs": 1, "max_epochs": 2, "random_state": 0, "device": "cpu"}
     return found(CSAEPretrainedMLP(2, 8, **few, **PLAIN).fit(X, Y))
@@ -120,9 +102,8 @@ def own_module():
     return found(small_net(module).fit(X, Y))
 
 
-EQUAL = [single, weighted, stack, many_short_batches, continued, choice_of_alpha]
-EQUAL += [folds_of_alpha, pretrained, in_a_thread]
-ALIKE = [*EQUAL, path, by_default, images, several_for_images, own_module]
+EQUAL = [single, weighted, stack, many_short_batches, continued, pretrained, in_a_thread]
+ALIKE = [*EQUAL, by_default, images, several_for_images, own_module]
 
 # ---------------------------------------------------------------- mistakes
 
@@ -159,7 +140,7 @@ def other_labels(rank):
 
 
 def other_rows(rank):
-    CostSensitiveAuxMLPCV([0, 1], 2, 8).fit(X[rank:], Y[rank:])
+    small_stack().fit(X[rank:], Y[rank:])
 
 
 def divergence(rank):
