@@ -165,9 +165,9 @@ class BaseCostSensitiveNet(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
+        cost: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -182,6 +182,8 @@ class BaseCostSensitiveNet(
             Training samples. Sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the loss; non-negative.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
                 (n_samples, n_classes, n_classes), default=None
             Cost of each possible prediction for each sample, in any currency, to be learnt from X;
@@ -189,8 +191,6 @@ class BaseCostSensitiveNet(
             class), to be passed to `predict` as well. Columns follow the order of `classes_`; those
             of a DataFrame are matched by label. Without it, `cost_matrix` of the constructor is
             used, and without both every mistake costs 1.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in the loss; non-negative.
         groups : array-like of shape (n_samples,), default=None
             Groups of samples, such as the rows of one customer: rows that `fit` holds out have no
             group in common with the other rows.

@@ -163,8 +163,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
         *,
+        cost: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:

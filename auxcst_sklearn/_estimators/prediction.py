@@ -230,6 +230,7 @@ class DecisionMixin(ClassifierMixin):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         cost: ArrayLike | None = None,
     ) -> float:
         """Minus the mean cost of the predictions; without any costs the accuracy.

@@ -35,8 +35,9 @@ class StreamMixin:
         X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        cost: ArrayLike | None = None,
     ) -> Self:
         """Train on the rows for one more epoch, at a constant rate and without early stopping.
 
@@ -55,13 +56,13 @@ class StreamMixin:
             All labels that can ever occur; needed at the first call, unless `fit` was called, or
             they are given by `classes` of the constructor or by the columns of a DataFrame of
             costs.
-        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
-                or DataFrame, default=None
-            Cost of each possible prediction for each sample, as in `fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples relative to each other: a step of the optimizer has the same
             size whatever the mean weight of a call is. To forget older blocks, do not weight
             blocks, but change `learning_rate`.
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
+            Cost of each possible prediction for each sample, as in `fit`.
 
         Returns
         -------

@@ -53,7 +53,7 @@ def test_alpha_has_the_least_cross_validated_cost(mlp_cv, problem):
 
 
 def test_costs_per_sample(mlp_cv, problem):
-    model = mlp_cv().fit(*problem)
+    model = mlp_cv().fit(problem.X, problem.y, cost=problem.cost)
 
     folds = list(StratifiedKFold(3).split(problem.X, problem.y))
     expected = separate_costs(problem.X, problem.y, folds, np.ones(60), {}, cost=problem.cost)
@@ -61,9 +61,11 @@ def test_costs_per_sample(mlp_cv, problem):
 
 
 def test_the_network_is_that_of_the_chosen_alpha(mlp_cv, problem):
-    model = mlp_cv().fit(*problem)
+    model = mlp_cv().fit(problem.X, problem.y, cost=problem.cost)
 
-    network = CostSensitiveAuxMLP(alpha=model.alpha_, **NETWORK).fit(*problem)
+    network = CostSensitiveAuxMLP(alpha=model.alpha_, **NETWORK).fit(
+        problem.X, problem.y, cost=problem.cost
+    )
     assert_allclose(model.predict_cost(problem.X), network.predict_cost(problem.X))
     assert model.hidden_layers_ == network.hidden_layers_
     assert model.score(problem.X, problem.y, cost=problem.cost) == network.score(
@@ -73,7 +75,7 @@ def test_the_network_is_that_of_the_chosen_alpha(mlp_cv, problem):
 
 def test_of_equal_costs_the_smaller_alpha_is_chosen(mlp_cv, problem):
     X = np.zeros_like(problem.X)  # every network predicts the same class
-    model = mlp_cv(alphas=[3.0, 0.5, 0.5, 1.0]).fit(X, problem.y, np.tile([1, 0, 2], (60, 1)))
+    model = mlp_cv(alphas=[3.0, 0.5, 0.5, 1.0]).fit(X, problem.y, cost=np.tile([1, 0, 2], (60, 1)))
 
     assert model.alphas_.tolist() == [0.5, 1, 3]
     assert_allclose(model.mean_cost_path_, np.zeros((3, 3)))
@@ -84,7 +86,7 @@ def test_a_class_may_be_missing_in_a_fold(mlp_cv, problem):
     y = np.where(np.arange(60) < 2, "rare", np.where(problem.y > 0, "b", "a"))
     cost = pd.DataFrame(problem.cost, columns=["rare", "a", "b"])
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(30), np.arange(30, 60))]
-    model = mlp_cv(cv=folds).fit(problem.X, y, cost)
+    model = mlp_cv(cv=folds).fit(problem.X, y, cost=cost)
 
     assert model.classes_.tolist() == ["a", "b", "rare"]
     assert model.mean_cost_path_.shape == (3, 2)
@@ -93,7 +95,9 @@ def test_a_class_may_be_missing_in_a_fold(mlp_cv, problem):
 def test_zero_weights_do_not_shift_the_folds(mlp_cv, problem):
     weight = (np.arange(60) >= 12).astype(float)
     folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
-    model = mlp_cv(cv=folds, cost_matrix=COST_MATRIX).fit(problem.X, problem.y, None, weight)
+    model = mlp_cv(cv=folds, cost_matrix=COST_MATRIX).fit(
+        problem.X, problem.y, sample_weight=weight
+    )
 
     expected = separate_costs(
         *(problem.X, problem.y, folds, weight, {"cost_matrix": COST_MATRIX}), sample_weight=weight
@@ -135,27 +139,29 @@ def test_in_a_search_with_costs_per_sample(mlp_cv, problem, routing):
 
 
 def test_clone_and_pickle(mlp_cv, problem):
-    model = mlp_cv().fit(*problem)
+    model = mlp_cv().fit(problem.X, problem.y, cost=problem.cost)
 
     loaded = pickle.loads(pickle.dumps(model))
     assert_allclose(loaded.predict_cost(problem.X), model.predict_cost(problem.X))
-    again = clone(loaded).fit(*problem)
+    again = clone(loaded).fit(problem.X, problem.y, cost=problem.cost)
     assert_allclose(again.mean_cost_path_, model.mean_cost_path_)
 
 
 def test_splits_of_an_iterator_serve_every_fit(mlp_cv, problem):
     folds = list(StratifiedKFold(3).split(problem.X, problem.y))
-    expected = mlp_cv(cv=folds).fit(*problem).mean_cost_path_
+    expected = mlp_cv(cv=folds).fit(problem.X, problem.y, cost=problem.cost).mean_cost_path_
     model = mlp_cv(cv=(fold for fold in folds))
 
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(problem.X, problem.y[:-1])
     for _ in range(2):
-        assert_allclose(model.fit(*problem).mean_cost_path_, expected)
+        assert_allclose(
+            model.fit(problem.X, problem.y, cost=problem.cost).mean_cost_path_, expected
+        )
     loaded = pickle.loads(pickle.dumps(model))
-    assert_allclose(loaded.fit(*problem).mean_cost_path_, expected)
+    assert_allclose(loaded.fit(problem.X, problem.y, cost=problem.cost).mean_cost_path_, expected)
     with pytest.raises(ValueError, match="gave no split; .* pass a list"):
-        mlp_cv(cv=model.cv).fit(*problem)
+        mlp_cv(cv=model.cv).fit(problem.X, problem.y, cost=problem.cost)
 
 
 class ByLabelAndDay:
@@ -191,19 +197,19 @@ def test_a_splitter_receives_the_table_and_the_labels_of_the_user(mlp_cv, proble
 def test_folds_of_other_rows_are_refused_before_training(mlp_cv, problem, fold, message):
     first = (np.arange(30), np.arange(30, 60))
     with pytest.raises(ValueError, match=message):
-        mlp_cv(cv=[first, fold], learning_rate=1e30).fit(*problem)
+        mlp_cv(cv=[first, fold], learning_rate=1e30).fit(problem.X, problem.y, cost=problem.cost)
 
 
 def test_whole_groups_are_left_out(mlp_cv, problem):
     groups = np.arange(60) // 7
     folds = list(GroupKFold(3).split(problem.X, groups=groups))
-    expected = mlp_cv(cv=folds).fit(*problem, groups=groups)
+    expected = mlp_cv(cv=folds).fit(problem.X, problem.y, cost=problem.cost, groups=groups)
 
-    model = mlp_cv(cv=GroupKFold(3)).fit(*problem, groups=groups)
+    model = mlp_cv(cv=GroupKFold(3)).fit(problem.X, problem.y, cost=problem.cost, groups=groups)
 
     assert_allclose(model.mean_cost_path_, expected.mean_cost_path_)
     with pytest.raises(ValueError, match="groups"):
-        model.fit(*problem)
+        model.fit(problem.X, problem.y, cost=problem.cost)
 
 
 def test_groups_in_a_search_by_groups(mlp_cv, problem, routing):

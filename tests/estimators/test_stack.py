@@ -18,7 +18,7 @@ CV = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 3, **QUICK}
 
 
 def test_stages_are_means_of_the_heads_of_the_networks(problem):
-    model = small_stack(depth=3, loss="squared").fit(*problem)
+    model = small_stack(depth=3, loss="squared").fit(problem.X, problem.y, cost=problem.cost)
 
     with torch.no_grad():
         heads = model.net_.module_.forward_heads(torch.from_numpy(problem.X)[None])
