@@ -213,8 +213,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
         *,
+        cost: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:

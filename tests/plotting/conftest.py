@@ -52,7 +52,9 @@ def search(data, network):
         {f"{prefix}depth": [3, 2], f"{prefix}alpha": [1.0, 0.2, 0.0], f"{prefix}loss": losses},
     ]
     pipeline = make_pipeline(StandardScaler(), network())
-    return GridSearchCV(pipeline, grid, scoring=make_cost_scorer(COST_MATRIX), cv=3).fit(*data)
+    return GridSearchCV(
+        pipeline, grid, scoring=make_cost_scorer(cost_matrix=COST_MATRIX), cv=3
+    ).fit(*data)
 
 
 @pytest.fixture(scope="session")

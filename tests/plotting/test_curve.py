@@ -71,7 +71,9 @@ def test_scores_can_be_drawn_as_they_are(search):
 
 def test_depth_is_the_hue_where_it_was_searched(data, network):
     grid = {"alpha": [0.0, 0.5]}
-    search = GridSearchCV(network(), grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(*data)
+    search = GridSearchCV(
+        network(), grid, scoring=make_cost_scorer(cost_matrix=COST_MATRIX), cv=2
+    ).fit(*data)
     display = CostCurveDisplay.from_search(search, x="alpha")
     assert display.hue_values == [None]
     assert display.legend_ is None
@@ -89,7 +91,7 @@ def test_depth_is_the_hue_where_it_was_searched(data, network):
         (make_scorer(accuracy_score), COST_MATRIX, "score", 1),
         (None, None, "score", 1),
         (None, COST_MATRIX, "cost", -1),
-        (make_cost_scorer(COST_MATRIX), None, "cost", -1),
+        (make_cost_scorer(cost_matrix=COST_MATRIX), None, "cost", -1),
     ],
 )
 def test_only_costs_are_drawn_as_costs(data, network, scoring, cost_matrix, label, sign):
@@ -191,9 +193,9 @@ def test_texts_are_set_side_by_side_in_the_order_of_the_grid(search):
 
 def test_hue_that_a_grid_leaves_out_has_the_value_of_the_estimator(data, network):
     grid = [{"alpha": [0.0, 0.5]}, {"alpha": [0.0], "depth": [3]}]
-    search = GridSearchCV(network(depth=2), grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(
-        *data
-    )
+    search = GridSearchCV(
+        network(depth=2), grid, scoring=make_cost_scorer(cost_matrix=COST_MATRIX), cv=2
+    ).fit(*data)
     display = CostCurveDisplay.from_search(search)
     assert display.hue_values == [2, 3]
     np.testing.assert_allclose(display.mean[0], -search.cv_results_["mean_test_score"][:2])
@@ -203,7 +205,9 @@ def test_hue_that_a_grid_leaves_out_has_the_value_of_the_estimator(data, network
 
 def test_none_is_a_value_where_it_was_searched(data, network):
     grid = {"aux_loss": [None, "squared"], "alpha": [0.5]}
-    search = GridSearchCV(network(), grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(*data)
+    search = GridSearchCV(
+        network(), grid, scoring=make_cost_scorer(cost_matrix=COST_MATRIX), cv=2
+    ).fit(*data)
     by_x = CostCurveDisplay.from_search(search, x="aux_loss", hue=None)
     assert by_x.x_values == ["None", "squared"]
     by_hue = CostCurveDisplay.from_search(search, hue="aux_loss")
@@ -213,7 +217,10 @@ def test_none_is_a_value_where_it_was_searched(data, network):
 
 def test_failed_candidates_are_left_out(data, network):
     search = GridSearchCV(
-        network(), {"alpha": [-1, 0.0, 0.5]}, scoring=make_cost_scorer(COST_MATRIX), cv=2
+        network(),
+        {"alpha": [-1, 0.0, 0.5]},
+        scoring=make_cost_scorer(cost_matrix=COST_MATRIX),
+        cv=2,
     )
     with pytest.warns((FitFailedWarning, UserWarning)):
         search.fit(*data)
@@ -223,7 +230,10 @@ def test_failed_candidates_are_left_out(data, network):
 
 
 def test_search_with_several_scorers(data):
-    scorers = {"cost": make_cost_scorer(COST_MATRIX), "accuracy": make_scorer(accuracy_score)}
+    scorers = {
+        "cost": make_cost_scorer(cost_matrix=COST_MATRIX),
+        "accuracy": make_scorer(accuracy_score),
+    }
     search = RandomizedSearchCV(
         LogisticRegression(), {"C": [0.01, 1.0]}, n_iter=2, scoring=scorers, refit="cost", cv=2
     ).fit(*data)
@@ -250,7 +260,9 @@ def test_unknown_and_ambiguous_parameters_name_the_candidates(search, data):
 
     grid = {"nystroem__gamma": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}
     kernels = make_pipeline(Nystroem(n_components=5, random_state=0), SVC())
-    twice = GridSearchCV(kernels, grid, scoring=make_cost_scorer(COST_MATRIX), cv=2).fit(*data)
+    twice = GridSearchCV(
+        kernels, grid, scoring=make_cost_scorer(cost_matrix=COST_MATRIX), cv=2
+    ).fit(*data)
     with pytest.raises(ValueError, match="x='gamma' stands for each of .*nystroem__gamma"):
         CostCurveDisplay.from_search(twice, x="gamma", hue=None)
     display = CostCurveDisplay.from_search(twice, x="svc__gamma", hue="nystroem__gamma")
