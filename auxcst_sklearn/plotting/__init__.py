@@ -14,3 +14,7 @@ __all__ = [
     "CostThresholdDisplay",
     "LayerLossDisplay",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

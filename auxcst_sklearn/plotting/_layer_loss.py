@@ -91,8 +91,8 @@ class LayerLossDisplay:
                 "as best_estimator_."
             )
         epochs = np.array([record["epoch"] for record in network.history_])
-        losses = (_losses(network.history_, part) for part in ("train", "valid"))
-        return cls(epochs, *losses).plot(**plot_kw)
+        train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
+        return cls(epochs, train, held_out or None).plot(**plot_kw)
 
     def plot(self, ax: Axes | None = None, *, normalize: bool = False) -> LayerLossDisplay:
         """Draw the curves.
@@ -139,16 +139,15 @@ class LayerLossDisplay:
         return lines
 
 
-def _losses(history: list[dict[str, Any]], part: str) -> Losses | None:
-    """Loss of each head and their total; NaN in epochs without, None if there are none at all."""
+def _losses(history: list[dict[str, Any]], part: str) -> Losses:
+    """Loss of each head and their total, NaN in epochs without; empty if no epoch has any."""
     prefix = f"{part}_loss"
     first = next((record for record in history if f"{prefix}_output" in record), {})
     layers = [key.removeprefix(f"{prefix}_") for key in first if key.startswith(f"{prefix}_")]
     names = {layer: f"{prefix}_{layer}" for layer in layers}
     if len(layers) > 1:
         names["total"] = prefix
-    losses = {
+    return {
         layer: np.array([record.get(name, np.nan) for record in history])
         for layer, name in names.items()
     }
-    return losses or None
