@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def mean_cost(
     y_true: ArrayLike,
     y_pred: ArrayLike,

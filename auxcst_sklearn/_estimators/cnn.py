@@ -87,7 +87,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxMLP : The fully connected network.
-    auxcst_sklearn.datasets.fetch_cifar10 : Images to start with.
+    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----
