@@ -255,7 +255,7 @@ class BaseCostSensitiveNet(
         if not resume:
             self._random_state = check_random_state(self.random_state)
             if self.random_state is None:  # its own state, with which later calls continue
-                seed = processes().from_first("the random state", self._draw_seed())
+                seed = processes().from_first(self._draw_seed())
                 self._random_state = np.random.RandomState(seed)
         else:  # a failed call must not draw from the generator
             self._random_state = deepcopy(self._random_state)
@@ -276,7 +276,7 @@ class BaseCostSensitiveNet(
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
         if held_out is not None and self._calibrates(net):
             learnt = net.learn_temperature(held_out)
-            net.temperature = processes().from_first("the temperature", learnt)
+            net.temperature = processes().from_first(learnt)
         elif isinstance(self.temperature, Real):  # which a warm start may have changed
             net.temperature = float(self.temperature)
         self.net_ = net

@@ -161,19 +161,3 @@ class InterruptWatch:
         except KeyboardInterrupt:  # the user's own handler need not raise it
             self.seen = True
             raise
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Defer Ctrl-C to the end of the context."""
-    before, signals = _interrupt_handler(), []
-    if not callable(before):
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *arguments: signals.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if signals:
-            signal.raise_signal(signal.SIGINT)
