@@ -7,6 +7,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import costs as costs
+    from . import datasets as datasets
+    from . import decisions as decisions
+    from . import losses as losses
+    from . import metrics as metrics
+    from . import modules as modules
+    from . import onnx as onnx
+    from . import plotting as plotting
     from ._estimators.auxnet import CostSensitiveAuxNet
     from ._estimators.bayes import BayesMinimumRiskClassifier
     from ._estimators.cnn import CostSensitiveAuxCNN
@@ -20,7 +28,11 @@ try:
 except PackageNotFoundError:  # a checkout that is not installed
     __version__ = "0+unknown"
 
-# Estimators load on first use: torch and scikit-learn take seconds, and `costs` needs no torch.
+# Submodules and estimators load on first use: torch and scikit-learn take seconds, and `costs`
+# needs no torch.
+_SUBMODULES = [
+    *("costs", "datasets", "decisions", "losses", "metrics", "modules", "onnx", "plotting")
+]
 _HOME = {
     "BayesMinimumRiskClassifier": "bayes",
     "CSAEPretrainedMLP": "csae",
@@ -44,6 +56,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"._estimators.{_HOME[name]}", __name__), name)
@@ -52,4 +66,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted([*__all__, *_SUBMODULES])

@@ -88,6 +88,9 @@ class ImageInputs(Inputs):
             augmentation=get_transform(self.augmentation),
         )
 
+    def attributes(self) -> dict[str, Any]:
+        return {"image_shape_": self.make_module().out_shape} if self.convolved else {}
+
     def net_arguments(self) -> dict[str, Any]:
         """Predict about a million values at a time; the feature maps of more need gigabytes."""
         return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}

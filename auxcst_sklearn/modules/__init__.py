@@ -40,3 +40,7 @@ __all__ = [
     "find_hidden_layers",
     "get_transform",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

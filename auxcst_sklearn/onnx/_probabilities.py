@@ -22,8 +22,7 @@ from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
-from .._estimators.pool_members import FoldMean
-from .._estimators.pool_weights import SMALLEST
+from .._estimators.pool_members import SMALLEST, FoldMean
 from ._columns import coded_rows
 from ._graph import Graph, Rows
 from ._network import network_estimates

@@ -16,7 +16,11 @@ from benchmarks.paper.draws import DATASETS
 def make_parser(doc: str) -> argparse.ArgumentParser:
     """The options that all experiments have."""
     parser = options.make_parser(
-        doc, data_home=None, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), out=Path("out")
+        doc,
+        data_home=options.DATA_HOME,
+        seeds=[0, 1, 2, 3, 4],
+        n_jobs=os.cpu_count(),
+        out=Path("out"),
     )
     add = parser.add_argument
     add("--epochs", type=int, default=20, help="passes over the training set, at most")

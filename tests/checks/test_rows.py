@@ -101,7 +101,7 @@ def test_in_metrics_and_scorers(rows, changed, change):
     for call in metrics_of(X, *given):
         with pytest.raises(ValueError, match="has labels of that of"):
             call()
-    scorer = make_cost_scorer([[0, 1], [5, 0]])
+    scorer = make_cost_scorer(cost_matrix=[[0, 1], [5, 0]])
     if changed in (0, 3):
         with pytest.raises(ValueError, match="has labels of that of X"):
             scorer(LogisticRegression().fit(X, y), X, given[0], sample_weight=given[3])

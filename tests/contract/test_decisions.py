@@ -309,7 +309,7 @@ def test_files_and_clones(data, kind, costs, tmp_path):
 def test_searches_score_by_decide(data, kind):
     X, y = data
     model = ESTIMATORS[kind](cost_matrix=COSTS)
-    scorer = make_cost_scorer(COSTS)
+    scorer = make_cost_scorer(cost_matrix=COSTS)
 
     scores = cross_val_score(model, X, y, cv=FOLDS, scoring=scorer, error_score="raise")
 

@@ -14,7 +14,7 @@ from tests.factories import small_mlp, small_stack
 
 
 def test_stages_are_means_of_the_heads_of_the_networks(problem):
-    model = small_stack(depth=3, loss="squared").fit(*problem)
+    model = small_stack(depth=3, loss="squared").fit(problem.X, problem.y, cost=problem.cost)
 
     with torch.no_grad():
         heads = model.net_.module_.forward_heads(torch.from_numpy(problem.X)[None])

@@ -51,7 +51,7 @@ def test_the_decision_of_every_loss(problem, make, loss, precision):
 
 def test_bf16_computes_in_float32(problem):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
-    model = small_mlp(loss="softmin", precision="bf16").fit(problem.X, problem.y, problem.cost)
+    model = small_mlp(loss="softmin", precision="bf16").fit(problem.X, problem.y, cost=problem.cost)
     file = to_onnx(model, X)
     assert model.net_.module_.bf16
     model.net_.module_.set_precision(False)

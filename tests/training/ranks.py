@@ -46,11 +46,11 @@ def single():
 
 
 def weighted():
-    return found(small_mlp(**PLAIN, loss="one_sided").fit(X, Y, COST, sample_weight=WEIGHT))
+    return found(small_mlp(**PLAIN, loss="one_sided").fit(X, Y, cost=COST, sample_weight=WEIGHT))
 
 
 def stack():
-    return found(small_stack(**PLAIN, max_epochs=4).fit(X, Y, COST, sample_weight=WEIGHT))
+    return found(small_stack(**PLAIN, max_epochs=4).fit(X, Y, cost=COST, sample_weight=WEIGHT))
 
 
 def many_short_batches():
