@@ -20,8 +20,8 @@ from .._checks.warn import warn
 from .._inputs.float32 import row_blocks
 from .._inputs.lazy import LazyRows
 from .._training.distributed import processes
+from .._training.rows import TrainingSet
 from .._training.state import to_state
-from .._training.training_set import TrainingSet
 
 if TYPE_CHECKING:  # of a fit with checkpoints only
     from .._training.checkpoints import Checkpoints

@@ -35,9 +35,8 @@ from .callbacks import (
 )
 from .checkpoints import Checkpoints
 from .distributed import ALONE, Processes, processes
-from .log import reports
 from .rows import RowSets
-from .runtime import InterruptWatch, multiplications_per_row, thread_limit
+from .runtime import InterruptWatch, multiplications_per_row, reports, thread_limit
 from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
 
 PREDICT_ROWS = 4096

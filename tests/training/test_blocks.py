@@ -6,9 +6,8 @@ from auxcst_sklearn._inputs import lazy
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches
 from auxcst_sklearn._training.distributed import Processes
-from auxcst_sklearn._training.holdout import sampled_folds
-from auxcst_sklearn._training.rows import Rows
-from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn._training.held_out import sampled_folds
+from auxcst_sklearn._training.rows import Rows, TrainingSet
 
 N, D = 1000, 3
 
