@@ -18,14 +18,14 @@ from .._checks.unchanged import unchanged_on_error
 from .._checks.warn import warn
 from .._inputs import Inputs
 from .._training.distributed import joined
+from .._training.held_out import Fold
+from .._training.rows import TrainingSet
 from .._training.runtime import neutral_torch_modes, thread_limit
 from .._training.state import FORMAT, check_format, from_state, to_state
-from .._training.training_set import TrainingSet
 from ..costs._validation import expected_cost
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
 from .building import (
-    Fold,
     Prepared,
     build,
     check_use_of_validation,

@@ -9,16 +9,13 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from .._inputs import Inputs
 from .._training.distributed import processes
-from .._training.holdout import folds, hold_out, sampled_folds
-from .._training.rows import Rows, RowSets
+from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
+from .._training.rows import Rows, TrainingSet
 from .._training.runtime import seeded
-from .._training.training_set import TrainingSet
 from ..costs._scale import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules import AuxNetwork
@@ -42,13 +39,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.loop import Plan
     from .._training.net import CostNet
     from .._training.training import Training
-
-# With fewer rows, none are held out.
-MIN_HOLD_OUT_ROWS = 10
-
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
-# Training rows and held-out rows of each network.
-Shares = tuple[RowSets, RowSets]
 
 
 class Architecture(Protocol):
@@ -186,63 +176,19 @@ def build(
     elif not recipe.early_stopping or stream or len(rows) < MIN_HOLD_OUT_ROWS:
         training = Training(net, rows.shared(n))
     elif given_folds is not None:
-        training = Training(net, *_share_given(n, prepared, given_folds))
+        training = Training(net, *share_given(n, rows, prepared.data, given_folds))
     else:
         fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
-        training = Training(net, *_share_out(n, prepared, recipe, fold_seed), fold_seed=fold_seed)
+        training = Training(
+            net,
+            *share_out(n, rows, prepared.data, recipe.validation_fraction, fold_seed),
+            fold_seed=fold_seed,
+        )
     if not continued:
         with net.thread_limit():
             training.attributes = architecture._pretrain(net, training.rows.sets[0], rng)
     net.seed(draw_seed(rng))
     return training
-
-
-def _share_out(n_networks: int, prepared: Prepared, recipe: Recipe, seed: int) -> Shares:
-    """Training rows and held-out rows of each network, drawn at random."""
-    rows, data, fraction = prepared.rows, prepared.data, recipe.validation_fraction
-    n_folds = max(n_networks, round(1 / fraction))
-    share = fraction if n_networks == 1 else 1 / n_folds
-    if rows.in_blocks:
-        return _sample_out(rows, data, n_networks, share, seed)
-    if n_networks == 1:
-        parts = [hold_out(data.label, share, random_state=seed, groups=data.groups)]
-    else:
-        parts = folds(data.label, n_folds, random_state=seed, groups=data.groups)
-    return _rows_of_folds(rows, parts[:n_networks])
-
-
-def _share_given(n_networks: int, prepared: Prepared, given: Sequence[Fold]) -> Shares:
-    """The same by the folds of the caller: network i holds out fold i."""
-    rows, data = prepared.rows, prepared.data
-    if not rows.in_blocks:
-        return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
-    number = np.full(len(data.label), -1)
-    for i, (_, unseen) in enumerate(given):
-        number[unseen] = i
-    if (number < 0).any() or sum(len(unseen) for _, unseen in given) > len(number):
-        raise ValueError(
-            "Rows that are too many to be shuffled one by one need folds that hold out each row "
-            "once; expected cv to be a number, or a generator of such folds."
-        )
-    seed = len(given)  # the folds are given; only the sample of their rows is random
-    return _sample_out(rows, replace(data, groups=number), len(given), 1 / len(given), seed)
-
-
-def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
-    seen, held_out = zip(*parts)
-    return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
-
-
-def _sample_out(rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int) -> Shares:
-    """For very many rows: the training rows of each network, and a sample of its held-out rows."""
-    found = sampled_folds(
-        data.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
-    )
-    of_row = torch.from_numpy(found.of_row)
-    sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
-    ends = np.cumsum([len(part) for part in found.rows])[:-1]
-    held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
-    return RowSets([rows.without(of_row, i) for i in range(n_networks)]), held_out
 
 
 def _make_net(
@@ -352,7 +298,7 @@ def new_random_state(random_state: Any) -> np.random.RandomState:
     """The random numbers of a fit; without a random state its own, the same in all processes."""
     rng: np.random.RandomState = check_random_state(random_state)
     if random_state is None:
-        rng = np.random.RandomState(processes().from_first("the random state", draw_seed(rng)))
+        rng = np.random.RandomState(processes().from_first(draw_seed(rng)))
     return rng
 
 
@@ -390,6 +336,6 @@ def learn_temperature(training: Training, recipe: Recipe) -> None:
     net = training.net
     if training.held_out is not None and calibrates(net, recipe):
         learnt = net.learn_temperature(training.held_out)
-        net.temperature = processes().from_first("the temperature", learnt)
+        net.temperature = processes().from_first(learnt)
     elif isinstance(recipe.temperature, Real):  # which a warm start may have changed
         net.temperature = float(recipe.temperature)

@@ -16,9 +16,8 @@ from torch.nn.utils import parameters_to_vector
 from .._checks.docs import described_like
 from .._inputs import Inputs, NumberInputs
 from .._training.batches import shuffled
-from .._training.log import report
 from .._training.rows import Rows
-from .._training.runtime import seeded
+from .._training.runtime import report, seeded
 from ..losses import Loss
 from ..modules import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import fspath
 from pickle import PicklingError
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from joblib.hashing import NumpyHasher
 from sklearn.utils import check_random_state
 
+from .._checks.frames import is_frame
 from .._checks.warn import warn
-from .._training.digests import digest
+from .._inputs.float32 import row_blocks
+from .._inputs.lazy import LazyRows
 from .._training.distributed import processes
-from .._training.training_set import TrainingSet
+from .._training.rows import TrainingSet
+from .._training.state import to_state
 
 if TYPE_CHECKING:  # of a fit with checkpoints only
     from .._training.checkpoints import Checkpoints
@@ -145,3 +150,46 @@ def _warn_of_equal_fits() -> None:
         "random_state=None this fit used its random numbers: the two fits are equal. If they "
         "should differ, as in an ensemble, pass a different integer as random_state to each.",
     )
+
+
+# -------------------------------------------------------------------------------- digests
+
+
+def digest(value: Any) -> str:
+    """The same for equal values in any process; classes and functions count by their names.
+
+    A value that cannot be pickled, or is not defined at the top of a module, raises a
+    PicklingError.
+    """
+    if is_frame(value):
+        index = [str(label) for label in value.index] if hasattr(value, "index") else None
+        value = [str(c) for c in value.columns], np.asarray(value).tolist(), index
+    elif isinstance(value, LazyRows):
+        value = [digest(value[rows]) for rows in row_blocks(value)]
+    elif isinstance(value, list | tuple | np.ndarray | np.generic):
+        names = [getattr(value, name, None) for name in ("classes", "decisions")]  # of costs
+        with suppress(ValueError):  # of unequal lengths: they stay as they are, as do objects
+            array = np.asarray(value)
+            if array.dtype.kind != "O":
+                value = np.ascontiguousarray(array) if array.ndim else array.item()
+        value = [value, *map(digest, names)] if any(n is not None for n in names) else value
+    try:  # not of the value itself, because pickles of equal tensors differ
+        of_state: str = _Hasher("sha1").hash(to_state(value))
+    except PicklingError as error:  # joblib adds a description of the whole value
+        raise PicklingError(str(error.args[0])) from error
+    except (AttributeError, TypeError) as error:
+        raise PicklingError(str(error)) from error
+    return of_state
+
+
+class _Hasher(NumpyHasher):
+    """joblib's hasher, but with classes and functions by their names, importable or not."""
+
+    def save_global(self, obj: Any, name: str | None = None, **kwargs: Any) -> None:
+        name = name or obj.__qualname__
+        if "<" in name:  # a lambda or a local function, whose name others have, too
+            raise PicklingError(f"{name} is not defined at the top of a module")
+        self.save(f"{obj.__module__}.{name}")
+
+    dispatch = {**NumpyHasher.dispatch}  # noqa: RUF012
+    dispatch.update(dict.fromkeys((type, FunctionType, BuiltinFunctionType), save_global))

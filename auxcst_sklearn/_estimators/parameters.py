@@ -295,7 +295,7 @@ def resolve_device(device: str) -> str:
     In distributed training each process has its own GPU.
     """
     if device in ("auto", "cuda") and torch.cuda.is_available():
-        return processes().rank_gpu()
+        return processes().gpu()
     if device == "auto":
         return "cpu"
     try:

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from .._checks.docs import described_like
 from .._checks.frames import check_frame
 from .._checks.unchanged import unchanged_on_error
-from .._training.holdout import folds
-from .._training.log import report, reports
+from .._training.held_out import folds
+from .._training.runtime import report, reports
 from .bayes_decision import BayesDecisionMixin, Labelled
 from .pool_members import (
     DEFAULT_MEMBERS,

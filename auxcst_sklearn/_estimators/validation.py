@@ -22,7 +22,7 @@ from .._checks.labels import (
 from .._checks.rows import check_row_order
 from .._checks.weights import check_weight
 from .._inputs import Inputs
-from .._training.training_set import TrainingSet
+from .._training.rows import TrainingSet
 from ..costs._decisions import find_decisions
 from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
 

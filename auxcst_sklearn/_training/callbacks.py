@@ -14,7 +14,7 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
 from ..losses import Target
-from .log import report
+from .runtime import report
 from .schedule import set_rate
 
 # On a plateau the rate is multiplied by this, so many times before the training ends.

@@ -21,9 +21,9 @@ from skorch.callbacks import Callback
 
 from .._checks.warn import warn
 from .callbacks import EarlyStopping, Plateaus
-from .log import report
+from .runtime import report
 
-FORMAT = b"auxcst_sklearn checkpoint 1\n"
+HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
 OF_FIT = "{fit}"
@@ -199,7 +199,7 @@ class TrainingCheckpoints(Callback):
         content = buffer.getvalue()
         path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
-            write_whole(path, FORMAT + sha256(content).digest() + content)
+            write_whole(path, HEADER + sha256(content).digest() + content)
             for old in self._paths()[KEPT:]:
                 old.unlink(missing_ok=True)
         except OSError as error:
@@ -212,9 +212,9 @@ class TrainingCheckpoints(Callback):
 
 def _read(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
-    if not content.startswith(FORMAT):
+    if not content.startswith(HEADER):
         raise ValueError("it does not begin as one of this version")
-    digest, state = content[len(FORMAT) :][:32], content[len(FORMAT) + 32 :]
+    digest, state = content[len(HEADER) :][:32], content[len(HEADER) + 32 :]
     if sha256(state).digest() != digest:
         raise ValueError("its checksum is another one")
     loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)

@@ -21,10 +21,9 @@ from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from .batches import join_targets
 from .callbacks import without_training_state
 from .loop import TrainingLoop
-from .rows import RowSets, densify
+from .rows import RowSets, TrainingSet, densify
 from .runtime import neutral_torch_modes, thread_limit
 from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
-from .training_set import TrainingSet
 
 # A CPU multiplies fewer rows with other routines, which round differently. Rows are padded, so that
 # a single row gets the same estimates as among others.

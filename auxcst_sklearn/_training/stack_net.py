@@ -70,7 +70,7 @@ class StackNet(CostNet):
         seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=self.n_row_sets)
         self._set_generators(
             [torch.Generator().manual_seed(s) for s in seeds.tolist()],
-            [torch.Generator(device=self.device).manual_seed(processes().rank_seed(seed))],
+            [torch.Generator(device=self.device).manual_seed(processes().seed(seed))],
         )
 
     def _set_generators(self, of_rows: list[torch.Generator], on_device: list[Any]) -> None:

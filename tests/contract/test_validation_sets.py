@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._training.holdout import hold_out
+from auxcst_sklearn._training.held_out import hold_out
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_cnn, small_mlp
 
@@ -190,7 +190,7 @@ def test_groups_reach_what_fit_holds_out(problem, monkeypatch):
         held.append(arguments["groups"])
         return hold_out(label, fraction, **arguments)
 
-    monkeypatch.setattr("auxcst_sklearn._estimators.building.hold_out", record)
+    monkeypatch.setattr("auxcst_sklearn._training.held_out.hold_out", record)
     X, y, _ = problem
     groups = np.repeat(list("abcdefghij"), 6)
     weight = np.r_[np.zeros(6), np.ones(54)]

@@ -10,8 +10,7 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS
-from auxcst_sklearn._training.rows import Rows
-from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn._training.rows import Rows, TrainingSet
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp, small_stack
