@@ -20,8 +20,8 @@ from .._training.runtime import seeded
 from .._training.training_set import TrainingSet
 from ..costs._scale import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
-from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork
+from ..modules._network import AuxNetwork
 from ..modules._stacked import stack
 from .parameters import (
     check_callbacks,

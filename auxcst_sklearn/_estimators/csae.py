@@ -20,7 +20,8 @@ from .._training.log import report
 from .._training.rows import Rows
 from .._training.runtime import seeded
 from ..losses import Loss
-from ..modules import AuxMLP, CostSensitiveAutoencoder
+from ..modules._autoencoder import CostSensitiveAutoencoder
+from ..modules._aux_mlp import AuxMLP
 from .base import BaseCostSensitiveNet
 from .parameters import check_each, per_layer
 

@@ -11,7 +11,7 @@ from skorch.callbacks import Checkpoint, LRScheduler, TrainEndCheckpoint
 
 from auxcst_sklearn import CostSensitiveAuxMLPCV
 from auxcst_sklearn._training.holdout import folds
-from auxcst_sklearn.modules import AuxMLP
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
 from tests.factories import QUICK, small_mlp, small_stack
 
 CV = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 3, **QUICK}
