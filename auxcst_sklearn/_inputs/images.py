@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._checks.warn import warn
-from ..modules import ImageInput, get_transform
+from ..modules._image_input import ImageInput
+from ..modules._transforms import get_transform
 from .base import Inputs
 
 

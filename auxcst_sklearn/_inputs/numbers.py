@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from ..modules import UnitRange
+from ..modules._feature_input import UnitRange
 from .base import Inputs
 from .float32 import bounds_of
 

@@ -19,9 +19,8 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from .._checks.warn import warn
-from ..modules import Standardize
 from ..modules._bins import PiecewiseLinear
-from ..modules._feature_input import FeatureInput
+from ..modules._feature_input import FeatureInput, Standardize
 from .base import Inputs
 from .bins import Bins
 from .columns import CategoryCodes, as_table, find_categories, refuse_strings

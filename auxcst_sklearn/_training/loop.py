@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Target
-from ..modules import AuxNetwork, SeededModule
+from ..modules._layers import SeededModule
+from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
 from .callbacks import (
     EarlyStopping,
