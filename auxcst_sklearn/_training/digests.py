@@ -15,8 +15,7 @@ import numpy as np
 from joblib.hashing import NumpyHasher
 
 from .._checks.frames import is_frame
-from .._inputs.float32 import row_blocks
-from .._inputs.lazy import LazyRows
+from .._inputs.reading import LazyRows, row_blocks
 from .state import to_state
 
 # Packages whose versions are in the key of a fit, or do not affect it.

@@ -12,7 +12,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from .._inputs import lazy
+from .._inputs import reading
 from ..losses import Target
 from .training_set import TrainingSet
 
@@ -64,7 +64,7 @@ class Rows:
     def in_blocks(self) -> bool:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
-        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
 
     # ------------------------------------------------------------------ parts
 
@@ -184,7 +184,7 @@ def _is_shareable(array: np.ndarray) -> bool:
 
 def _hold(X: Any) -> Any:
     """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= lazy.DISK_BYTES):
+    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
         return as_tensor(X)
     return X
 

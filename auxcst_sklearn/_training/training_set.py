@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks.weights import check_some_weight
-from .._inputs.lazy import pick
+from .._inputs.reading import pick
 from ..costs._scale import CostScale
 from ..costs._source import Costs, warn_if_truth_is_not_cheapest
 from ..costs._statistics import CostStatistics
