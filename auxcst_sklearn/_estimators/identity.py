@@ -17,8 +17,7 @@ from sklearn.utils import check_random_state
 
 from .._checks.frames import is_frame
 from .._checks.warn import warn
-from .._inputs.float32 import row_blocks
-from .._inputs.lazy import LazyRows
+from .._inputs.reading import LazyRows, row_blocks
 from .._training.distributed import processes
 from .._training.rows import TrainingSet
 from .._training.state import to_state
