@@ -21,6 +21,7 @@ from .._training.distributed import joined, processes
 from .._training.runtime import neutral_torch_modes, thread_limit
 from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.training_set import TrainingSet
+from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
 from .few_rows import predict_few
@@ -295,7 +296,7 @@ class BaseCostSensitiveNet(
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
-        if data.matrices is not None:  # decisions depend on each row's costs
+        if data.costs.matrices is not None:  # decisions depend on each row's costs
             return
         X, n = data.X, len(data.label)
         if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
@@ -338,8 +339,11 @@ class BaseCostSensitiveNet(
                 f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
                 "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."
             )
-        expected: np.ndarray = probability @ net.scale.to_currency(net.statistics.class_mean)
-        return expected
+        return self._class_costs().expected_cost(probability)
+
+    def _class_costs(self) -> Costs:
+        matrix = self.net_.scale.to_currency(self.net_.statistics.class_mean)
+        return Costs.of_classes(self.classes_, self.decisions_, matrix)
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

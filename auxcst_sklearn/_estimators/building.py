@@ -18,7 +18,7 @@ from .._training.holdout import folds, hold_out, sampled_folds
 from .._training.rows import Rows, RowSets
 from .._training.runtime import seeded
 from .._training.training_set import TrainingSet
-from ..costs._scale import CostScale
+from ..costs._statistics import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork

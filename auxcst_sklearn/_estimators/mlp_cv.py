@@ -16,7 +16,6 @@ from .._checks.docs import described_like
 from .._checks.warn import warn
 from .._training.distributed import processes
 from .._training.training_set import TrainingSet
-from ..costs._validation import expected_cost
 from .mlp import CostSensitiveAuxMLP
 from .parameters import ALPHA, check_each, with_keywords_of
 from .path import as_seed, fit_together
@@ -263,9 +262,9 @@ class CostSensitiveAuxMLPCV(CostSensitiveAuxMLP):
         costs = []
         for model in models:
             X = model._inputs.transform(test.X)
-            if test.matrices is not None and self._has_probabilities():
+            if test.costs.matrices is not None and self._has_probabilities():
                 p = model.net_.predict_proba(X)
-                estimate = expected_cost(p, test.matrices, self.classes_, self._decision_labels)
+                estimate = test.costs.expected_cost(p)
             else:
                 (estimate,) = model.net_.predict_heads(X)
             choice = estimate.argmin(axis=1, keepdims=True)

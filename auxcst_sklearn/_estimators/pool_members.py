@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from .._checks.labels import label_index
+from ..costs._account import Costs
 from .bayes_decision import Labelled
 from .boosting import TableBoosting
 from .mlp import CostSensitiveAuxMLP
@@ -177,6 +178,8 @@ def take(X: Any, index: NDArray[Any]) -> Any:
 
 def take_rows(value: Any, index: NDArray[Any], n_rows: int) -> Any:
     """The same of an argument of `fit` with one value per row; others unchanged."""
+    if isinstance(value, Costs):
+        return value.part(index)
     if value is None or isinstance(value, str) or not hasattr(value, "__len__"):
         return value
     if len(value) != n_rows:
@@ -208,21 +211,17 @@ def with_weight(
 ) -> tuple[Any, Labelled, Any, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
     groups = None if groups is None else np.asarray(groups)
-    weight, n = data.weight, len(data.label)
+    weight, n = data.weight, len(data.labels)
     if weight is None or (keep := weight > SMALLEST_WEIGHT * weight.max()).all():
         return X, data, groups, passed, given
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
-    if len(np.unique(data.label[index])) < 2:
+    if len(np.unique(data.labels[index])) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
         )
-    costs = data.costs
-    if not costs.per_class:
-        matrices = None if costs.matrices is None else costs.matrices[index]
-        costs = costs._replace(rows=costs.rows[index], matrices=matrices)
     data = data._replace(
-        labels=data.labels[index], label=data.label[index], costs=costs, weight=weight[index]
+        labels=data.labels[index], costs=data.costs.part(index), weight=weight[index]
     )
     passed = {
         name: {key: take_rows(value, index, n) for key, value in params.items()}
@@ -246,13 +245,5 @@ def prepare(
     largest = np.iinfo(np.int32).max
     changed: dict[str, Any] = {key: int(rng.randint(largest)) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
-        if member.classes is None:
-            changed["classes"] = data.classes
-        if data.costs.per_class:
-            changed["cost_matrix"] = data.costs.rows
-        else:
-            known = data.costs.matrices
-            fit_params = {**fit_params, "cost": data.costs.rows if known is None else known}
-        if data.decisions is not None:
-            changed["decisions"] = data.decisions
+        fit_params = {**fit_params, "cost": data.costs}
     return member.set_params(**changed), fit_params

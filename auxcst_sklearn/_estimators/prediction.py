@@ -16,9 +16,11 @@ from .._checks.array_api import numpy_arrays
 from .._checks.decorators import available_if
 from .._checks.labels import shorten
 from .._checks.warn import warn
-from ..costs._validation import expected_cost, is_per_sample_matrix
-from ..decisions import Capacity, adjust_prior, assign, estimate_prior, price_vector
-from ..metrics import check_evaluated, mean_cost
+from ..costs._account import Costs
+from ..costs._assignment import Capacity, price_vector
+from ..costs._evaluation import check_evaluated, evaluated
+from ..costs._validation import is_per_sample_matrix
+from ..decisions import adjust_prior, assign, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -118,6 +120,10 @@ class DecisionMixin(ClassifierMixin):
     def _decision_labels(self) -> NDArray[Any] | None:
         """Labels of the cost columns; None where they are the classes."""
         return None if np.array_equal(self.decisions_, self.classes_) else self.decisions_
+
+    @abstractmethod
+    def _class_costs(self) -> Costs:
+        """The mean costs of each class in the training."""
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -271,15 +277,16 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        return -mean_cost(
-            y,
-            y_pred,
+        costs, (chosen,), weight = evaluated(
+            {"y_true": y, "y_pred": y_pred},
             cost=cost,
             cost_matrix=self.cost_matrix if cost is None else None,
             classes=self.classes_,
             decisions=self._decision_labels,
             sample_weight=sample_weight,
+            of_model=True,
         )
+        return -float(np.average(costs.paid(chosen), weights=weight))
 
 
 class CostPredictionMixin(DecisionMixin):
@@ -362,7 +369,7 @@ class CostPredictionMixin(DecisionMixin):
             probability = self._with_prior(probability, prior)
         if cost is None:
             return self._expected_cost(X, probability)
-        return expected_cost(probability, cost, self.classes_, self._decision_labels)
+        return self._class_costs().expected_cost(probability, cost)
 
     @abstractmethod
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:

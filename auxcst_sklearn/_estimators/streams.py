@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks.labels import frame_labels
+from ..costs._named import column_names
 from .identity import check_same
 from .parameters import constant_rate
 
@@ -103,7 +103,7 @@ class StreamMixin:
     def _check_named_classes(self, classes: ArrayLike | None, cost: Any) -> ArrayLike | None:
         """All labels that are passed to `partial_fit`."""
         named = self.classes if classes is None else classes
-        unlabelled = all(frame_labels(c) is None for c in (cost, self.cost_matrix))
+        unlabelled = all(column_names(c) is None for c in (cost, self.cost_matrix))
         if named is None and unlabelled and not hasattr(self, "net_"):
             raise ValueError(
                 "classes must be passed at the first call to partial_fit: all labels that "

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.frames import check_in_memory
 from .._checks.labels import as_labels, check_labels, label_index, shorten, sorted_labels
 from .._checks.rows import check_row_order
 from .._checks.weights import check_weight
 from .._training.training_set import TrainingSet
-from ..costs._decisions import find_decisions
-from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
+from ..costs._account import Costs
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,28 +67,27 @@ class ValidationMixin:
         check_in_memory(cost, "cost")
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
-        named = self.classes_ if resume else classes
-        named = self.decisions if named is None else named
-        warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
+        given = y
         X, y = self._validate(X, y, reset=not resume)
-        check_classification_targets(y)
-        if not resume:
-            self.classes_ = find_classes(y, classes, cost, self.cost_matrix, self.decisions)
-        elif classes is not None and not np.array_equal(classes, self.classes_):
+        if resume and classes is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
                 f"continues with, {self.classes_.tolist()}; expected the same, or None."
             )
-        label = label_index(y, self.classes_, name="y").astype(np.int64)
-        found = find_decisions(self.cost_matrix, self.decisions, self.classes_)
-        decisions = self.classes_ if found is None else found
-        if resume and not np.array_equal(decisions, self.decisions_):
+        costs = Costs.of_fit(
+            y,
+            cost=cost,
+            cost_matrix=self.cost_matrix,
+            classes=self.classes_ if resume else classes,
+            decisions=self.decisions,
+            given=given,
+        )
+        if resume and not np.array_equal(costs.decisions, self.decisions_):
             raise ValueError(
-                f"The costs have the columns {shorten(decisions)}, but training continues with the "
-                f"decisions {shorten(self.decisions_)}; expected the same, in this order."
+                f"The costs have the columns {shorten(costs.decisions)}, but training continues "
+                f"with the decisions {shorten(self.decisions_)}; expected the same, in this order."
             )
-        self.decisions_ = decisions
-        costs = resolve_costs(cost, self.cost_matrix, label, self.classes_, found)
+        self.classes_, self.decisions_ = costs.classes, costs.decisions
         if groups is not None:
             groups = np.asarray(groups)
             if groups.ndim == 0 or groups.size != len(groups):
@@ -100,12 +97,8 @@ class ValidationMixin:
             groups = groups.ravel()
             sorted_labels(groups, name="groups")
             check_consistent_length(X, groups)
-        self._sample_costs, self._known_costs = cost is not None, costs.matrices is not None
-        weight = check_weight(sample_weight, X)
-        data = TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
-        if self._decision_labels is None:
-            data.warn_if_truth_is_not_cheapest(self.classes_)
-        return data
+        self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
+        return TrainingSet(X, costs, check_weight(sample_weight, X), groups)
 
     def _validate_validation_set(
         self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
@@ -128,9 +121,8 @@ class ValidationMixin:
             )
             X, y = self._validate(X_val, y_val, reset=False)
             label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
-            costs = resolve_costs(
-                cost_val, self.cost_matrix, label, self.classes_, self._decision_labels
-            )
+            decisions, matrix = self._decision_labels, self.cost_matrix
+            costs = Costs.of_labels(label, self.classes_, decisions, cost_val, matrix)
             weight = check_weight(sample_weight_val, X)
         except (TypeError, ValueError) as error:
             raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
@@ -141,7 +133,7 @@ class ValidationMixin:
                 "the same, because a matrix for each sample decides, and a cost vector does not. "
                 "Pass the row of the true class, or the matrix, of each sample in both."
             )
-        return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices)
+        return TrainingSet(X, costs, weight)
 
     def _like(self, other: Any) -> Self:
         """Take over what the validation of another estimator has set."""

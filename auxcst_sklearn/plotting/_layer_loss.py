@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
-from ..metrics import final_estimator
+from ..costs._evaluation import final_estimator
 from ._drawing import axes, colors, draw_legend, tidy
 
 if TYPE_CHECKING:

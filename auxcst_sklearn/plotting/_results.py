@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..metrics import final_estimator, mean_cost
+from ..costs._evaluation import final_estimator
+from ..metrics import mean_cost
 
 
 def search_curves(
