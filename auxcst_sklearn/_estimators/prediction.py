@@ -19,6 +19,7 @@ from .._checks.warn import warn
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector
 from ..costs._evaluation import check_evaluated, evaluated
+from ..costs._named import NamedState
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, estimate_prior
 
@@ -115,6 +116,15 @@ class DecisionMixin(ClassifierMixin):
         ValueError
             If `cost` or `prior` is not as described, or the loss has no class probabilities.
         """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes, with costs as plain arrays and their names."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: NamedState.of(value) for name, value in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restored = {name: NamedState.restored(value) for name, value in state.items()}
+        super().__setstate__(restored)
 
     @property
     def _decision_labels(self) -> NDArray[Any] | None:

@@ -16,6 +16,7 @@ from .._checks.rows import check_row_order
 from .._checks.weights import check_weight
 from .._training.training_set import TrainingSet
 from ..costs._account import Costs
+from ..costs._named import column_names, same_labels
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -74,12 +75,15 @@ class ValidationMixin:
                 f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
                 f"continues with, {self.classes_.tolist()}; expected the same, or None."
             )
+        named = column_names(self.cost_matrix if cost is None else cost)
+        goes_on = resume and self.decisions is None
+        goes_on = goes_on and (named is None or same_labels(named, self.decisions_))
         costs = Costs.of_fit(
             y,
             cost=cost,
             cost_matrix=self.cost_matrix,
             classes=self.classes_ if resume else classes,
-            decisions=self.decisions,
+            decisions=self._decision_labels if goes_on else self.decisions,
             given=given,
         )
         if resume and not np.array_equal(costs.decisions, self.decisions_):

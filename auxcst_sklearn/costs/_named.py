@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,26 @@ class CostArray(np.ndarray[Any, Any]):
         return ",\n          ".join([f"CostArray({text}", *filter(None, [", ".join(shown)])]) + ")"
 
 
+@dataclass
+class NamedState:
+    """Named costs as plain arrays, because skops stores a subclass of arrays without its names."""
+
+    values: NDArray[Any]
+    classes: Labels | None
+    decisions: Labels | None
+
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """The state of a named array; other values unchanged."""
+        is_named = isinstance(value, CostArray)
+        return cls(np.asarray(value), value.classes, value.decisions) if is_named else value
+
+    @staticmethod
+    def restored(value: Any) -> Any:
+        """The array of a state; other values unchanged."""
+        return named(**vars(value)) if isinstance(value, NamedState) else value
+
+
 def _on_plain(name: str) -> Any:
     """A method whose result has no names."""
 
@@ -149,14 +170,14 @@ for _name in ("T", "mT"):
     setattr(CostArray, _name, property(_transposed(_name)))
 
 
-def named(array: NDArray[Any], classes: Any = None, decisions: Any = None) -> NDArray[Any]:
+def named(values: NDArray[Any], classes: Any = None, decisions: Any = None) -> NDArray[Any]:
     """The array with names; a plain one without any, or if they do not fit or occur twice."""
     labels = [None if own is None else _fixed(own) for own in (classes, decisions)]
-    fits = array.ndim > (classes is not None) and all(
+    fits = values.ndim > (classes is not None) and all(
         own is None or (own.shape == (size,) and len(set(own.tolist())) == size)
-        for own, size in zip(labels, (0, *array.shape)[-2:])
+        for own, size in zip(labels, (0, *values.shape)[-2:])
     )
-    found = array.view(CostArray if fits and decisions is not None else np.ndarray)
+    found = values.view(CostArray if fits and decisions is not None else np.ndarray)
     if isinstance(found, CostArray):
         found.classes, found.decisions = labels
     return found
