@@ -22,7 +22,7 @@ from .._training.held_out import Fold
 from .._training.rows import TrainingSet
 from .._training.runtime import neutral_torch_modes, thread_limit
 from .._training.state import FORMAT, check_format, from_state, to_state
-from ..costs._validation import expected_cost
+from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
 from .building import (
@@ -286,7 +286,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
     def _set_fitted(self, data: Validated, rows: Prepared, training: Training) -> None:
         net = training.net
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
-        self.classes_, self.decisions_ = data.classes, data.decisions
+        costs = data.rows.costs
+        self.classes_, self.decisions_ = costs.classes, costs.decisions
         self._sample_costs, self._known_costs = data.kind_of_costs
         self._inputs, self.net_ = rows.inputs, net
         if training.fold_seed is not None:
@@ -300,7 +301,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
-        if data.matrices is not None:  # decisions depend on each row's costs
+        if data.costs.matrices is not None:  # decisions depend on each row's costs
             return
         X, n = data.X, len(data.label)
         if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
@@ -353,7 +354,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
             probability = self._with_prior(probability, prior)
         if cost is None:
             return self._expected_cost(X, probability)
-        return expected_cost(probability, cost, self.classes_, self._decision_labels)
+        return self._class_costs().expected_cost(probability, cost)
 
     @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -459,8 +460,11 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
                 "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."
             )
-        expected: np.ndarray = probability @ net.scale.to_currency(net.statistics.class_mean)
-        return expected
+        return self._class_costs().expected_cost(probability)
+
+    def _class_costs(self) -> Costs:
+        matrix = self.net_.scale.to_currency(self.net_.statistics.class_mean)
+        return Costs.of_classes(self.classes_, self.decisions_, matrix)
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

@@ -188,9 +188,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
         fitted = clone(classifier).fit(X, data.labels, **fit_params)
         self._check_probabilities(fitted)
-        self._columns = label_index(fitted.classes_, data.classes, name="estimator.classes_")
+        self._columns = label_index(fitted.classes_, data.costs.classes, name="estimator.classes_")
         self.estimator_ = fitted
-        self._set_costs(data, cost)
+        self._set_costs(data)
         return self
 
     def _classifier(self) -> BaseEstimator:

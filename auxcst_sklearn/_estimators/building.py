@@ -16,7 +16,7 @@ from .._training.distributed import processes
 from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
 from .._training.runtime import seeded
-from ..costs._scale import CostScale
+from ..costs._statistics import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
 from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._network import AuxNetwork
@@ -94,7 +94,7 @@ def prepare(
         data = data.in_units(scale)
     else:
         may_learn = _may_learn_costs(data, architecture)
-        _check_cost_network(net, data, len(validated.classes), may_learn)
+        _check_cost_network(net, data, len(data.costs.classes), may_learn)
         if stream:
             inputs = copy(inputs)  # unchanged if the call fails
             inputs.update(data.X, net.module_)
@@ -105,7 +105,7 @@ def prepare(
     if (others := validated.validation) is not None:
         others = replace(others, X=inputs.transform(others.X))
         held_out = Rows(others.with_positive_weights().in_units(scale), device)
-    sizes = len(validated.classes), len(validated.decisions)
+    sizes = len(data.costs.classes), len(data.costs.decisions)
     return Prepared(data, scale, Rows(data, device), held_out, inputs, *sizes)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # of a fit with checkpoints only
 FREE = {"callbacks", "random_state", "verbose"}
 NOT_IN_KEY = FREE | {"checkpoint_dir", "checkpoint_every", "distributed"}
 MAY_DIFFER = FREE | {"device", "module"}  # processes start with the weights of rank 0
-NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
+NAMES = {"label": "y", "weight": "sample_weight", "rows": "cost", "matrices": "cost (matrices)"}
 
 
 def check_same(
@@ -103,7 +103,8 @@ def _given(
     """Parameters, data and validation set."""
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
     for part, suffix in ((data, ""), (validation, "_val")):
-        fields = {"X": None} if part is None else vars(part)
+        fields = {"X": None} if part is None else {**vars(part), **vars(part.costs)}
+        fields.pop("costs", None)
         given |= {NAMES.get(name, name) + suffix: value for name, value in fields.items()}
     return given
 

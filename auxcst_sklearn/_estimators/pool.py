@@ -268,7 +268,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_pool([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            self._set_costs(data, cost)
+            self._set_costs(data)
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
@@ -315,7 +315,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     def _random_folds(self, data: Labelled, groups: Any, rng: np.random.RandomState) -> list[Fold]:
         n_folds = 5 if self.cv is None else int(self.cv)
-        n = len(data.label) if groups is None else len(np.unique(groups))
+        n = len(data.costs.label) if groups is None else len(np.unique(groups))
         if not 2 <= n_folds <= n:
             units = "n_samples" if groups is None else "number of groups"
             raise ValueError(
@@ -323,7 +323,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
                 "that."
             )
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return folds(data.label, n_folds, random_state=seed, groups=groups)
+        return folds(data.costs.label, n_folds, random_state=seed, groups=groups)
 
     def _fit_members(
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
@@ -332,18 +332,18 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         tasks = [member.tasks(found) for member in members]
         run = delayed(Task.run)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            run(task, X, data.labels, data.classes) for of_one in tasks for task in of_one
+            run(task, X, data.labels, data.costs.classes) for of_one in tasks for task in of_one
         )
         fitted: list[Any] = []
         held_out = []
         for member, of_one in zip(members, tasks):
             models, parts, seconds = zip(*(next(results) for _ in of_one))
             whole = member.holds_out_itself
-            fitted.append(models[0] if whole else FoldMean(list(models), data.classes))
+            fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
             held_out.append(mean_of_known(parts))
             if reports(self.verbose):
                 known = ~np.isnan(held_out[-1]).any(axis=1)
-                loss = log_loss_of(log_clipped(held_out[-1][known]), data.label[known])
+                loss = log_loss_of(log_clipped(held_out[-1][known]), data.costs.label[known])
                 line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
                 report(line, self.verbose)
         return fitted, np.stack(held_out)
@@ -357,11 +357,11 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         found: list[Fold],
     ) -> None:
         """Learn the weights, and keep the members that have one."""
-        known = np.zeros(len(data.label), dtype=bool)
+        known = np.zeros(len(data.costs.label), dtype=bool)
         for seen, unseen in found:  # a class that no member has seen is no evidence
-            known[unseen] |= np.isin(data.label[unseen], data.label[seen])
+            known[unseen] |= np.isin(data.costs.label[unseen], data.costs.label[seen])
         known &= np.isfinite(held_out).all(axis=(0, 2))
-        logs, label = log_clipped(held_out[:, known]), data.label[known]
+        logs, label = log_clipped(held_out[:, known]), data.costs.label[known]
         weight = None if data.weight is None else data.weight[known]
         self.weights_ = np.full(len(fitted), 1 / len(fitted))
         if known.any():

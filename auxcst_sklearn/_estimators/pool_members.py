@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.labels import label_index
+from ..costs._account import Costs
 from .bayes_decision import Labelled
 from .boosting import TableBoosting
 from .mlp import CostSensitiveAuxMLP
@@ -152,7 +153,7 @@ class Task(NamedTuple):
                 found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
                 ((seen, unseen),) = self.folds
-                params = _check_method_params(X, params, indices=seen)
+                params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
                 estimator.fit(_safe_indexing(X, seen), y[seen], **params)
                 found[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
@@ -204,6 +205,14 @@ def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
     return [network for network in networks if network.net_.learns_sample_costs]
 
 
+def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str, Any]:
+    """Arguments of `fit` for some of the rows of X."""
+    costs = {name: value for name, value in fit_params.items() if isinstance(value, Costs)}
+    others = {name: value for name, value in fit_params.items() if name not in costs}
+    found: dict[str, Any] = _check_method_params(X, others, indices=index)
+    return found | {name: value.part(index) for name, value in costs.items()}
+
+
 Passed = dict[str, dict[str, Any]]
 
 
@@ -216,19 +225,15 @@ def with_weight(
     if weight is None or (keep := weight > SMALLEST_WEIGHT * weight.max()).all():
         return X, data, groups, passed, given
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
-    if len(np.unique(data.label[index])) < 2:
+    if len(np.unique(data.costs.label[index])) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
         )
-    costs = data.costs
-    if not costs.per_class:
-        matrices = None if costs.matrices is None else costs.matrices[index]
-        costs = costs._replace(rows=costs.rows[index], matrices=matrices)
     data = data._replace(
-        labels=data.labels[index], label=data.label[index], costs=costs, weight=weight[index]
+        labels=data.labels[index], costs=data.costs.part(index), weight=weight[index]
     )
-    passed = {name: _check_method_params(X, own, indices=index) for name, own in passed.items()}
+    passed = {name: part_of(X, own, index) for name, own in passed.items()}
     if given is not None:
         given = [tuple(place[rows[keep[rows]]] for rows in fold) for fold in given]
     return _safe_indexing(X, index), data, None if groups is None else groups[index], passed, given
@@ -247,15 +252,7 @@ def prepare(
     largest = np.iinfo(np.int32).max
     changed: dict[str, Any] = {key: int(rng.randint(largest)) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
-        if member.classes is None:
-            changed["classes"] = data.classes
-        if data.costs.per_class:
-            changed["cost_matrix"] = data.costs.rows
-        else:
-            known = data.costs.matrices
-            fit_params = {**fit_params, "cost": data.costs.rows if known is None else known}
-        if data.decisions is not None:
-            changed["decisions"] = data.decisions
+        fit_params = {**fit_params, "cost": data.costs}
     return member.set_params(**changed), fit_params
 
 

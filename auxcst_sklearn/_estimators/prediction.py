@@ -14,9 +14,12 @@ from sklearn.metrics import accuracy_score
 from .._checks.array_api import numpy_arrays
 from .._checks.labels import shorten
 from .._checks.warn import warn
+from ..costs._account import Costs
+from ..costs._assignment import Capacity, price_vector
+from ..costs._evaluation import check_evaluated, evaluated
+from ..costs._named import NamedState
 from ..costs._validation import is_per_sample_matrix
-from ..decisions import Capacity, adjust_prior, assign, estimate_prior, price_vector
-from ..metrics import check_evaluated, mean_cost
+from ..decisions import adjust_prior, assign, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -112,10 +115,23 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, or the loss has no class probabilities.
         """
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes, with costs as plain arrays and their names."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: NamedState.of(value) for name, value in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restored = {name: NamedState.restored(value) for name, value in state.items()}
+        super().__setstate__(restored)
+
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
         """Labels of the cost columns; None where they are the classes."""
         return None if np.array_equal(self.decisions_, self.classes_) else self.decisions_
+
+    @abstractmethod
+    def _class_costs(self) -> Costs:
+        """The mean costs of each class in the training."""
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -269,12 +285,13 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        return -mean_cost(
-            y,
-            y_pred,
+        costs, (chosen,), weight = evaluated(
+            {"y_true": y, "y_pred": y_pred},
             cost=cost,
             cost_matrix=self.cost_matrix if cost is None else None,
             classes=self.classes_,
             decisions=self._decision_labels,
             sample_weight=sample_weight,
+            of_model=True,
         )
+        return -float(np.average(costs.paid(chosen), weights=weight))

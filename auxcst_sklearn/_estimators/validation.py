@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.frames import check_in_memory
 from .._checks.labels import (
     as_labels,
     check_labels,
-    frame_labels,
     label_index,
     shorten,
     sorted_labels,
@@ -23,8 +21,8 @@ from .._checks.rows import check_row_order
 from .._checks.weights import check_weight
 from .._inputs import Inputs
 from .._training.rows import TrainingSet
-from ..costs._decisions import find_decisions
-from ..costs._source import find_classes, resolve_costs, warn_if_order_is_lost
+from ..costs._account import Costs
+from ..costs._named import column_names, same_labels
 
 
 @dataclass(frozen=True)
@@ -52,21 +50,17 @@ class Given:
 class Validated:
     """What `fit` received: rows and labels as arrays, with costs in currency.
 
-    `inputs` are those of the estimator, which have seen the form of X; `has_cost` is whether `fit`
-    received costs of samples.
+    `inputs` are those of the estimator, which have seen the form of X.
     """
 
     inputs: Inputs
-    classes: NDArray[Any]
-    decisions: NDArray[Any]
     rows: TrainingSet
     validation: TrainingSet | None
-    has_cost: bool
 
     @property
     def kind_of_costs(self) -> tuple[bool, bool]:
         """Whether costs of samples were given, and whether as a matrix for each."""
-        return self.has_cost, self.rows.matrices is not None
+        return not self.rows.per_class, self.rows.matrices is not None
 
 
 def validate(
@@ -79,56 +73,35 @@ def validate(
 ) -> Validated:
     """Validate the rows of a fit; with `resume` against those of the earlier training."""
     given.check()
-    named = estimator.classes_ if resume else classes
-    named = estimator.decisions if named is None else named
-    warn_if_order_is_lost(given.cost, estimator.cost_matrix, named, y=given.y)
     inputs = estimator._inputs if resume else estimator._make_inputs()
     X, y = inputs.validate(estimator, given.X, given.y, reset=not resume)
-    check_classification_targets(y)
-    if not resume:
-        classes = find_classes(y, classes, given.cost, estimator.cost_matrix, estimator.decisions)
-    else:
-        classes = _known_classes(classes, estimator.classes_)
-    found = find_decisions(estimator.cost_matrix, estimator.decisions, classes)
-    decisions = classes if found is None else found
-    if resume and not np.array_equal(decisions, estimator.decisions_):
+    decisions, cost, matrix = estimator.decisions, given.cost, estimator.cost_matrix
+    if resume:
+        _check_same_classes(classes, estimator.classes_)
+        classes = estimator.classes_
+        named = column_names(matrix if cost is None else cost)
+        if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
+            decisions = estimator._decision_labels
+    known: Any = {"cost": cost, "cost_matrix": matrix, "given": given.y}
+    costs = Costs.of_fit(y, classes=classes, decisions=decisions, **known)
+    if resume and not np.array_equal(costs.decisions, estimator.decisions_):
         raise ValueError(
-            f"The costs have the columns {shorten(decisions)}, but training continues with the "
-            f"decisions {shorten(estimator.decisions_)}; expected the same, in this order."
+            f"The costs have the columns {shorten(costs.decisions)}, but training continues "
+            f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    rows = _training_set(X, y, given, estimator.cost_matrix, classes, found)
-    if found is None:
-        rows.warn_if_truth_is_not_cheapest(classes)
-    validated = Validated(inputs, classes, decisions, rows, None, given.cost is not None)
+    groups = None if given.groups is None else _checked_groups(given.groups, X)
+    rows = TrainingSet(X, costs, check_weight(given.sample_weight, X), groups)
     if validation is None:
-        return validated
-    return replace(validated, validation=_validation_set(estimator, validation, validated, found))
+        return Validated(inputs, rows, None)
+    return Validated(inputs, rows, _validation_set(estimator, validation, inputs, costs))
 
 
-def _known_classes(classes: Any, known: NDArray[Any]) -> NDArray[Any]:
-    """The classes that training continues with."""
+def _check_same_classes(classes: Any, known: NDArray[Any]) -> None:
     if classes is not None and not np.array_equal(classes, known):
         raise ValueError(
             f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
             f"continues with, {known.tolist()}; expected the same, or None."
         )
-    return known
-
-
-def _training_set(
-    X: Any,
-    y: NDArray[Any],
-    given: Given,
-    cost_matrix: Any,
-    classes: NDArray[Any],
-    decisions: NDArray[Any] | None,
-) -> TrainingSet:
-    """Rows with what belongs to each; `decisions` are None where they are the classes."""
-    label = label_index(y, classes, name="y").astype(np.int64)
-    costs = resolve_costs(given.cost, cost_matrix, label, classes, decisions)
-    groups = None if given.groups is None else _checked_groups(given.groups, X)
-    weight = check_weight(given.sample_weight, X)
-    return TrainingSet(X, label, costs.rows, costs.per_class, weight, costs.matrices, groups)
 
 
 def _checked_groups(given: Any, X: Any) -> NDArray[Any]:
@@ -158,26 +131,25 @@ def given_validation_set(X: Any, y: Any, cost: Any, weight: Any, has_cost: bool)
     return Given(X, y, weight, cost, suffix="_val")
 
 
-def _validation_set(
-    estimator: Any, given: Given, training: Validated, decisions: NDArray[Any] | None
-) -> TrainingSet:
+def _validation_set(estimator: Any, given: Given, inputs: Inputs, training: Costs) -> TrainingSet:
     try:
         given.check()
-        X, y = training.inputs.validate(estimator, given.X, given.y, reset=False)
-        rows = _training_set(
-            X, as_labels(y, "y"), given, estimator.cost_matrix, training.classes, decisions
-        )
+        X, y = inputs.validate(estimator, given.X, given.y, reset=False)
+        label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
+        source = given.cost, estimator.cost_matrix
+        costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
+        weight = check_weight(given.sample_weight, X)
     except (TypeError, ValueError) as error:
         raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
-    known = training.rows.matrices is not None
-    if known != (rows.matrices is not None):
+    known = training.matrices is not None
+    if known != (costs.matrices is not None):
         dimensions = 3 if known else 2
         raise ValueError(
             f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
             "the same, because a matrix for each sample decides, and a cost vector does not. "
             "Pass the row of the true class, or the matrix, of each sample in both."
         )
-    return rows
+    return TrainingSet(X, costs, weight)
 
 
 def check_kind_of_costs(found: tuple[bool, bool], of_first: tuple[bool, bool]) -> None:
@@ -193,7 +165,7 @@ def check_kind_of_costs(found: tuple[bool, bool], of_first: tuple[bool, bool]) -
 
 def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
     """Raise an error for a first block of a stream that names not all labels."""
-    if classes is None and all(frame_labels(c) is None for c in (cost, cost_matrix)):
+    if classes is None and all(column_names(c) is None for c in (cost, cost_matrix)):
         raise ValueError(
             "classes must be passed at the first call to partial_fit: all labels that "
             "can ever occur, in classes= here or in the constructor."

@@ -20,8 +20,7 @@ from skorch.callbacks import Callback, EpochTimer
 from skorch.helper import predefined_split
 from torch import Tensor, nn
 
-from ..costs._scale import CostScale
-from ..costs._statistics import CostStatistics
+from ..costs._statistics import CostScale, CostStatistics
 from ..losses import LayerWiseLoss, Target
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork

@@ -16,9 +16,8 @@ from torch.utils.data import Dataset
 from .._checks.weights import check_some_weight
 from .._inputs import reading
 from .._inputs.reading import pick
-from ..costs._scale import CostScale
-from ..costs._source import Costs, warn_if_truth_is_not_cheapest
-from ..costs._statistics import CostStatistics
+from ..costs._account import Costs
+from ..costs._statistics import CostScale, CostStatistics
 from ..losses import Target
 
 SMALLEST_WEIGHT = 1e-30
@@ -31,18 +30,32 @@ Batch = tuple[Tensor, Target]
 
 @dataclass
 class TrainingSet:
-    """Validated rows; `cost` has a row for each, or with `per_class` for each class.
-
-    `matrices` (n_samples, n_classes, n_classes) hold costs that are known when deciding.
-    """
+    """Validated rows, with their labels and costs."""
 
     X: Any
-    label: np.ndarray
-    cost: np.ndarray
-    per_class: bool
+    costs: Costs
     weight: np.ndarray | None
-    matrices: np.ndarray | None = None
     groups: np.ndarray | None = None
+
+    @property
+    def label(self) -> np.ndarray:
+        """Place of the true class of each row."""
+        return self.costs.label
+
+    @property
+    def cost(self) -> np.ndarray:
+        """Costs of each row, or with `per_class` of each class."""
+        return self.costs.rows
+
+    @property
+    def per_class(self) -> bool:
+        """Whether the costs are those of classes."""
+        return self.costs.per_class
+
+    @property
+    def matrices(self) -> np.ndarray | None:
+        """Costs that are known when deciding (n_samples, n_classes, n_decisions)."""
+        return self.costs.matrices
 
     def with_positive_weights(self) -> TrainingSet:
         """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
@@ -69,26 +82,18 @@ class TrainingSet:
     def part(self, index: np.ndarray) -> TrainingSet:
         """Some of the rows."""
         index = np.flatnonzero(index) if index.dtype == bool else index
-        weight, matrices, groups = (
-            None if field is None else field[index]
-            for field in (self.weight, self.matrices, self.groups)
-        )
-        cost = self.cost if self.per_class else self.cost[index]
-        label = self.label[index]
-        X = pick(self.X, index)
-        return TrainingSet(X, label, cost, self.per_class, weight, matrices, groups)
+        weight, groups = (f if f is None else f[index] for f in (self.weight, self.groups))
+        return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
 
     @property
     def n_classes(self) -> int:
         """Number of classes; cost columns are the decisions."""
-        if self.per_class:
-            return len(self.cost)
-        return int((self.cost if self.matrices is None else self.matrices).shape[1])
+        return len(self.costs.classes)
 
     @property
     def class_weight(self) -> np.ndarray:
         """Number of rows of each class, or the sum of their weights."""
-        return np.bincount(self.label, self.weight, minlength=self.n_classes).astype(float)
+        return self.costs.class_weight(self.weight)
 
     def scale(self) -> CostScale:
         """Unit of the costs."""
@@ -96,21 +101,11 @@ class TrainingSet:
 
     def in_units(self, scale: CostScale) -> TrainingSet:
         """The same rows, with costs in units of the network."""
-        matrices = self.matrices
-        if matrices is not None:
-            matrices = scale.to_units(matrices).astype(np.float32)
-        return replace(self, cost=scale.to_units(self.cost), matrices=matrices)
+        return replace(self, costs=self.costs.in_units(scale))
 
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class."""
-        if self.per_class:
-            return CostStatistics(self.class_weight, self.cost)
-        return CostStatistics.of(self.cost, self.label, self.weight, self.n_classes)
-
-    def warn_if_truth_is_not_cheapest(self, classes: np.ndarray) -> None:
-        """Warn if the true class is not the cheapest for most rows."""
-        costs = Costs(self.cost, self.per_class)
-        warn_if_truth_is_not_cheapest(costs, self.label, classes)
+        return self.costs.statistics(self.weight)
 
     @property
     def constant_costs(self) -> np.ndarray:
@@ -121,8 +116,7 @@ class TrainingSet:
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
-        cost = self.cost[self.label] if self.per_class else self.cost
-        return Target(cost, self.label, self.weight)
+        return Target(self.costs.vectors(), self.label, self.weight)
 
 
 class Rows:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.frames import is_frame
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes_decision import BayesDecisionMixin
-from ..metrics import before_last
+from ..costs._evaluation import before_last
 
 
 def to_onnx(

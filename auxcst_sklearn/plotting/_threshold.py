@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.rows import check_row_order
-from ..metrics import check_evaluated, decisions_of, final_estimator
+from ..costs._evaluation import check_evaluated, decisions_of, final_estimator
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._threshold_costs import BinaryCosts
 

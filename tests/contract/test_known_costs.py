@@ -251,7 +251,7 @@ def test_images_have_known_costs_too():
     [
         (lambda c: c[:-1], r"expected \(240, 2, 2\).*same rows of cost as of X"),
         (lambda c: [*c[:-1].tolist(), [[1]]], "^cost .*(different lengths|inhomogeneous)"),
-        (lambda c: c[:, :, :1], r"shape \(240, 2, 1\); expected \(240, 2, 2\)"),
+        (lambda c: np.asarray(c)[:, :, :1], r"shape \(240, 2, 1\); expected \(240, 2, 2\)"),
         (lambda c: np.where(np.arange(240)[:, None, None] == 7, np.nan, c), r"nan in row \(7, 0\)"),
     ],
 )
@@ -288,7 +288,7 @@ def test_losses_without_probabilities_cannot_decide_by_known_costs(fraud):
 @pytest.mark.parametrize("kind", ["network", "Bayes"])
 def test_transposed_matrices_warn_where_the_user_called(fraud, kind):
     X, y, cost = fraud
-    flipped = cost[:, ::-1]
+    flipped = np.asarray(cost)[:, ::-1]
 
     with pytest.warns(UserWarning, match="The true class is not the cheapest") as warned:
         MODELS[kind]().fit(X, y, cost=flipped)

@@ -7,7 +7,8 @@ from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches
 from auxcst_sklearn._training.distributed import Processes
 from auxcst_sklearn._training.held_out import sampled_folds
-from auxcst_sklearn._training.rows import Rows, TrainingSet
+from auxcst_sklearn._training.rows import Rows
+from tests.factories import training_set
 
 N, D = 1000, 3
 
@@ -23,7 +24,7 @@ def small_blocks(monkeypatch):
 def rows():
     X = np.arange(N * D, dtype=np.float32).reshape(N, D)
     weight = np.arange(1, N + 1, dtype=float)
-    return Rows(TrainingSet(X, np.arange(N) % 4, 1 - np.eye(4), True, weight), "cpu")
+    return Rows(training_set(X, np.arange(N) % 4, 1 - np.eye(4), True, weight), "cpu")
 
 
 def generators(n):

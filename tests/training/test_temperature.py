@@ -10,10 +10,10 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS
-from auxcst_sklearn._training.rows import Rows, TrainingSet
+from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
-from tests.factories import small_mlp, small_stack
+from tests.factories import small_mlp, small_stack, training_set
 
 K = 4
 COST_MATRIX = np.array([[0, 1, 1, 5], [1, 0, 1, 5], [2, 2, 0, 5], [20, 20, 20, 0]])
@@ -81,7 +81,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
     weight /= weight.mean()  # as in training
     cost_matrix = model.net_.scale.to_units(COST_MATRIX)
-    data = TrainingSet(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
+    data = training_set(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
     found = model.net_.learn_temperature(Rows(data, device="cpu").shared(1))
 
     with torch.no_grad():
