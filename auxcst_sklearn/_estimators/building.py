@@ -36,9 +36,8 @@ from .validation import Validated
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.checkpoints import Checkpoints
-    from .._training.loop import Plan
+    from .._training.loop import Plan, Training
     from .._training.net import CostNet
-    from .._training.training import Training
 
 
 class Architecture(Protocol):
@@ -165,7 +164,7 @@ def build(
 
     `net` is the one with which training continues, and `fold_seed` that of its folds.
     """
-    from .._training.training import Training
+    from .._training.loop import Training
 
     rows, held_out, continued = prepared.rows, prepared.held_out, net is not None
     if net is None:

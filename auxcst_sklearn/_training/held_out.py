@@ -24,8 +24,8 @@ from .rows import Rows, RowSets, TrainingSet
 from .runtime import neutral_torch_modes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
+    from .loop import Training
     from .net import CostNet
-    from .training import Training
 
 # With fewer rows, none are held out.
 MIN_HOLD_OUT_ROWS = 10

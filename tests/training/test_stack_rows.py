@@ -9,10 +9,9 @@ from auxcst_sklearn._estimators.building import build, prepare
 from auxcst_sklearn._estimators.parameters import Recipe
 from auxcst_sklearn._estimators.validation import Given, validate
 from auxcst_sklearn._training.held_out import folds
-from auxcst_sklearn._training.loop import Plan
+from auxcst_sklearn._training.loop import Plan, Training
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
 from auxcst_sklearn._training.rows import RowSets
-from auxcst_sklearn._training.training import Training
 from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.modules._stacked import unstack
 from tests.factories import small_mlp, small_stack
