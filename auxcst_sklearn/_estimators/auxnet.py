@@ -22,7 +22,8 @@ from .._checks.docs import described_like
 from .._checks.warn import warn
 from .._inputs import ImageInputs
 from ..losses import Loss
-from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
+from ..modules._network import AuxNetwork
+from ..modules.wrapping import WrappedNetwork, find_hidden_layers
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,7 @@ from .validation import (
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
 
+    from .._training.checkpoints import Checkpoints
     from .._training.loop import Training
     from .._training.net import CostNet
     from .._training.rows import Rows
@@ -232,13 +233,13 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """Validate, prepare, build, train, and set attributes; a pool passes its folds."""
         recipe = Recipe.of(self)
         resume = (stream or recipe.warm_start) and hasattr(self, "net_")
-        with self._fitting(recipe, resume):
+        with self._fitting(recipe, resume) as rng:
             data = self._validate(given, validation, classes, resume, stream)
-            check_same(self, data.rows, data.validation, resume)
-            may_resume = recipe.checkpoint_dir is not None and not stream
-            opened = open_checkpoints(self, data.rows, data.validation)
-            with opened if may_resume else nullcontext() as checkpoints:
-                net, rng = self.net_ if resume else None, self._random_state
+            net = self.net_ if resume else None
+            check_same(self, data.rows, data.validation, rng, net)
+            with self._checkpoints(recipe, data, stream) as checkpoints:
+                if checkpoints is not None and self.random_state is None:
+                    rng = np.random.RandomState(checkpoints.seed)
                 rows = prepare(data, recipe, self, net=net, stream=stream)
                 fold_seed = getattr(self, "_fold_seed", None) if recipe.warm_start else None
                 known: Any = {"net": net, "given_folds": folds, "fold_seed": fold_seed}
@@ -246,10 +247,18 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 check_use_of_validation(training, data, recipe)
                 training.run(plan_of(recipe, checkpoints, stream=stream))
             learn_temperature(training, recipe)
+            self._random_state = rng
             self._set_fitted(data, rows, training)
             if not stream:
                 self._warn_if_collapsed(data.rows)
         return data, training
+
+    def _checkpoints(
+        self, recipe: Recipe, data: Validated, stream: bool
+    ) -> AbstractContextManager[Checkpoints | None]:
+        if stream or recipe.checkpoint_dir is None:
+            return nullcontext()
+        return open_checkpoints(self, data.rows, data.validation)
 
     def _validate(
         self, given: Given, validation: Given | None, classes: Any, resume: bool, stream: bool
@@ -263,8 +272,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         return data
 
     @contextmanager
-    def _fitting(self, recipe: Recipe, resume: bool) -> Iterator[None]:
-        """Leave the estimator, and the net that training continues with, unchanged on error."""
+    def _fitting(self, recipe: Recipe, resume: bool) -> Iterator[np.random.RandomState]:
+        """The random numbers of a fit; an error changes neither the estimator nor its net."""
         with (
             unchanged_on_error(self),
             thread_limit(),
@@ -276,11 +285,9 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
             # A new net is discarded with its failed fit; only an earlier one has a state worth
             # copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
-                if resume:  # a failed call must not draw from the generator
-                    self._random_state = deepcopy(self._random_state)
-                else:
-                    self._random_state = new_random_state(self.random_state)
-                yield
+                # A failed call must not draw from the generator.
+                earlier = deepcopy(self._random_state) if resume else None
+                yield earlier or new_random_state(self.random_state)
 
     def _set_fitted(self, data: Validated, rows: Prepared, training: Training) -> None:
         net = training.net

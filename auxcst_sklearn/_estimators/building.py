@@ -18,8 +18,8 @@ from .._training.rows import Rows, TrainingSet
 from .._training.runtime import seeded
 from ..costs._scale import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
-from ..modules import AuxNetwork
 from ..modules._cost_network import ClassAndCostNetwork
+from ..modules._network import AuxNetwork
 from ..modules._stacked import stack
 from .parameters import (
     Recipe,

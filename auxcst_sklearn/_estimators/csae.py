@@ -19,7 +19,8 @@ from .._training.batches import shuffled
 from .._training.rows import Rows
 from .._training.runtime import report, seeded
 from ..losses import Loss
-from ..modules import AuxMLP, CostSensitiveAutoencoder
+from ..modules._autoencoder import CostSensitiveAutoencoder
+from ..modules._aux_mlp import AuxMLP
 from .base import BaseCostSensitiveNet
 from .parameters import check_each, draw_seed, per_layer
 

@@ -17,14 +17,14 @@ from sklearn.utils import check_random_state
 
 from .._checks.frames import is_frame
 from .._checks.warn import warn
-from .._inputs.float32 import row_blocks
-from .._inputs.lazy import LazyRows
+from .._inputs.reading import LazyRows, row_blocks
 from .._training.distributed import processes
 from .._training.rows import TrainingSet
 from .._training.state import to_state
 
 if TYPE_CHECKING:  # of a fit with checkpoints only
     from .._training.checkpoints import Checkpoints
+    from .._training.net import CostNet
 
 # Parameters that do not determine the result, or are treated below.
 FREE = {"callbacks", "random_state", "verbose"}
@@ -34,15 +34,18 @@ NAMES = {"label": "y", "weight": "sample_weight", "matrices": "cost (matrices)"}
 
 
 def check_same(
-    estimator: Any, data: TrainingSet, validation: TrainingSet | None, resume: bool
+    estimator: Any,
+    data: TrainingSet,
+    validation: TrainingSet | None,
+    rng: np.random.RandomState,
+    net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
 
     def key() -> dict[str, str]:
         given = _given(estimator, data, validation, MAY_DIFFER)
-        given["random_state"] = estimator._random_state.get_state()
-        if resume:
-            net = estimator.net_
+        given["random_state"] = rng.get_state()
+        if net is not None:
             n_epochs = len(net.history)
             has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
             given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
@@ -61,23 +64,18 @@ def _digest_or_none(value: Any) -> str:
 @contextmanager
 def open_checkpoints(
     estimator: Any, data: TrainingSet, validation: TrainingSet | None
-) -> Iterator[Checkpoints | None]:
+) -> Iterator[Checkpoints]:
     """The checkpoint folder of a fit on these data.
 
-    Without a random state, the estimator uses the random numbers of earlier fits in the folder.
+    Its seed is that of earlier fits in the folder, for estimators without a random state.
     """
     from .._training.checkpoints import Checkpoints
 
-    if estimator.checkpoint_dir is None:
-        yield None
-        return
     _check_use(estimator)
     draws = estimator.random_state is None
     seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
     key = _key(_of_fit(estimator, data, validation))
     with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
-        if draws:
-            estimator._random_state = np.random.RandomState(c.seed)
         yield c
     if draws and c.had_ended:
         _warn_of_equal_fits()

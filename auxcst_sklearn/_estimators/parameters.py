@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from .._training.distributed import processes
 from ..losses import LOSSES, Loss
-from ..modules import TRANSFORMS
+from ..modules._transforms import TRANSFORMS
 
 # The automatic rate where nothing lowers it.
 CONSTANT_RATE = 2e-3

@@ -23,7 +23,8 @@ from ..costs._scale import CostScale
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
-from ..modules import AuxNetwork, SeededModule
+from ..modules._layers import SeededModule
+from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, join_targets, shuffled
 from .distributed import ALONE, Processes, processes
 from .rows import RowSets, TrainingSet, densify

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from .._checks.weights import check_some_weight
-from .._inputs import lazy
-from .._inputs.lazy import pick
+from .._inputs import reading
+from .._inputs.reading import pick
 from ..costs._scale import CostScale
 from ..costs._source import Costs, warn_if_truth_is_not_cheapest
 from ..costs._statistics import CostStatistics
@@ -167,7 +167,7 @@ class Rows:
     def in_blocks(self) -> bool:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
-        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
 
     # ------------------------------------------------------------------ parts
 
@@ -287,7 +287,7 @@ def _is_shareable(array: np.ndarray) -> bool:
 
 def _hold(X: Any) -> Any:
     """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= lazy.DISK_BYTES):
+    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
         return as_tensor(X)
     return X
 

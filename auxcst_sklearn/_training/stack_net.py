@@ -12,7 +12,8 @@ from torch import Tensor
 
 from ..losses import Loss, Target
 from ..losses._layer_wise import StackedLayerWiseLoss
-from ..modules import AuxNetwork, SeededModule
+from ..modules._layers import SeededModule
+from ..modules._network import AuxNetwork
 from ..modules._side_by_side import SideBySide
 from ..modules._stacked import SharedDropout, weights_by_network
 from .batches import split_target

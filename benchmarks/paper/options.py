@@ -8,7 +8,6 @@ from pathlib import Path
 
 from auxcst_sklearn import PAPER
 from auxcst_sklearn.losses import LOSSES
-from auxcst_sklearn.modules import ACTIVATIONS
 from benchmarks.common import options
 from benchmarks.paper.draws import DATASETS
 
@@ -42,7 +41,7 @@ def make_dense_parser(doc: str) -> argparse.ArgumentParser:
     add("--datasets", nargs="+", choices=DATASETS, default=DATASETS, metavar="NAME", help="names")
     add("--train-size", type=int, help="training examples, before thinning out; None for all")
     add("--width", type=int, default=1024, help="neurons of each hidden layer")
-    add("--activation", choices=list(ACTIVATIONS), default=PAPER["activation"])
+    add("--activation", default=PAPER["activation"], help="of hidden layers: relu, sigmoid ...")
     add("--optimizer", default=PAPER["optimizer"], help="of all networks: sgd, adamw ...")
     add(
         "--learning-rates",

@@ -44,7 +44,7 @@ def errors_of(name):
     return [(code, text) for code, text in validate(name)["errors"] if code not in LEFT_OUT]
 
 
-@pytest.mark.parametrize(("name", "kind"), public(), ids=lambda value: str(value)[:80])
+@pytest.mark.parametrize(("name", "kind"), list(public()), ids=lambda value: str(value)[:80])
 def test_the_docstring_is_complete(name, kind):
     method = name.rpartition(".")[2]
     overrides = kind is not None and any(method in vars(base) for base in kind.__mro__[1:])

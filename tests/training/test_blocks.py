@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._inputs import lazy
+from auxcst_sklearn._inputs import reading
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches
 from auxcst_sklearn._training.distributed import Processes
@@ -14,7 +14,7 @@ N, D = 1000, 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(lazy, "LARGE_BYTES", 100)
+    monkeypatch.setattr(reading, "LARGE_BYTES", 100)
     monkeypatch.setattr(batches_module, "BLOCK_BYTES", 7 * D * 4)
     monkeypatch.setattr(batches_module, "MIXED_BYTES", 70 * D * 4)
 

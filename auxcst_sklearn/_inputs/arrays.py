@@ -1,4 +1,4 @@
-"""Arrays of any number of dimensions, such as images: their shape, type and order of channels."""
+"""The interface of all inputs; and inputs that are arrays: numbers and images."""
 
 from __future__ import annotations
 
@@ -7,10 +7,135 @@ from math import isqrt, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.sparsefuncs import min_max_axis
+from sklearn.utils.validation import validate_data
+from torch import nn
 
+from .._checks.array_api import numpy_arrays
+from .._checks.frames import as_numbers, check_frame
 from .._checks.warn import warn
-from ..modules import ImageInput, get_transform
-from .base import Inputs
+from ..modules._feature_input import UnitRange
+from ..modules._image_input import ImageInput
+from ..modules._transforms import get_transform
+from .columns import is_of_strings, refuse_objects
+from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
+
+
+class Inputs:
+    """What X becomes: validated rows, and from them the float32 rows of a network.
+
+    An estimator makes its inputs when a fit begins. It calls `validate` for every X, `learn` for
+    the rows it trains on, and `transform` for validated rows; `make_module` builds the first
+    module of a network. Later blocks of a stream call `update`.
+    """
+
+    # Validated rows of these types are not converted.
+    dtypes: tuple[Any, ...] = (np.float32,)
+    allow_nd = False
+    # Mask of the columns with categories; None without any.
+    is_categorical: NDArray[np.bool_] | None = None
+
+    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
+        check_frame(X)
+        with numpy_arrays():
+            try:
+                validated = self._as_arrays(estimator, X, y, reset)
+                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+                rows = as_numbers(rows)  # objects of a DataFrame with categories
+            except ValueError as error:
+                if is_of_strings(error):
+                    self._refuse_strings(X, error)
+                raise
+            except TypeError as error:
+                refuse_objects(X, self.is_categorical, error)
+                raise
+        rows = self._checked(rows, reset)
+        return (rows, *labels) if labels else rows
+
+    def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+        """The arrays of scikit-learn's validation, in any type of numbers."""
+        return validate_data(
+            estimator,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            order=row_order(X),
+            allow_nd=self.allow_nd,
+        )
+
+    def _refuse_strings(self, X: Any, error: ValueError) -> None:
+        raise ValueError(
+            f"X holds strings ({error}); expected numbers. Encode them first, such as by "
+            "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
+        ) from error
+
+    def _checked(self, rows: Any, reset: bool) -> Any:
+        """Rows in one of the types that the network reads."""
+        if reset and rows.ndim == 2:
+            check_resolution(rows)
+        if rows.dtype in self.dtypes:
+            return rows
+        if stays_lazy(rows):
+            return LazyRows(rows, as_float32, dtype=np.float32)
+        return as_float32(rows)
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        """Learn from the training rows what `transform` and `make_module` need; here nothing."""
+
+    def update(self, X: Any, module: nn.Module) -> None:
+        """Continue learning from the next block of a stream, for a network; here nothing."""
+
+    def transform(self, X: Any) -> Any:
+        """Rows of the network, from validated ones; here unchanged."""
+        return X
+
+    @property
+    def row_scaling(self) -> tuple[Any, Any] | None:
+        """How `transform` scales, and the columns that keep NaN; None if it does not scale."""
+        return None
+
+    @property
+    def categories(self) -> dict[int, Any]:
+        """Categories of each column that has some, in the order of their codes."""
+        return {}
+
+    def make_module(self) -> nn.Module | None:
+        """The first module of a network; None if it reads the rows as they are."""
+        return None
+
+    def vary(self, module: nn.Module, i: int) -> None:
+        """Make network i of a stack see its inputs differently; here nothing."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        return {}
+
+    def net_arguments(self) -> dict[str, Any]:
+        """Arguments of the skorch net that these inputs need."""
+        return {}
+
+
+class NumberInputs(Inputs):
+    """Numbers in [0, 1]; features beyond it are mapped to it by their smallest and largest value.
+
+    The network does so a batch at a time, so that sparse rows stay sparse.
+    """
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+        inside = (bounds[0] >= 0) & (bounds[1] <= 1)
+        self.range = np.where(inside, [[0.0], [1.0]], bounds)
+
+    def make_module(self) -> UnitRange:
+        return UnitRange(*self.range)
+
+    def attributes(self) -> dict[str, Any]:
+        return {"input_range_": self.range}
 
 
 class ImageInputs(Inputs):
