@@ -171,9 +171,9 @@ def build(
         net = _make_net(prepared, recipe, architecture, rng, stream)
     n = net.n_networks
     if held_out is not None:
-        training = Training(net, rows.shared(n), held_out.shared(n))
+        training = Training(net, [rows] * n, [held_out] * n)
     elif not recipe.early_stopping or stream or len(rows) < MIN_HOLD_OUT_ROWS:
-        training = Training(net, rows.shared(n))
+        training = Training(net, [rows] * n)
     elif given_folds is not None:
         training = Training(net, *share_given(n, rows, prepared.data, given_folds))
     else:
@@ -185,7 +185,7 @@ def build(
         )
     if not continued:
         with net.thread_limit():
-            training.attributes = architecture._pretrain(net, training.rows.sets[0], rng)
+            training.attributes = architecture._pretrain(net, training.rows[0], rng)
     net.seed(draw_seed(rng))
     return training
 

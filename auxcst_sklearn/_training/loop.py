@@ -20,7 +20,7 @@ from .batches import Batches
 from .checkpoints import Checkpoints
 from .distributed import processes
 from .net import CostNet
-from .rows import Batch, RowSets
+from .rows import Batch, Rows
 from .runtime import InterruptWatch, report, reports
 from .schedule import INTERVAL, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
 
@@ -53,8 +53,8 @@ class Training:
     """
 
     net: CostNet
-    rows: RowSets
-    held_out: RowSets | None = None
+    rows: Sequence[Rows]
+    held_out: Sequence[Rows] | None = None
     fold_seed: int | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
 
@@ -132,7 +132,7 @@ class Loop:
         finally:
             if self.plan.schedule != "constant":
                 set_rate(net.optimizer_, 1.0)
-            net.set_training(False)
+            net.module_.train(False)
         if self.stop is not None:
             self.stop.restore()
         self.group.copy_from_first(net.module_)
@@ -141,8 +141,7 @@ class Loop:
     @torch.no_grad()
     def _check_last_step(self) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
-        n = min(len(self.rows), self.net.batch_size)
-        x, _ = self.rows.sets[0][torch.arange(n)]
+        x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
         outputs = self.net.module_.forward_heads(self.net.to_sets(x))
         check_finite([r.abs().sum().item() for r in outputs])
 
@@ -175,7 +174,7 @@ class Loop:
     ) -> None:
         """Take a step with each batch, and record the mean losses."""
         net, training = self.net, prefix == "train"
-        net.set_training(training)
+        net.module_.train(training)
         if training and self.average is not None:
             self.average.set_aside()
         means = torch.empty(0)

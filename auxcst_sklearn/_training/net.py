@@ -27,7 +27,7 @@ from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, join_targets, shuffled
 from .distributed import ALONE, Processes, processes
-from .rows import RowSets, TrainingSet, densify
+from .rows import Rows, TrainingSet, densify
 from .runtime import multiplications_per_row, neutral_torch_modes, thread_limit
 from .state import (
     FORMAT,
@@ -150,15 +150,11 @@ class CostNet(NeuralNet):
         """Limit the threads of a training."""
         return thread_limit(self.batch_size * self.multiplications_per_row)
 
-    def set_training(self, training: bool) -> None:
-        """Set the mode of the module."""
-        self.module_.train(training)
-
     def get_iterator(
-        self, dataset: RowSets, training: bool = False, group: Processes = ALONE
+        self, dataset: Sequence[Rows], training: bool = False, group: Processes = ALONE
     ) -> Batches:
         """Batches of every set of rows, shuffled for training, large for validation."""
-        sets, size, more = dataset.sets, self.batch_size, (self.is_stack, group)
+        sets, size, more = dataset, self.batch_size, (self.is_stack, group)
         if training:
             return shuffled(sets, size, self.generators, *more)
         return Batches(sets, evaluation_size(max(size, self.predict_rows), sets), None, *more)
@@ -226,15 +222,6 @@ class CostNet(NeuralNet):
 
     def held_out_means(self, output: Tensor, target: Target) -> Tensor:
         """Means of the costs of predictions, of weights, and of losses at several temperatures."""
-        loss = self.criterion_.loss
-        means = self.decision_cost(output, target)
-        if not isinstance(loss, ProbabilisticLoss):
-            return means
-        refined = [loss.mean(loss.with_temperature(output, t), target) for t in STOP_TEMPERATURES]
-        return torch.cat([means, torch.stack(refined)])
-
-    def decision_cost(self, output: Tensor, target: Target) -> Tensor:
-        """Means of the predictions' weighted costs, and of the weights."""
         loss, matrices = self.criterion_.loss, target.matrices
         if matrices is None or not isinstance(loss, ProbabilisticLoss):
             choice = self.to_cost(output).argmin(dim=1)
@@ -243,7 +230,11 @@ class CostNet(NeuralNet):
             choice = (p @ matrices).squeeze(1).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
-        return torch.stack([(weight * cost).mean(), weight.mean()])
+        means = [(weight * cost).mean(), weight.mean()]
+        if isinstance(loss, ProbabilisticLoss):
+            for t in STOP_TEMPERATURES:
+                means.append(loss.mean(loss.with_temperature(output, t), target))
+        return torch.stack(means)
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
@@ -328,7 +319,7 @@ class CostNet(NeuralNet):
         return arrays
 
     @torch.no_grad()
-    def learn_temperature(self, rows: RowSets) -> float:
+    def learn_temperature(self, rows: Sequence[Rows]) -> float:
         """The temperature of least loss and that of least error of costs: their geometric mean.
 
         Both are computed on held-out rows. The loss weights all rows equally, but ignores which
@@ -357,7 +348,7 @@ class CostNet(NeuralNet):
             expected = loss.probabilities(tempered) @ cost_matrix
             error = weight @ _squares(expected - cost) / unit
             risks.append([float(loss.mean(tempered, target)), float(error)])
-        n_copies = len(rows.sets) / len(set(map(id, rows.sets)))  # of rows shared by networks
+        n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
         prior = PRIOR_ROWS * n_copies / len(output) * heats**2
         best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
         return float(np.exp(heats[best].mean()))
