@@ -21,7 +21,13 @@ from .._training.distributed import joined
 from .._training.held_out import Fold
 from .._training.rows import TrainingSet
 from .._training.runtime import neutral_torch_modes, thread_limit
-from .._training.state import FORMAT, check_format, from_state, to_state
+from .._training.state import (
+    FORMAT,
+    check_format,
+    from_state,
+    to_state,
+    without_training_state,
+)
 from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
@@ -51,9 +57,9 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
 
     from .._training.checkpoints import Checkpoints
+    from .._training.loop import Training
     from .._training.net import CostNet
     from .._training.rows import Rows
-    from .._training.training import Training
 
 
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
@@ -322,8 +328,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """Arrays and plain values; a net converts itself to such a state."""
         state = to_state(dict(super().__getstate__()))  # it may be the attributes themselves
         if self.callbacks:
-            from .._training.callbacks import without_training_state
-
             state["callbacks"] = without_training_state(self.callbacks)
         return {**state, "_format": FORMAT}
 

@@ -36,9 +36,8 @@ from .validation import Validated
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.checkpoints import Checkpoints
-    from .._training.loop import Plan
+    from .._training.loop import Plan, Training
     from .._training.net import CostNet
-    from .._training.training import Training
 
 
 class Architecture(Protocol):
@@ -165,16 +164,16 @@ def build(
 
     `net` is the one with which training continues, and `fold_seed` that of its folds.
     """
-    from .._training.training import Training
+    from .._training.loop import Training
 
     rows, held_out, continued = prepared.rows, prepared.held_out, net is not None
     if net is None:
         net = _make_net(prepared, recipe, architecture, rng, stream)
     n = net.n_networks
     if held_out is not None:
-        training = Training(net, rows.shared(n), held_out.shared(n))
+        training = Training(net, [rows] * n, [held_out] * n)
     elif not recipe.early_stopping or stream or len(rows) < MIN_HOLD_OUT_ROWS:
-        training = Training(net, rows.shared(n))
+        training = Training(net, [rows] * n)
     elif given_folds is not None:
         training = Training(net, *share_given(n, rows, prepared.data, given_folds))
     else:
@@ -186,7 +185,7 @@ def build(
         )
     if not continued:
         with net.thread_limit():
-            training.attributes = architecture._pretrain(net, training.rows.sets[0], rng)
+            training.attributes = architecture._pretrain(net, training.rows[0], rng)
     net.seed(draw_seed(rng))
     return training
 

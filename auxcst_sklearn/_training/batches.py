@@ -43,14 +43,10 @@ class Batches:
     ) -> None:
         self.sets, self.size, self.generators = sets, size, generators
         self.stacked, self.group = stacked, group
+        self.sizes = batch_sizes(min(map(len, sets)), size)  # in each set, of all processes
 
     def __len__(self) -> int:
         return len(self.sizes)
-
-    @property
-    def sizes(self) -> list[int]:
-        """Numbers of rows of the batches in each set, of all processes together."""
-        return batch_sizes(min(map(len, self.sets)), self.size)
 
     def __iter__(self) -> Iterator[Batch]:
         generators: Any = self.generators or repeat(None)

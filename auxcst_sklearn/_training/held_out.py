@@ -20,12 +20,12 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
-from .rows import Rows, RowSets, TrainingSet
+from .rows import Rows, TrainingSet
 from .runtime import neutral_torch_modes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
+    from .loop import Training
     from .net import CostNet
-    from .training import Training
 
 # With fewer rows, none are held out.
 MIN_HOLD_OUT_ROWS = 10
@@ -37,7 +37,7 @@ MOST_HELD_OUT_BYTES = 2**26
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 # Training rows and held-out rows of each network.
-Shares = tuple[RowSets, RowSets]
+Shares = tuple[list[Rows], list[Rows]]
 
 
 def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, seed: int) -> Shares:
@@ -71,7 +71,7 @@ def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[
 
 def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
     seen, held_out = zip(*parts)
-    return RowSets([rows.part(index) for index in seen]), rows.held_out(held_out)
+    return [rows.part(index) for index in seen], rows.held_out(held_out)
 
 
 def _sample_out(rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int) -> Shares:
@@ -83,7 +83,7 @@ def _sample_out(rows: Rows, data: TrainingSet, n_networks: int, share: float, se
     sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
     ends = np.cumsum([len(part) for part in found.rows])[:-1]
     held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
-    return RowSets([rows.without(of_row, i) for i in range(n_networks)]), held_out
+    return [rows.without(of_row, i) for i in range(n_networks)], held_out
 
 
 # --------------------------------------------------------------------------------- folds
@@ -266,20 +266,20 @@ def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]
     """
     counts, held_out = data.counts, training.held_out
     found = np.full((len(data.label), data.n_classes), np.nan)
-    if held_out is not None and not training.rows.sets[0].in_blocks:
+    if held_out is not None and not training.rows[0].in_blocks:
         found[counts] = _means(training.net, held_out, int(counts.sum()))
     return found
 
 
 @torch.no_grad()
-def _means(net: CostNet, held_out: RowSets, n_rows: int) -> NDArray[np.float64]:
+def _means(net: CostNet, held_out: Sequence[Rows], n_rows: int) -> NDArray[np.float64]:
     with neutral_torch_modes():
         batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
-    of_sets = of_sets.reshape(len(held_out.sets), -1, of_sets.shape[-1])
+    of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
     total = torch.zeros(n_rows, of_sets.shape[-1], dtype=torch.float64)
     count = torch.zeros(n_rows, dtype=torch.float64)
-    for rows, probability in zip(held_out.sets, of_sets):
+    for rows, probability in zip(held_out, of_sets):
         index = torch.arange(len(rows)) if rows.index is None else rows.index.cpu()
         if rows.weight is not None:  # rows that pad a smaller part have none
             counts = rows.weight.cpu()[index] > 0

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from .._checks.weights import check_some_weight
 from .._inputs import reading
@@ -199,12 +198,12 @@ class Rows:
             on_device=True,
         )
 
-    def held_out(self, parts: Sequence[np.ndarray]) -> RowSets:
+    def held_out(self, parts: Sequence[np.ndarray]) -> list[Rows]:
         """Parts to evaluate on; smaller ones are padded with rows of weight 0."""
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
-            return RowSets([self.part(index) for index in parts])
-        return RowSets([self._padded(index, size) for index in parts])
+            return [self.part(index) for index in parts]
+        return [self._padded(index, size) for index in parts]
 
     def _padded(self, index: np.ndarray, size: int) -> Rows:
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
@@ -213,10 +212,6 @@ class Rows:
         part.weight = weight.to(self.label.device)
         part.weight[torch.from_numpy(others).to(self.label.device)] = 0
         return part
-
-    def shared(self, n_networks: int) -> RowSets:
-        """These rows for each of several networks."""
-        return RowSets([self] * n_networks)
 
     # ---------------------------------------------------------------- reading
 
@@ -258,16 +253,6 @@ class Rows:
                 x = rows.new_empty((len(number), *rows.shape[1:]))
             x[part[0] : part[-1] + 1] = rows
         return (x, self._target(number)), number
-
-
-class RowSets(Dataset[Any]):
-    """A set of rows for each network; an epoch has the length of the smallest."""
-
-    def __init__(self, sets: Sequence[Rows]) -> None:
-        self.sets = list(sets)
-
-    def __len__(self) -> int:
-        return min(map(len, self.sets))
 
 
 def as_tensor(array: np.ndarray) -> Tensor:

@@ -1,54 +1,37 @@
-"""Early stopping of a stack, on a net that only counts epochs and costs."""
+"""Early stopping of a stack, on a net that only counts epochs."""
 
 import numpy as np
 import pytest
 import torch
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.callbacks import (
-    LEAST,
-    LOWER,
-    EarlyStopping,
-    EndWhenStopped,
-    Plateaus,
-)
+from auxcst_sklearn._training.schedule import LEAST, LOWER, EarlyStopping, Plateaus
 from tests.factories import small_mlp
 
 
 class Net:
-    """Networks whose weights are the number of the epoch, and whose costs are given."""
+    """Networks whose weights are the number of the epoch."""
 
-    verbose = 0
-
-    def __init__(self, costs, n_networks=2):
-        self.costs = costs
-        self.epoch = 0
-        self.n_networks = n_networks
+    def __init__(self, n_networks):
         self.weight = torch.zeros(n_networks, 3)
+        group = {"params": [self.weight], "lr": 1.0, "initial_lr": 1.0}
+        self.optimizer_ = torch.optim.SGD([group])
 
     def weights(self):
         return [[of_one] for of_one in self.weight]
 
-    @property
-    def stop_values(self):
-        return np.array(self.costs[self.epoch - 1])
-
 
 def run(costs, patience):
-    net, stop = Net(costs), EarlyStopping(patience)
-    end = EndWhenStopped(stop)
-    stop.on_train_begin(net)
-    try:
-        while net.epoch < len(costs):
-            net.epoch += 1
-            net.weight.fill_(net.epoch)
-            stop.on_epoch_end(net)
-            end.on_epoch_end(net)
-    except KeyboardInterrupt:
-        pass
-    last = net.epoch
-    stop.restore(net)
-    return net.weight[:, 0].tolist(), last
+    """The epochs of the weights that are restored, and the last epoch."""
+    net = Net(2)
+    stop = EarlyStopping(net, patience)
+    for epoch, values in enumerate(costs, start=1):
+        net.weight.fill_(epoch)
+        stop.update(np.array(values))
+        if not stop.running:
+            break
+    stop.restore()
+    return net.weight[:, 0].tolist(), epoch
 
 
 def test_each_network_keeps_its_own_best_epoch():
@@ -72,8 +55,8 @@ def test_costs_that_are_not_finite_are_no_progress(bad):
 
 
 def test_without_an_epoch_the_weights_stay():
-    net = Net([])
-    EarlyStopping(3).restore(net)
+    net = Net(2)
+    EarlyStopping(net, 3).restore()
 
     assert net.weight.sum() == 0
 
@@ -139,14 +122,11 @@ def test_a_training_that_ends_before_an_evaluation_keeps_its_steps(problem):
 
 def run_plateaus(costs, patience):
     """The rates of the epochs, and whether the training goes on, after each epoch."""
-    net, stop = Net(costs, len(costs[0])), Plateaus(patience)
+    net = Net(len(costs[0]))
+    stop = Plateaus(net, patience)
     rates, running = [], []
-    group = {"params": [torch.zeros(1)], "lr": 1.0, "initial_lr": 1.0}
-    net.optimizer_ = torch.optim.SGD([group])
-    stop.on_train_begin(net)
-    for epoch in range(1, len(costs) + 1):
-        net.epoch = epoch
-        stop.on_epoch_end(net)
+    for values in costs:
+        stop.update(np.array(values))
         rates.append(net.optimizer_.param_groups[0]["lr"])
         running.append(stop.running)
     return rates, running

@@ -29,7 +29,7 @@ def test_held_out_cost_is_the_mean_cost_in_currency(data):
 
     class Keep(Callback):
         def on_epoch_end(self, net, dataset_valid, **kwargs):
-            (rows,) = dataset_valid.sets
+            (rows,) = dataset_valid
             index = rows.index.numpy()
             choice = net.predict_heads(X[index].astype(np.float32))[0].argmin(axis=1)
             paid = cost[index, choice]

@@ -82,7 +82,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     weight /= weight.mean()  # as in training
     cost_matrix = model.net_.scale.to_units(COST_MATRIX)
     data = training_set(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
-    found = model.net_.learn_temperature(Rows(data, device="cpu").shared(1))
+    found = model.net_.learn_temperature([Rows(data, device="cpu")])
 
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)).double().numpy()
