@@ -16,6 +16,11 @@ from ._checks.docs import described_like
 
 __all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Capacity = Mapping[Hashable, "int | float"]
 
 # Rows of the first linear programme; costs that differ by less than this share of the largest are

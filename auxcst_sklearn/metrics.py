@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def mean_cost(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -345,8 +349,8 @@ class _CostScorer(_Scorer):
                 "No costs reached cost_scorer; it never falls back to 0/1 costs. For per-sample "
                 "costs call sklearn.set_config(enable_metadata_routing=True) and pass cost= to "
                 "the fit of the search (with error_score='raise', so that this is seen). For "
-                "class-level costs use make_cost_scorer(cost_matrix). Where costs cannot be passed "
-                "on, as in permutation_importance, use scoring=lambda estimator, X, y: "
+                "class-level costs use make_cost_scorer(cost_matrix=). Where costs cannot be "
+                "passed on, as in permutation_importance, use scoring=lambda estimator, X, y: "
                 "cost_scorer(estimator, X, y, cost=C)."
             )
         check_evaluated(X, y, cost, None, sample_weight)
@@ -440,7 +444,7 @@ class _MatrixScorer(_Scorer):
         return -mean_cost(y, y_pred, sample_weight=sample_weight, **costs)
 
     def __repr__(self) -> str:
-        return "make_cost_scorer(cost_matrix)"
+        return "make_cost_scorer(cost_matrix=)"
 
 
 cost_scorer = _CostScorer()
@@ -452,7 +456,7 @@ needs no routing. Without costs it raises an error.
 """
 
 
-def make_cost_scorer(cost_matrix: ArrayLike, *, classes: ArrayLike | None = None) -> _MatrixScorer:
+def make_cost_scorer(*, cost_matrix: ArrayLike, classes: ArrayLike | None = None) -> _MatrixScorer:
     """Make a scorer for class-level costs; it works with metadata routing off and on.
 
     Parameters
@@ -477,7 +481,7 @@ def make_cost_scorer(cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
     >>> from auxcst_sklearn.costs import ordinal_cost_matrix
     >>> from auxcst_sklearn.metrics import make_cost_scorer
     >>> X, y = load_iris(return_X_y=True)
-    >>> scorer = make_cost_scorer(ordinal_cost_matrix(3, power=2))
+    >>> scorer = make_cost_scorer(cost_matrix=ordinal_cost_matrix(3, power=2))
     >>> scores = cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=scorer)
     >>> print(round(scores.mean(), 2))
     -0.03

@@ -1,7 +1,8 @@
 """Outputs of small fits of every kind, to be compared before and after a change of structure.
 
 ``python -m benchmarks.references write FILE`` stores them, ``check FILE`` compares. Fits of stacks
-should agree to the last bit on one machine; trainings on another processor differ by more.
+should agree to the last bit on one machine; trainings on another processor differ by more. Those of
+pools are of the first commit that passes folds to networks as folds, one network for each.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._training.runtime import FEWEST_MULTIPLICATIONS, thread_limit
-from ..modules import AuxMLP
+from ..modules._aux_mlp import AuxMLP
 from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._stacked import StackedMLP
 

@@ -16,7 +16,9 @@ from torch import nn
 from .._checks.array_api import numpy_arrays
 from .._checks.frames import as_numbers, check_frame
 from .._checks.warn import warn
-from ..modules import ImageInput, UnitRange, get_transform
+from ..modules._feature_input import UnitRange
+from ..modules._image_input import ImageInput
+from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
 from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
 
@@ -210,6 +212,9 @@ class ImageInputs(Inputs):
             channels_last=self.channels_last,
             augmentation=get_transform(self.augmentation),
         )
+
+    def attributes(self) -> dict[str, Any]:
+        return {"image_shape_": self.make_module().out_shape} if self.convolved else {}
 
     def net_arguments(self) -> dict[str, Any]:
         """Predict about a million values at a time; the feature maps of more need gigabytes."""

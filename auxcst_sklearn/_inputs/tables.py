@@ -20,9 +20,8 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from .._checks.warn import warn
-from ..modules import Standardize
 from ..modules._bins import PiecewiseLinear
-from ..modules._feature_input import FeatureInput
+from ..modules._feature_input import FeatureInput, Standardize
 from .arrays import Inputs
 from .columns import CategoryCodes, as_table, find_categories, refuse_strings
 from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy

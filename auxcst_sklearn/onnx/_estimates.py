@@ -23,8 +23,7 @@ from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
-from .._estimators.pool_members import FoldMean
-from .._estimators.pool_weights import SMALLEST
+from .._estimators.pool_members import SMALLEST, FoldMean
 from ._graph import Graph, GraphRows, first_line
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps

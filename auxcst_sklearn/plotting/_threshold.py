@@ -261,7 +261,7 @@ class CostThresholdDisplay:
         ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
         tidy(ax)
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
-        self.legend_ = draw_legend(ax, None)
+        self.legend_ = draw_legend(ax)
         return self
 
     def _lowest(self, xscale: str) -> float:

@@ -181,7 +181,7 @@ MATRIX_USES = {
     "rule": lambda y, C: BayesMinimumRiskClassifier(cost_matrix=C).fit(X, y),
     "metric": lambda y, C: mean_cost(y, np.array(GRADES)[CODES], cost_matrix=C),
     "difference": lambda y, C: cost_difference(y, y, y, cost_matrix=C),
-    "scorer": lambda y, C: make_cost_scorer(C)(rule(), X, y),
+    "scorer": lambda y, C: make_cost_scorer(cost_matrix=C)(rule(), X, y),
     "vectors": lambda y, C: cost_vectors(y, C),
     "display": lambda y, C: confusion_of(y, {"cost_matrix": C}),
 }

@@ -209,7 +209,7 @@ def test_grid_search_over_alpha(digits):
     search = GridSearchCV(
         small_cnn(cost_matrix=COST),
         {"alpha": [0, 0.5, [0.1, 0.2]]},
-        scoring=make_cost_scorer(COST),
+        scoring=make_cost_scorer(cost_matrix=COST),
         cv=2,
         error_score="raise",
     ).fit(X[:200], y[:200])

@@ -11,7 +11,7 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn._estimators.few_rows import MOST_ROWS, predict_few
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 
@@ -34,7 +34,6 @@ MODELS = {
     "one-sided": lambda: small_stack(loss="one_sided"),
     "softmin": lambda: small_mlp(loss="softmin"),
     "auto-encoders": lambda: CSAEPretrainedMLP(pretrain_epochs=1, **SMALL),
-    "alphas": lambda: CostSensitiveAuxMLPCV([0, 0.2], n_networks=2, **SMALL),
 }
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auxcst_sklearn._training.rows import Rows
-from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn._training.rows import Rows, TrainingSet
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 LABEL = np.array([0, 1, 2, 2, 1, 0])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn._training.rows import TrainingSet
 from auxcst_sklearn.costs._scale import CostScale
 from auxcst_sklearn.costs._statistics import CostStatistics
 
