@@ -117,7 +117,7 @@ def to_onnx(
             "would fix the number of rows."
         )
     with _extra():
-        from ._assembly import assemble
+        from ._estimates import assemble
 
         file = assemble(model, rows, takes_costs)
     for key in ("classes", "decisions"):

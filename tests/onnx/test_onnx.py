@@ -20,7 +20,7 @@ from auxcst_sklearn import (
 )
 from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx
-from auxcst_sklearn.onnx._decision import Decision
+from auxcst_sklearn.onnx._networks import Decision
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.onnx.files import N, assert_agrees, run
 

@@ -1,4 +1,4 @@
-"""Probabilities and scores of a fitted classifier of any kind, as parts of a graph."""
+"""The decision of a fitted model as one file, from the probabilities of classifiers of any kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -23,10 +24,9 @@ from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
 from .._estimators.pool_members import SMALLEST, FoldMean
-from ._columns import coded_rows
-from ._graph import Graph, Rows
-from ._network import network_estimates
-from ._steps import estimates, rows_of_steps
+from ._graph import Graph, GraphRows, first_line
+from ._networks import network_estimates
+from ._pipelines import coded_rows, estimates, rows_of_steps
 from ._trees import boosting_scores, common_levels, forest_probability
 
 # Exact types: a subclass may predict in another way.
@@ -39,7 +39,37 @@ FORESTS = (
 )
 
 
-def probability(model: Any, graph: Graph, rows: Rows) -> str:
+def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
+    """The steps before the last estimator, its estimates, and the decision."""
+    graph, rows = Graph(), GraphRows(X)
+    if isinstance(model, Pipeline):
+        rows, model = rows_of_steps(model, graph, rows), model[-1]
+    cost, *p = cost_and_probability(model, graph, rows)
+    n_columns = len(model.classes_), len(model.decisions_)
+    if takes_costs:
+        row = graph.add("Unsqueeze", p[0], np.array([1]))
+        expected = graph.add("MatMul", row, graph.matrices(*n_columns))
+        cost = graph.add("Squeeze", expected, np.array([1]))
+    index = graph.add("ArgMin", cost, axis=1, keepdims=0)
+    file = graph.finished([cost, index, *p], *n_columns)
+    try:
+        onnx.checker.check_model(file, full_check=True)
+    except Exception as error:
+        raise ValueError(f"The file is not valid: {first_line(error)}") from error
+    return file
+
+
+def cost_and_probability(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
+    """Costs in currency of a model of this package, and probabilities if it has them."""
+    if isinstance(model, BaseCostSensitiveNet):
+        return network_estimates(model, graph, rows)[:2]
+    p = probability(model, graph, rows)
+    if isinstance(model, CostSensitivePoolClassifier) and model.cost_estimators_:
+        return [_mean_of_networks(p, model.cost_estimators_, graph, rows), p]
+    return [graph.add("MatMul", p, model.cost_matrix_), p]
+
+
+def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
     """Class probabilities (n, n_classes) of a classifier, in float64."""
     kind = type(model)
     if kind is Pipeline:
@@ -64,24 +94,14 @@ def probability(model: Any, graph: Graph, rows: Rows) -> str:
     return estimates(model, graph, rows)
 
 
-def cost_and_probability(model: Any, graph: Graph, rows: Rows) -> list[str]:
-    """Costs in currency of a model of this package, and probabilities if it has them."""
-    if isinstance(model, BaseCostSensitiveNet):
-        return network_estimates(model, graph, rows)[:2]
-    p = probability(model, graph, rows)
-    if isinstance(model, CostSensitivePoolClassifier) and model.cost_estimators_:
-        return [_mean_of_networks(p, model.cost_estimators_, graph, rows), p]
-    return [graph.add("MatMul", p, model.cost_matrix_), p]
-
-
-def _mean_of_networks(p: str, models: Sequence[Any], graph: Graph, rows: Rows) -> str:
+def _mean_of_networks(p: str, models: Sequence[Any], graph: Graph, rows: GraphRows) -> str:
     """Costs by probabilities, and by cost matrices of rows that networks have learnt."""
     matrices = _mean([network_estimates(model, graph, rows)[2] for model in models], graph)
     weighted = graph.add("Mul", graph.add("Unsqueeze", p, np.array([2])), matrices)
     return graph.add("ReduceSum", weighted, np.array([1]), keepdims=0)
 
 
-def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: Rows) -> str:
+def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: GraphRows) -> str:
     """Probabilities of all classes, 0 for those that the classifier does not have."""
     columns = label_index(model.classes_, classes, name="classes_")
     p = probability(model, graph, rows)
@@ -94,7 +114,7 @@ def _mean(parts: Sequence[str], graph: Graph) -> str:
     return graph.add("Div", graph.add("Sum", *parts), float(len(parts)))
 
 
-def _pooled(model: CostSensitivePoolClassifier, graph: Graph, rows: Rows) -> str:
+def _pooled(model: CostSensitivePoolClassifier, graph: Graph, rows: GraphRows) -> str:
     parts = []
     for member, weight in zip(model.estimators_, model.weights_[model.weights_ > 0].tolist()):
         p = _aligned(member, model.classes_, graph, rows)
@@ -103,7 +123,7 @@ def _pooled(model: CostSensitivePoolClassifier, graph: Graph, rows: Rows) -> str
     return graph.add("Softmax", graph.add("Sum", *parts), axis=1)
 
 
-def _of_folds(model: FoldMean, graph: Graph, rows: Rows) -> str:
+def _of_folds(model: FoldMean, graph: Graph, rows: GraphRows) -> str:
     members = list(model.estimators)
     alike = all(np.array_equal(member.classes_, model.classes_) for member in members)
     if alike and all(type(member) in BOOSTING for member in members):
@@ -111,7 +131,7 @@ def _of_folds(model: FoldMean, graph: Graph, rows: Rows) -> str:
     return _mean([_aligned(member, model.classes_, graph, rows) for member in members], graph)
 
 
-def _of_boosting(models: list[Any], graph: Graph, rows: Rows) -> str:
+def _of_boosting(models: list[Any], graph: Graph, rows: GraphRows) -> str:
     """Mean probabilities of boosting classifiers, whose trees are one node."""
     scores = _boosting_scores(models, graph, rows)
     n_classes = len(models[0].classes_)
@@ -121,11 +141,10 @@ def _of_boosting(models: list[Any], graph: Graph, rows: Rows) -> str:
     else:
         shape = np.array([-1, len(models), n_classes])
         p_of_models = graph.add("Softmax", graph.add("Reshape", scores, shape), axis=2)
-    total = graph.add("ReduceSum", p_of_models, np.array([1]), keepdims=0)
-    return graph.add("Div", total, float(len(models)))
+    return graph.mean(p_of_models, len(models))
 
 
-def _boosting_scores(models: list[Any], graph: Graph, rows: Rows) -> str:
+def _boosting_scores(models: list[Any], graph: Graph, rows: GraphRows) -> str:
     levels = common_levels(models)
     return boosting_scores(models, levels, graph, graph.value(coded_rows(levels, graph, rows)))
 
@@ -133,7 +152,7 @@ def _boosting_scores(models: list[Any], graph: Graph, rows: Rows) -> str:
 # ----------------------------------------------------------------- calibration
 
 
-def _calibrated(model: Any, graph: Graph, rows: Rows) -> str:
+def _calibrated(model: Any, graph: Graph, rows: GraphRows) -> str:
     """Probabilities of a classifier and its calibrators, one for each class."""
     scores, n_classes = _scores(model.estimator, graph, rows), len(model.classes)
     if model.method == "temperature":
@@ -184,7 +203,7 @@ def _by(calibrator: Any, score: str, graph: Graph) -> str:
     return graph.add("Add", graph.add("Mul", slope, left), graph.add("Gather", y[:-1], segment))
 
 
-def _scores(model: Any, graph: Graph, rows: Rows) -> str:
+def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
     """What a calibrator reads, (n, 1) for two classes: decision_function, or probabilities."""
     kind, n_classes = type(model), len(model.classes_)
     if kind is Pipeline:
