@@ -23,7 +23,6 @@ from .._training.state import FORMAT, check_format, from_state, to_state
 from .._training.training_set import TrainingSet
 from ..losses import LOSSES, ProbabilisticLoss
 from .building import BuildMixin
-from .few_rows import predict_few
 from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS, constant_rate
 from .prediction import CostPredictionMixin
@@ -315,16 +314,11 @@ class BaseCostSensitiveNet(
     # --------------------------------------------------------------- predict
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
-        if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
-            return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
         X = self._inputs.transform(self._validate(X, reset=False))
         return self.net_.predict_heads(X, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        if (few := predict_few(self, X, "probabilities")) is not None:
-            probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
-            return probability
         check_is_fitted(self)
         return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
 
