@@ -40,7 +40,6 @@ from .building import (
     plan_of,
     prepare,
 )
-from .few_rows import predict_few
 from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS, DESCRIPTIONS, Recipe
 from .prediction import DecisionMixin, warn_of_missing_costs
@@ -442,15 +441,10 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         """Estimated costs of the output, or of every head, first hidden layer to output."""
-        if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
-            return [self.net_.scale.to_currency(few)]
         check_is_fitted(self)
         return self.net_.predict_heads(self._rows_of(X), every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        if (few := predict_few(self, X, "probabilities")) is not None:
-            probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
-            return probability
         check_is_fitted(self)
         return self.net_.predict_proba(self._rows_of(X))
 

@@ -17,7 +17,6 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from ..costs._statistics import CostScale, CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
@@ -38,9 +37,9 @@ from .state import (
     without_training_state,
 )
 
-# A CPU multiplies fewer rows with other routines, which round differently. Rows are padded, so that
-# a single row gets the same estimates as among others.
-MIN_PRODUCT_ROWS = 4
+# Up to this many rows are computed in batches of one size: the rounding of a product depends on its
+# number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
+FEW_ROWS = 32
 
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
@@ -301,15 +300,19 @@ class CostNet(NeuralNet):
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
-        size, n = self.predict_rows, X.shape[0]
+        n = X.shape[0]
+        few = n <= FEW_ROWS
+        size = self.module_.even_rows if few else self.predict_rows
         arrays: list[np.ndarray] = []
-        limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
+        limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 x = densify(X[start : start + size]).to(self.device)
                 m = len(x)
-                if m < MIN_PRODUCT_ROWS:
-                    x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - m))
+                if few:  # a copy, because rounding may depend on the position in memory
+                    padded = x.new_zeros((size, *x.shape[1:]))
+                    padded[:m] = x
+                    x = padded
                 results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]

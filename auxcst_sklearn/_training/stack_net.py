@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,5 +94,4 @@ class StackNet(CostNet):
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Means over the networks, of estimates (n_networks, ...)."""
-        # One network after the other: the rounding of torch's mean depends on a row's position.
-        return reduce(torch.add, estimate.unbind()) / len(estimate)
+        return estimate.mean(dim=0)

@@ -143,6 +143,7 @@ class FeatureInput(nn.Module):
             "many_columns": [column for column, _ in many],
         }.items():
             self.register_buffer(name, torch.tensor(columns, dtype=torch.int64))
+        self.selects = bool(few or many)  # some columns
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
         codes = torch.tensor([code for _, code in own], dtype=torch.float32)
         self.register_buffer("few_codes", codes)
@@ -196,13 +197,13 @@ class FeatureInput(nn.Module):
 
     def known(self, x: Tensor) -> Tensor:
         """The outputs that are not learnt."""
-        numbers = x.index_select(-1, self.numbers)
+        numbers = x.index_select(-1, self.numbers) if self.selects else x
         parts = [torch.where(torch.isnan(numbers), self.fill, numbers)]
         if len(self.gaps):
             parts.append(torch.isnan(x.index_select(-1, self.gaps)).to(x.dtype))
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
-        return torch.cat(parts, dim=-1)
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
 
     def rows(self, x: Tensor) -> Tensor:
         """Rows of the table for each column of many levels."""

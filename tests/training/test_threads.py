@@ -40,7 +40,9 @@ class NoteThreads(Callback):
 
 
 @pytest.fixture
-def two_threads():
+def two_threads(monkeypatch):
+    """As without the limit of the suite, here and in the workers of joblib."""
+    monkeypatch.delenv("OMP_NUM_THREADS")
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     torch.ones(1000, 1000) @ torch.ones(1000, 1000)  # a fork finds the pool of threads in use
