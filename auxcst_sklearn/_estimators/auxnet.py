@@ -18,8 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from .._checks.docs import described_like
-from .._checks.warn import warn
+from .._checks.calls import described_like, warn
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules._network import AuxNetwork

@@ -12,10 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.array_api import numpy_arrays
-from .._checks.decorators import available_if
-from .._checks.unchanged import unchanged_on_error
-from .._checks.warn import warn
+from .._checks.calls import available_if, numpy_arrays, unchanged_on_error, warn
 from .._inputs import Inputs
 from .._training.distributed import joined
 from .._training.held_out import Fold

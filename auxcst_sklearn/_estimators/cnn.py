@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from .._checks.docs import described_like
+from .._checks.calls import described_like
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules._aux_cnn import AuxCNN

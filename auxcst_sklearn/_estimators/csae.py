@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.docs import described_like
+from .._checks.calls import described_like
 from .._inputs import Inputs, NumberInputs
 from .._training.batches import shuffled
 from .._training.rows import Rows

@@ -15,8 +15,8 @@ import torch
 from joblib.hashing import NumpyHasher
 from sklearn.utils import check_random_state
 
-from .._checks.frames import is_frame
-from .._checks.warn import warn
+from .._checks.calls import warn
+from .._checks.data import is_frame
 from .._inputs.reading import LazyRows, row_blocks
 from .._training.distributed import processes
 from .._training.rows import TrainingSet

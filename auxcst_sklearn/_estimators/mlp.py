@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.docs import described_like
+from .._checks.calls import described_like
 from .._inputs import Inputs, TableInputs
 from ..losses import Loss
 from ..modules._aux_mlp import AuxMLP

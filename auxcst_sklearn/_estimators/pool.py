@@ -17,9 +17,8 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.docs import described_like
-from .._checks.frames import check_frame
-from .._checks.unchanged import unchanged_on_error
+from .._checks.calls import described_like, unchanged_on_error
+from .._checks.data import check_frame
 from .._training.held_out import folds
 from .._training.runtime import report, reports
 from .bayes_decision import BayesDecisionMixin, Labelled

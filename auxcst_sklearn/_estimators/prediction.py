@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from .._checks.array_api import numpy_arrays
+from .._checks.calls import numpy_arrays, warn
 from .._checks.labels import shorten
-from .._checks.warn import warn
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector
 from ..costs._evaluation import check_evaluated, evaluated

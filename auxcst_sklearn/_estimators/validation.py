@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.frames import check_in_memory
+from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import (
     as_labels,
     check_labels,
@@ -17,8 +17,6 @@ from .._checks.labels import (
     shorten,
     sorted_labels,
 )
-from .._checks.rows import check_row_order
-from .._checks.weights import check_weight
 from .._inputs import Inputs
 from .._training.rows import TrainingSet
 from ..costs._account import Costs

@@ -13,9 +13,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 from torch import nn
 
-from .._checks.array_api import numpy_arrays
-from .._checks.frames import as_numbers, check_frame
-from .._checks.warn import warn
+from .._checks.calls import numpy_arrays, warn
+from .._checks.data import as_floats, check_frame
 from ..modules._feature_input import UnitRange
 from ..modules._image_input import ImageInput
 from ..modules._transforms import get_transform
@@ -44,7 +43,7 @@ class Inputs:
             try:
                 validated = self._as_arrays(estimator, X, y, reset)
                 rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-                rows = as_numbers(rows)  # objects of a DataFrame with categories
+                rows = as_floats(rows)  # objects of a DataFrame with categories
             except ValueError as error:
                 if is_of_strings(error):
                     self._refuse_strings(X, error)

@@ -12,10 +12,10 @@ from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
 
-from .._checks.frames import (
+from .._checks.data import (
     MISSING,
     as_float64,
-    as_numbers,
+    as_floats,
     holds_categories,
     holds_string,
     is_frame,
@@ -107,7 +107,7 @@ class CategoryCodes:
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
         # Old scikit-learn returns objects for nullable columns beside those of objects.
-        return as_numbers(
+        return as_floats(
             check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
         )
 

@@ -19,7 +19,7 @@ from sklearn.utils import (
 from sklearn.utils.validation import validate_data
 from torch import nn
 
-from .._checks.warn import warn
+from .._checks.calls import warn
 from ..modules._bins import PiecewiseLinear
 from ..modules._feature_input import FeatureInput, Standardize
 from .arrays import Inputs

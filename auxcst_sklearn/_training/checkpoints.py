@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from filelock import FileLock, Timeout
 
-from .._checks.warn import warn
+from .._checks.calls import warn
 from .runtime import report
 from .schedule import Plateaus
 

@@ -12,7 +12,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from .._checks.weights import check_some_weight
+from .._checks.data import check_some_weight
 from .._inputs import reading
 from .._inputs.reading import pick
 from ..costs._account import Costs

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.decorators import validate_params
-from .._checks.warn import warn
+from .._checks.calls import validate_params, warn
 
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.frames import is_frame
+from .._checks.data import is_frame
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes_decision import BayesDecisionMixin
 from ..costs._evaluation import before_last

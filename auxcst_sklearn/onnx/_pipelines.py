@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, version_converter
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline
 
-from .._checks.frames import holds_categories, holds_string, is_frame, select
+from .._checks.data import holds_categories, holds_string, is_frame, select
 from .._inputs.columns import MOST_EXACT, UNKNOWN
 from ._graph import OPSET, ROWS, Graph, GraphRows, array_type, first_line
 from ._trees import as_read, make_exact, package_of, register

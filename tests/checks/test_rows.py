@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
-from auxcst_sklearn._checks.rows import check_row_order
+from auxcst_sklearn._checks.data import check_row_order
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import (
     cost_difference,

@@ -1,11 +1,71 @@
-"""Docstrings with common parameters and attributes, each described once."""
+"""Around a call: its checked arguments, its docstring, its warnings, and its failure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import cleandoc, signature
 from typing import Any, TypeVar
+
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator
+from sklearn.utils import _param_validation, metaestimators
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def validate_params(
+    constraints: dict[str, list[Any]], *, prefer_skip_nested_validation: bool
+) -> Callable[[Function], Function]:
+    """A decorator that checks the arguments of a function."""
+    decorator: Callable[[Function], Function] = _param_validation.validate_params(
+        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+    return decorator
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]:
+    """A decorator for methods that some estimators have."""
+    decorator: Callable[[Function], Function] = metaestimators.available_if(check)
+    return decorator
+
+
+# Libraries between the user's code and the place of a warning.
+_BETWEEN = {"auxcst_sklearn", "contextlib", "joblib", "skorch", "sklearn", "torch"}
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the user's line, whatever calls of the package lie in between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore the attributes of a fitted estimator when a new fit fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def numpy_arrays() -> Iterator[None]:
+    """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
+    if not get_config()["array_api_dispatch"]:
+        yield
+        return
+    with config_context(array_api_dispatch=False):
+        yield
+
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 
