@@ -9,6 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import torch
 from sklearn.utils import check_random_state
 
 from .._inputs import Inputs
@@ -17,7 +18,8 @@ from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
 from .._training.runtime import seeded
 from ..costs._statistics import CostScale
-from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
+from ..losses import Loss, ProbabilisticLoss, get_loss
+from ..losses._layer_wise import StackedLayerWiseLoss
 from ..modules._cost_network import ClassAndCostNetwork
 from ..modules._network import AuxNetwork
 from ..modules._stacked import stack
@@ -198,7 +200,6 @@ def _make_net(
     stream: bool,
 ) -> CostNet:
     from .._training.net import CostNet
-    from .._training.stack_net import StackNet
 
     data, inputs, device = prepared.data, prepared.inputs, resolve_device(recipe.device)
     loss = get_loss(recipe.loss)
@@ -216,7 +217,7 @@ def _make_net(
         inputs.vary(module, i)
         module.start_at(*start)
         modules.append(module.float())
-    module = modules[0] if len(modules) == 1 else stack(modules)
+    module = stack(modules)
     known = {
         **_net_arguments(recipe, data, device, stream),
         **inputs.net_arguments(),
@@ -225,10 +226,9 @@ def _make_net(
         "scale": prepared.scale,
         "statistics": statistics,
     }
-    if recipe.n_networks > 1:
-        net: CostNet = StackNet.of(module, loss, aux_loss, alpha, **known)
-    else:
-        net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+    weights = torch.tensor([[*alpha, 1.0]] * recipe.n_networks, dtype=torch.float32).T.contiguous()
+    objective = StackedLayerWiseLoss(loss, aux_loss, weights, n_row_sets=recipe.n_networks)
+    net = CostNet(module, objective, **known)
     net.module.set_precision(recipe.precision == "bf16")
     if isinstance(recipe.temperature, Real):
         net.temperature = float(recipe.temperature)

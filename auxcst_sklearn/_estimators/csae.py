@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
 from .._checks.calls import described_like
@@ -241,7 +241,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         corruption = self._per_layer("corruption", _CORRUPTION)
         net.module_.eval()  # the layers below must not drop neurons
         histories = {}
-        for i, (name, (encoder, *_)) in enumerate(net.module_.hidden.items()):
+        for i, (name, (layer, *_)) in enumerate(net.module_.hidden.items()):
+            encoder = nn.Linear(layer.weight.shape[2], layer.weight.shape[1])
+            encoder.weight.data, encoder.bias.data = layer.weight.data[0], layer.bias.data[0, :, 0]
             with seeded(draw_seed(rng)):
                 autoencoder = CostSensitiveAutoencoder(
                     encoder, rows.cost.shape[1], beta=beta[i], corruption=corruption[i]
@@ -271,7 +273,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             sums = torch.zeros(2, device=net.device)
             for x, target in batches:
                 with torch.no_grad():
-                    x = net.module_.code(x, below)
+                    x = net.module_.code(x, below)[0]
                 losses = autoencoder.losses(x, target, noise)
                 optimizer.zero_grad()
                 autoencoder.total(losses).backward()
