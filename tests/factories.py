@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
+from auxcst_sklearn._training.rows import TrainingSet
+from auxcst_sklearn.costs._account import Costs
 
 QUICK = {"random_state": 0, "device": "cpu"}
 
@@ -37,3 +41,11 @@ def small_cnn(**parameters):
 
 def small_net(module, **parameters):
     return CostSensitiveAuxNet(module, **{"max_epochs": 2, **QUICK, **parameters})
+
+
+def training_set(X, label, cost, per_class, weight=None, matrices=None):
+    """Rows with costs (K, D) of classes, or (n, D) of rows, that are not checked."""
+    n_classes = len(cost) if per_class else (cost if matrices is None else matrices).shape[1]
+    decisions = np.arange(cost.shape[1])
+    costs = Costs(np.arange(n_classes), decisions, cost, per_class, np.asarray(label), matrices)
+    return TrainingSet(X, costs, weight)

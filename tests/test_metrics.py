@@ -131,7 +131,7 @@ def test_cost_scorer_takes_the_column_order_from_the_estimator():
     cost = np.array([[1.0, 2.0, 3.0]])
 
     assert cost_scorer(estimator, [[0]], ["a"], cost=cost) == -3.0
-    assert make_cost_scorer(MATRIX)(estimator, [[0]], ["a"]) == -2.0
+    assert make_cost_scorer(cost_matrix=MATRIX)(estimator, [[0]], ["a"]) == -2.0
 
 
 def test_cost_scorer_never_falls_back_to_zero_one_costs():
@@ -146,7 +146,10 @@ def test_scorers_take_weights():
     matrix = [[0, 1], [8, 0]]
     weight = [3, 1]
 
-    assert make_cost_scorer(matrix)(estimator, [[0], [0]], [0, 1], sample_weight=weight) == -2.0
+    assert (
+        make_cost_scorer(cost_matrix=matrix)(estimator, [[0], [0]], [0, 1], sample_weight=weight)
+        == -2.0
+    )
     cost = np.array(matrix)
     assert cost_scorer(estimator, [[0], [0]], [0, 1], cost=cost, sample_weight=weight) == -2.0
 
@@ -154,12 +157,12 @@ def test_scorers_take_weights():
 def test_make_cost_scorer_with_named_classes():
     estimator = DummyClassifier(strategy="constant", constant="a").fit([[0], [0]], ["a", "c"])
 
-    scorer = make_cost_scorer(MATRIX, classes=["a", "b", "c"])
+    scorer = make_cost_scorer(cost_matrix=MATRIX, classes=["a", "b", "c"])
 
     assert scorer(estimator, [[0]], ["c"]) == -5.0
 
 
-@pytest.mark.parametrize("scorer", [cost_scorer, make_cost_scorer(MATRIX)], ids=repr)
+@pytest.mark.parametrize("scorer", [cost_scorer, make_cost_scorer(cost_matrix=MATRIX)], ids=repr)
 @pytest.mark.parametrize("routing", [False, True])
 def test_scorers_pickle_and_declare_what_they_ask_for(scorer, routing):
     with sklearn.config_context(enable_metadata_routing=routing):
@@ -178,7 +181,9 @@ def test_tuned_threshold_with_a_cost_matrix():
     plain = LogisticRegression().fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tuned = TunedThresholdClassifierCV(clone(plain), scoring=make_cost_scorer(matrix)).fit(X, y)
+        tuned = TunedThresholdClassifierCV(
+            clone(plain), scoring=make_cost_scorer(cost_matrix=matrix)
+        ).fit(X, y)
 
     costs = [mean_cost(y, model.predict(X), cost_matrix=matrix) for model in (tuned, plain)]
     assert costs[0] < 0.7 * costs[1]
@@ -189,7 +194,7 @@ def test_names_of_columns_match_numbers_by_their_text():
     X, y = np.zeros((3, 1)), np.arange(3)
     estimator = DummyClassifier(strategy="constant", constant=2).fit(X, y)
 
-    assert make_cost_scorer(frame)(estimator, X, y) == -(2 + 4 + 0) / 3
+    assert make_cost_scorer(cost_matrix=frame)(estimator, X, y) == -(2 + 4 + 0) / 3
 
 
 @pytest.fixture

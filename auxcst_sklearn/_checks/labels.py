@@ -1,4 +1,4 @@
-"""Labels: of rows, and of the columns of a DataFrame of costs."""
+"""Labels of rows, and how they are spelt."""
 
 from __future__ import annotations
 
@@ -103,51 +103,13 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
     else:
         unknown = np.unique(y)
     if len(unknown):
+        check_spelling(unknown, classes, name)
         raise ValueError(
             f"{name} holds labels that are not among the classes: {shorten(unknown)}; expected "
             f"labels among {shorten(classes)}. "
             + (if_encoded(y, classes) or "Name every class that can occur in classes=.")
         )
     return index
-
-
-def frame_labels(cost: Any, like: NDArray[Any] | None = None) -> NDArray[Any] | None:
-    """Column labels of a DataFrame, None for anything else.
-
-    Strings are converted to the numbers in the labels `like` that they represent.
-    """
-    columns = getattr(cost, "columns", None)
-    if columns is None:
-        return None
-    labels = np.asarray(list(columns))
-    if labels.ndim != 1:
-        raise ValueError(
-            f"The columns of the costs have several levels, {labels[:2].tolist()} ...; expected "
-            "one label for each class. Use columns.get_level_values(...)."
-        )
-    if like is None or labels.dtype.kind not in "USO":
-        return labels
-    if like.dtype.kind in "biuf" and set(labels.tolist()) <= {"False", "True"}:
-        return np.asarray(labels == "True", like.dtype)  # nullable booleans are read as numbers
-    if like.dtype.kind in "iuf":
-        try:
-            numbers = labels.astype(like.dtype)
-        except (TypeError, ValueError):
-            return labels
-        if all(_spelling(n, labels) == str(s) for n, s in zip(numbers.tolist(), labels)):
-            return numbers
-    return labels
-
-
-def _spelling(number: Any, labels: NDArray[Any]) -> str:
-    """A number as a string, "1" for 1.0 if this is one of the labels."""
-    short = f"{number:.0f}" if isinstance(number, float) else str(number)
-    return short if short in labels else str(number)
-
-
-def same_label_kind(labels: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether the labels of costs and those of samples are both strings, or both not."""
-    return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
 
 
 def if_encoded(y: NDArray[Any], named: NDArray[Any]) -> str:
@@ -158,34 +120,31 @@ def if_encoded(y: NDArray[Any], named: NDArray[Any]) -> str:
     return (
         "Rename the labels; or, if y arrived encoded as 0 .. K-1, as from a VotingClassifier or "
         "from cross_val_predict with method='predict_proba', pass costs without labels in the "
-        "order of the sorted labels, such as cost_matrix.loc[labels, labels].to_numpy(), and no "
-        "classes=."
+        "order of the sorted labels, such as cost_matrix.loc[labels, labels].to_numpy() or "
+        "np.asarray(cost), and no classes=."
     )
 
 
-def column_positions(labels: NDArray[Any], classes: NDArray[Any], name: str) -> list[int]:
-    """Position of each class among the labels; string labels match classes by their string."""
-    wanted, encoded = classes.tolist(), if_encoded(classes, labels)
-    if labels.dtype.kind in "US" and classes.dtype.kind in "biuf":
-        labels = labels == "True" if set(labels.tolist()) <= {"False", "True"} else labels
-    if labels.dtype.kind in "US" and classes.dtype.kind not in "USO":
-        # If a meta-estimator has encoded labels, "10" may be at position 2, and still match 10.
-        if len(wanted) > 10 and wanted == list(range(len(wanted))):
+def check_spelling(labels: NDArray[Any], others: NDArray[Any], name: str) -> None:
+    """Raise an error for labels that differ from others by spelling only."""
+    values, texts = set(others.tolist()), {str(other) for other in others.tolist()}
+    alike = {_plainest(other): other for other in others.tolist()}
+    for label in labels.tolist():
+        if label not in values and str(label) not in texts and _plainest(label) in alike:
             raise ValueError(
-                f"{name} are texts, {shorten(labels)}, but the classes are the numbers "
-                f"{shorten(classes)}, perhaps encoded by a meta-estimator; texts sort in another "
-                "order. Use numbers as column labels, or an array in the order of the classes."
+                f"{name} {shorten(labels)} and {shorten(others)} have {label!r} and "
+                f"{alike[_plainest(label)]!r}, which differ only by spaces, capitals or the text "
+                "of a number; expected one spelling everywhere. Rename one of them."
             )
-        wanted = [_spelling(label, labels) for label in wanted]
-    place = {label: i for i, label in enumerate(labels.tolist())}
-    if set(place) != set(wanted) or len(place) != len(labels):
-        missing = [label for label in wanted if label not in place]
-        remedy = encoded or "Rename the labels, or name all classes in classes=."
-        raise ValueError(
-            f"{name} are {shorten(labels)}; expected each class once: {shorten(classes)}. "
-            f"{f'Missing: {missing[:10]}. ' if missing else ''}{remedy}"
-        )
-    return [place[label] for label in wanted]
+
+
+def _plainest(label: Any) -> Any:
+    """A label without spaces around it and capitals, a number if it is the text of one."""
+    text = " ".join(str(label).split()).casefold()
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def shorten(labels: NDArray[Any], most: int = 10) -> str:

@@ -91,7 +91,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     >>> from auxcst_sklearn import BayesMinimumRiskClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> cost_matrix = [[0, 1, 1], [1, 0, 1], [1, 10, 0]]
-    >>> model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix).fit(X, y)
+    >>> model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=cost_matrix).fit(X, y)
     >>> flower = X[56:57]
     >>> model.predict_proba(flower).round(2)
     array([[0.  , 0.66, 0.34]])
@@ -116,8 +116,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
-        cost_matrix: ArrayLike | None = None,
         *,
+        cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         decisions: ArrayLike | None = None,
         calibration: str | None = None,
@@ -136,6 +136,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         cost: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
@@ -187,9 +188,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
         fitted = clone(classifier).fit(X, data.labels, **fit_params)
         self._check_probabilities(fitted)
-        self._columns = label_index(fitted.classes_, data.classes, name="estimator.classes_")
+        self._columns = label_index(fitted.classes_, data.costs.classes, name="estimator.classes_")
         self.estimator_ = fitted
-        self._set_costs(data, cost)
+        self._set_costs(data)
         return self
 
     def _classifier(self) -> BaseEstimator:

@@ -8,42 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.array_api import numpy_arrays
-from .._checks.labels import check_labels, label_index
+from .._checks.labels import check_labels
 from .._checks.rows import check_row_order
 from .._checks.weights import check_some_weight, check_weight
-from ..costs._decisions import find_decisions
-from ..costs._source import (
-    Costs,
-    find_classes,
-    resolve_costs,
-    warn_if_order_is_lost,
-    warn_if_truth_is_not_cheapest,
-)
-from ..costs._statistics import CostStatistics
-from ..costs._validation import expected_cost
+from ..costs._account import Costs
 from .prediction import DecisionMixin, warn_of_missing_costs
 
 
 class Labelled(NamedTuple):
-    """Validated labels, their columns in `classes`, and their costs and weights."""
+    """Validated labels with their costs and weights."""
 
     labels: NDArray[Any]
-    label: NDArray[np.intp]
-    classes: NDArray[Any]
     costs: Costs
     weight: NDArray[np.float64] | None
-    decisions: NDArray[Any] | None = None
-
-    def cost_matrix(self) -> NDArray[Any]:
-        """The cost matrix; of other costs the mean of each class."""
-        if self.costs.per_class:
-            return self.costs.rows
-        return CostStatistics.of(
-            self.costs.rows, self.label, self.weight, len(self.classes)
-        ).class_mean
 
 
 class BayesDecisionMixin(DecisionMixin):
@@ -87,29 +66,30 @@ class BayesDecisionMixin(DecisionMixin):
         """
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, **more)
-        named = self.decisions if self.classes is None else self.classes
-        warn_if_order_is_lost(cost, self.cost_matrix, named, y=y)
         labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
-        classes = find_classes(labels, self.classes, cost, self.cost_matrix, self.decisions)
-        label = label_index(labels, classes, name="y")  # a label without costs is an error
-        decisions = find_decisions(self.cost_matrix, self.decisions, classes)
-        costs = resolve_costs(cost, self.cost_matrix, label, classes, decisions)
-        if decisions is None:
-            warn_if_truth_is_not_cheapest(costs, label, classes)
+        costs = Costs.of_fit(
+            labels,
+            cost=cost,
+            cost_matrix=self.cost_matrix,
+            classes=self.classes,
+            decisions=self.decisions,
+            given=y,
+        )
         weight = check_weight(more.get("sample_weight"), labels)
         if weight is not None:
             check_some_weight(weight)
-        return Labelled(labels, label, classes, costs, weight, decisions)
+        return Labelled(labels, costs, weight)
 
-    def _set_costs(self, data: Labelled, cost: Any) -> None:
-        self.classes_ = data.classes
-        self.decisions_ = data.classes if data.decisions is None else data.decisions
-        count = np.bincount(data.label, data.weight, minlength=len(data.classes))
+    def _set_costs(self, data: Labelled) -> None:
+        costs = data.costs
+        self.classes_, self.decisions_ = costs.classes, costs.decisions
+        count = costs.class_weight(data.weight)
         self.class_prior_ = count / count.sum()
-        self.cost_matrix_ = data.cost_matrix()
-        self._sample_costs = cost is not None
-        self._known_costs = data.costs.matrices is not None
+        self.cost_matrix_ = costs.matrix(data.weight)
+        self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
+
+    def _class_costs(self) -> Costs:
+        return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)
 
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
@@ -118,12 +98,11 @@ class BayesDecisionMixin(DecisionMixin):
         if prior is not None:
             probability = self._with_prior(probability, prior)
         if cost is not None:
-            return expected_cost(probability, cost, self.classes_, self._decision_labels)
+            return self._class_costs().expected_cost(probability, cost)
         if self._known_costs:
             warn_of_missing_costs()
         return self._expected_cost(X, probability)
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        expected: NDArray[Any] = probability @ self.cost_matrix_
-        return expected
+        return self._class_costs().expected_cost(probability)

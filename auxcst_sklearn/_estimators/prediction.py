@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
 
 from .._checks.array_api import numpy_arrays
-from .._checks.decorators import available_if
 from .._checks.labels import shorten
 from .._checks.warn import warn
-from ..costs._validation import expected_cost, is_per_sample_matrix
-from ..decisions import Capacity, adjust_prior, assign, estimate_prior, price_vector
-from ..metrics import check_evaluated, mean_cost
+from ..costs._account import Costs
+from ..costs._assignment import Capacity, price_vector
+from ..costs._evaluation import check_evaluated, evaluated
+from ..costs._named import NamedState
+from ..costs._validation import is_per_sample_matrix
+from ..decisions import adjust_prior, assign, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -114,10 +115,23 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, or the loss has no class probabilities.
         """
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes, with costs as plain arrays and their names."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: NamedState.of(value) for name, value in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restored = {name: NamedState.restored(value) for name, value in state.items()}
+        super().__setstate__(restored)
+
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
         """Labels of the cost columns; None where they are the classes."""
         return None if np.array_equal(self.decisions_, self.classes_) else self.decisions_
+
+    @abstractmethod
+    def _class_costs(self) -> Costs:
+        """The mean costs of each class in the training."""
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -230,6 +244,7 @@ class DecisionMixin(ClassifierMixin):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         cost: ArrayLike | None = None,
     ) -> float:
         """Minus the mean cost of the predictions; without any costs the accuracy.
@@ -270,135 +285,13 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        return -mean_cost(
-            y,
-            y_pred,
+        costs, (chosen,), weight = evaluated(
+            {"y_true": y, "y_pred": y_pred},
             cost=cost,
             cost_matrix=self.cost_matrix if cost is None else None,
             classes=self.classes_,
             decisions=self._decision_labels,
             sample_weight=sample_weight,
+            of_model=True,
         )
-
-
-class CostPredictionMixin(DecisionMixin):
-    """Predictions from the cost estimates of the heads."""
-
-    loss: Any
-    _known_costs: bool
-
-    @abstractmethod
-    def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
-        """Estimated costs of the output, or of every head, first hidden layer to output."""
-
-    @abstractmethod
-    def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities, for losses that have them."""
-
-    @abstractmethod
-    def _has_probabilities(self) -> bool:
-        """Whether the loss has class probabilities."""
-
-    @available_if(lambda self: self._has_probabilities())
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities, after the temperature.
-
-        Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
-        :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`.
-        """
-        return self._predict_proba(X)
-
-    @available_if(lambda self: not self._has_probabilities())
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Minus the estimated costs: larger values mean better classes.
-
-        Only for losses without class probabilities. Where there are probabilities, the order of
-        rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
-        logit, would be wrong by the threshold of the decision; scikit-learn then uses
-        `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive if the second is predicted.
-        """
-        values = self._of_classes(self._learnt_cost(X))
-        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
-
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        if cost is None and prior is None:
-            estimate = self._learnt_cost(X)
-            if self._known_costs and self._has_probabilities():
-                warn_of_missing_costs()
-            return estimate
-        check_is_fitted(self)
-        if not self._has_probabilities():
-            given = "prior" if cost is None else "cost"
-            raise ValueError(
-                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
-                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
-            )
-        probability = self._predict_proba(X)
-        if prior is not None:
-            probability = self._with_prior(probability, prior)
-        if cost is None:
-            return self._expected_cost(X, probability)
-        return expected_cost(probability, cost, self.classes_, self._decision_labels)
-
-    @abstractmethod
-    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-
-    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
-        return self._predict_heads(X, every_head=False)[0]
-
-    def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Estimate the costs from each head in turn, first hidden layer to output.
-
-        Layers with ``alpha = 0`` have no head, and are skipped.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-            Estimated costs of one head; the last are those of `predict_cost`.
-        """
-        yield from self._predict_heads(X, every_head=True)
-
-    def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Predict from each head in turn, first hidden layer to output.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Predicted labels of one head; the last are those of `predict`.
-        """
-        for cost in self.staged_predict_cost(X):
-            yield self._cheapest(cost)
+        return -float(np.average(costs.paid(chosen), weights=weight))

@@ -14,7 +14,8 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
 from ..losses import Target
-from .log import report
+from .runtime import report
+from .schedule import set_rate
 
 # On a plateau the rate is multiplied by this, so many times before the training ends.
 LOWER, N_LOWERED = 0.25, 2
@@ -49,17 +50,16 @@ class ProgressTable(Callback):
 class EarlyStopping(Callback):
     """Keep the weights of each network at its least held-out value.
 
-    A model of `sizes[i]` networks stops when the value of none of them has decreased for
-    `patience` epochs. skorch's callback of the same name does this for one network. This is the
-    first callback, so that it includes an epoch after which one of the user's ends the training.
+    Training ends when the value of none of them has decreased for `patience` epochs. skorch's
+    callback of the same name does this for one network. This is the first callback, so that it
+    includes an epoch after which one of the user's ends the training.
     """
 
     best_: list[list[Tensor]] = []  # of each network; empty until the training begins
     counts: tuple[str, ...] = ("value_", "misses_")  # what a checkpoint holds beside the weights
 
-    def __init__(self, patience: int, sizes: Sequence[int] = (1,)) -> None:
+    def __init__(self, patience: int) -> None:
         self.patience = patience
-        self.sizes = sizes
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         self.best_ = [[weight.clone() for weight in of_one] for of_one in net.weights()]
@@ -67,22 +67,14 @@ class EarlyStopping(Callback):
         self.misses_ = np.zeros(net.n_networks, dtype=int)
 
     @property
-    def starts(self) -> np.ndarray:
-        """The first network of each model."""
-        starts: np.ndarray = np.r_[0, np.cumsum(self.sizes)[:-1]]
-        return starts
-
-    @property
-    def running(self) -> np.ndarray:
-        """Mask of the models that may still find better weights."""
-        mask: np.ndarray = np.minimum.reduceat(self.misses_, self.starts) < self.patience
-        return mask
+    def running(self) -> bool:
+        """Whether better weights may still be found."""
+        return bool(self.misses_.min() < self.patience)
 
     @torch.no_grad()
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        value = net.stop_values
-        better = np.repeat(self.running, self.sizes) & (value < self.value_)
-        self.value_[better] = value[better]
+        better = net.stop_values < self.value_
+        self.value_[better] = net.stop_values[better]
         self.misses_ = np.where(better, 0, self.misses_ + 1)
         for i, weights in enumerate(net.weights()):
             if better[i]:
@@ -97,51 +89,46 @@ class EarlyStopping(Callback):
 
 
 class Plateaus(EarlyStopping):
-    """Lower the rate of a model on each plateau, and stop it on the last one.
+    """Lower the rate on each plateau, and stop on the last one.
 
     On a plateau the mean held-out value of the networks has not decreased by `LEAST` of itself for
-    `patience` epochs. torch's `ReduceLROnPlateau` does this for one network, without an end.
+    `patience` epochs. torch's `ReduceLROnPlateau` does this without an end.
     """
 
     counts = (*EarlyStopping.counts, "least_", "waited_", "lowered_")
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         super().on_train_begin(net, **kwargs)
-        self.least_ = np.full(len(self.sizes), np.inf)
-        self.waited_, self.lowered_ = np.zeros((2, len(self.sizes)), dtype=int)
+        self.least_, self.waited_, self.lowered_ = np.inf, 0, 0
 
     @property
-    def running(self) -> np.ndarray:
-        """Mask of the models that have not reached their last plateau."""
-        mask: np.ndarray = self.lowered_ <= N_LOWERED
-        return mask
+    def running(self) -> bool:
+        """Whether the last plateau has not been reached."""
+        return self.lowered_ <= N_LOWERED
 
-    def set_rates(self, net: Any) -> None:
-        """Set the rates of the next epoch."""
-        rates = LOWER ** np.minimum(self.lowered_, N_LOWERED).astype(float)
-        net.set_rates(np.repeat(rates, self.sizes))
+    def set_rate(self, net: NeuralNet) -> None:
+        """Set the rate of the next epoch."""
+        set_rate(net.optimizer_, LOWER ** min(self.lowered_, N_LOWERED))
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         super().on_epoch_end(net, **kwargs)
-        mean = np.add.reduceat(net.stop_values, self.starts) / np.asarray(self.sizes)
-        margin = LEAST * np.abs(np.where(np.isfinite(self.least_), self.least_, 0))
-        better = mean < self.least_ - margin
-        self.least_[better] = mean[better]
-        self.waited_ = np.where(better, 0, self.waited_ + 1)
-        on_plateau = self.waited_ >= self.patience
-        self.lowered_ = self.lowered_ + on_plateau
-        self.waited_[on_plateau] = 0
-        self.set_rates(net)
+        mean = float(net.stop_values.mean())
+        self.waited_ += 1
+        if mean < self.least_ - LEAST * (abs(self.least_) if np.isfinite(self.least_) else 0):
+            self.least_, self.waited_ = mean, 0
+        if self.waited_ >= self.patience:
+            self.lowered_, self.waited_ = self.lowered_ + 1, 0
+        self.set_rate(net)
 
 
 class EndWhenStopped(Callback):
-    """End the training when all models have stopped, after the user's callbacks."""
+    """End the training when it has stopped, after the user's callbacks."""
 
     def __init__(self, stop: EarlyStopping) -> None:
         self.stop = stop
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        if not self.stop.running.any():
+        if not self.stop.running:
             patience = self.stop.patience
             report(f"Stopped: no better weights were found for {patience} epochs.", net.verbose)
             raise KeyboardInterrupt  # skorch's way to end a training

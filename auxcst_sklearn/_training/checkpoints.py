@@ -21,9 +21,9 @@ from skorch.callbacks import Callback
 
 from .._checks.warn import warn
 from .callbacks import EarlyStopping, Plateaus
-from .log import report
+from .runtime import report
 
-FORMAT = b"auxcst_sklearn checkpoint 1\n"
+HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
 OF_FIT = "{fit}"
@@ -199,7 +199,7 @@ class TrainingCheckpoints(Callback):
         content = buffer.getvalue()
         path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
-            write_whole(path, FORMAT + sha256(content).digest() + content)
+            write_whole(path, HEADER + sha256(content).digest() + content)
             for old in self._paths()[KEPT:]:
                 old.unlink(missing_ok=True)
         except OSError as error:
@@ -212,9 +212,9 @@ class TrainingCheckpoints(Callback):
 
 def _read(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
-    if not content.startswith(FORMAT):
+    if not content.startswith(HEADER):
         raise ValueError("it does not begin as one of this version")
-    digest, state = content[len(FORMAT) :][:32], content[len(FORMAT) + 32 :]
+    digest, state = content[len(HEADER) :][:32], content[len(HEADER) + 32 :]
     if sha256(state).digest() != digest:
         raise ValueError("its checksum is another one")
     loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
@@ -228,15 +228,15 @@ def get_state(net: Any, n_before: int) -> dict[str, Any]:
         "weights": net.module_.state_dict(),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, *net.dropout_generators)],
-        "histories": [_plain(part.history[n_before:]) for part in net.recorded_nets],
+        "history": _plain(net.history[n_before:]),
         "stop_values": torch.as_tensor(getattr(net, "stop_values", np.zeros(0))),
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best_)],
-            **{name: torch.from_numpy(getattr(stop, name)) for name in stop.counts},
+            **{name: _stored(getattr(stop, name)) for name in stop.counts},
         },
-        "stopped": stop is not None and not stop.running.any(),
+        "stopped": stop is not None and not stop.running,
     }
 
 
@@ -248,8 +248,7 @@ def set_state(net: Any, state: dict[str, Any]) -> None:
     generators = (*net.generators, *net.dropout_generators)
     for generator, of_state in zip(generators, state["generators"], strict=True):
         generator.set_state(of_state)
-    for part, records in zip(net.recorded_nets, state["histories"], strict=True):
-        part.history.extend(records)
+    net.history.extend(state["history"])
     if len(state["stop_values"]):
         net.stop_values = state["stop_values"].numpy()
     if net._average is not None:
@@ -257,14 +256,20 @@ def set_state(net: Any, state: dict[str, Any]) -> None:
     if (stop := _stop_of(net)) is not None:
         stop.best_ = [*map(list, zip(*state["stop"]["best"]))]
         for name in stop.counts:
-            setattr(stop, name, state["stop"][name].numpy())
+            value = state["stop"][name]
+            setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)
         if isinstance(stop, Plateaus):
-            stop.set_rates(net)
+            stop.set_rate(net)
 
 
 def _stop_of(net: Any) -> EarlyStopping | None:
     stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
     return stops[0] if stops else None
+
+
+def _stored(value: Any) -> Any:
+    """A number, or an array as a tensor."""
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,11 +20,11 @@ from skorch.callbacks import Callback, EpochTimer
 from skorch.helper import predefined_split
 from torch import Tensor, nn
 
-from ..costs._scale import CostScale
-from ..costs._statistics import CostStatistics
+from ..costs._statistics import CostScale, CostStatistics
 from ..losses import LayerWiseLoss, Target
-from ..modules import AuxNetwork, SeededModule
-from .batches import Batches, epoch_means, evaluation_size, shuffled
+from ..modules._layers import SeededModule
+from ..modules._network import AuxNetwork
+from .batches import Batches, evaluation_size, shuffled
 from .callbacks import (
     EarlyStopping,
     EndWhenStopped,
@@ -34,10 +34,9 @@ from .callbacks import (
     check_schedule,
 )
 from .checkpoints import Checkpoints
-from .distributed import Exchange, exchange, processes
-from .log import reports
+from .distributed import ALONE, Processes, processes
 from .rows import RowSets
-from .runtime import InterruptWatch, multiplications_per_row, thread_limit
+from .runtime import InterruptWatch, multiplications_per_row, reports, thread_limit
 from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
 
 PREDICT_ROWS = 4096
@@ -83,8 +82,7 @@ class TrainingLoop(NeuralNet):
     _average: WeightAverage | None = None
     _trained: Sequence[nn.Parameter] = ()
     _rates: Iterator[float] | None = None
-    _slowed: dict[int, float] = {}  # networks with a lower rate than others, and its share
-    _exchange: Exchange | None = None  # with other processes
+    _group: Processes = ALONE  # with which it is shared
 
     def __init__(
         self,
@@ -123,16 +121,6 @@ class TrainingLoop(NeuralNet):
     stop_values: np.ndarray
 
     @property
-    def model_sizes(self) -> list[int]:
-        """Numbers of networks that stop together; several in a stack of models."""
-        return [self.n_networks]
-
-    @property
-    def recorded_nets(self) -> list[TrainingLoop]:
-        """The nets whose histories the training records."""
-        return [self]
-
-    @property
     def n_networks(self) -> int:
         """Number of networks: 1, or more in a stack."""
         n_networks: int = self.module_.n_networks
@@ -141,7 +129,7 @@ class TrainingLoop(NeuralNet):
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
         self.generators = [torch.Generator().manual_seed(seed)]
-        on_device = torch.Generator(device=self.device).manual_seed(processes().rank_seed(seed))
+        on_device = torch.Generator(device=self.device).manual_seed(processes().seed(seed))
         self.dropout_generators = [on_device]
         for module in self.module_.modules():
             if isinstance(module, SeededModule):
@@ -166,11 +154,13 @@ class TrainingLoop(NeuralNet):
         """
         check_schedule(plan.schedule, self.callbacks_)
         self._prepare_optimizer()
+        self._group = processes()
         try:
-            with exchange(self) as self._exchange:
-                self._train(rows, held_out, plan)
+            self._group.copy_from_first(self.module_)
+            self._train(rows, held_out, plan)
+            self._group.copy_from_first(self.module_)
         finally:
-            self._exchange = None
+            self._group = ALONE
         self.finish(rows)
 
     def _train(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
@@ -178,7 +168,7 @@ class TrainingLoop(NeuralNet):
         if held_out is not None and plan.patience is not None:
             self.train_split = predefined_split(held_out)
             kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
-            stop = kind(plan.patience, self.model_sizes)
+            stop = kind(plan.patience)
         saved = plan.checkpoints.next_training() if plan.checkpoints else None
         epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
         n_steps = len(self.get_iterator(rows, training=True))
@@ -205,7 +195,6 @@ class TrainingLoop(NeuralNet):
             if plan.schedule != "constant":
                 set_rate(self.optimizer_, 1.0)
             self._trained, self._rates, self._average = (), None, None
-            self._slowed = {}
             self._set_training(False)
         if stop is not None:
             stop.restore(self)
@@ -254,12 +243,10 @@ class TrainingLoop(NeuralNet):
 
     def get_iterator(self, dataset: RowSets, training: bool = False) -> Batches:
         """Batches of every set of rows, shuffled for training, large for validation."""
-        rank_part = None if self._exchange is None else self._exchange.rank_part
-        sets, size, stacked = dataset.sets, self.batch_size, self.is_stack
+        sets, size, more = dataset.sets, self.batch_size, (self.is_stack, self._group)
         if training:
-            return shuffled(sets, size, self.generators, stacked=stacked, rank_part=rank_part)
-        size = evaluation_size(max(size, self.predict_rows), sets)
-        return Batches(sets, size, stacked=stacked, rank_part=rank_part)
+            return shuffled(sets, size, self.generators, *more)
+        return Batches(sets, evaluation_size(max(size, self.predict_rows), sets), None, *more)
 
     def run_single_epoch(
         self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
@@ -293,12 +280,11 @@ class TrainingLoop(NeuralNet):
                 self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
             del batch  # before the next one is read
         if training:
-            if self._exchange is not None:
-                self._exchange.average_statistics(self.module_)
+            if self._group.size > 1:
+                self._group.average_statistics(self.module_)
             if self._average is not None:
                 self._average.put_in_place()
-        mean = self._exchange.epoch_means if self._exchange else epoch_means
-        of_epoch = mean(means, iterator.sizes)
+        of_epoch = iterator.epoch_means(means)
         self.record(prefix, of_epoch.reshape(len(of_epoch), -1))
 
     def record(self, prefix: str, means: np.ndarray) -> None:
@@ -349,8 +335,8 @@ class TrainingLoop(NeuralNet):
             parameter.grad = None
         loss, losses, output = self._evaluate(x, target)
         loss.backward()
-        if self._exchange is not None:
-            loss = self._exchange.average_gradients(loss, len(target.label))
+        if self._group.size > 1:
+            loss = self._group.average_gradients(self._trained, loss, len(target.label))
         if self.notify_gradient:
             parameters = list(self.module_.named_parameters())
             self.notify(
@@ -359,29 +345,10 @@ class TrainingLoop(NeuralNet):
                 batch=as_skorch_batch(batch),
                 training=True,
             )
-        self._step()
+        self.optimizer_.step()
         if self._average is not None:
             self._average.update()
         return {"loss": loss, "y_pred": output, "means": losses}
-
-    def set_rates(self, rates: np.ndarray) -> None:
-        """Set the rate of each network, as a share of the first rate."""
-        largest = rates.max()
-        set_rate(self.optimizer_, float(largest))
-        self._slowed = {i: float(r / largest) for i, r in enumerate(rates) if r < largest}
-
-    @torch.no_grad()
-    def _step(self) -> None:
-        """Step; a part of it for networks with a lower rate, in which steps are linear."""
-        if not self._slowed:
-            self.optimizer_.step()
-            return
-        weights = self.weights()
-        before = {i: [weight.clone() for weight in weights[i]] for i in self._slowed}
-        self.optimizer_.step()
-        for i, share in self._slowed.items():
-            for weight, old in zip(weights[i], before[i]):
-                weight.lerp_(old, 1 - share)
 
     def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
         """The objective, the heads' losses, and the outputs."""

@@ -17,13 +17,12 @@ from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
-from .batches import epoch_means, join_targets
+from .batches import join_targets
 from .callbacks import without_training_state
 from .loop import TrainingLoop
-from .rows import RowSets, densify
+from .rows import RowSets, TrainingSet, densify
 from .runtime import neutral_torch_modes, thread_limit
 from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
-from .training_set import TrainingSet
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
@@ -120,19 +119,6 @@ class CostNet(TrainingLoop):
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
         return torch.stack([(weight * cost).mean(), weight.mean()])
-
-    @torch.no_grad()
-    def held_out_costs(self, rows: RowSets) -> tuple[np.ndarray, np.ndarray]:
-        """Mean cost of the rows held out from each network, in currency, and their weights."""
-        self._set_training(False)
-        means, sizes = [], []
-        n_rows = min(self.predict_rows, len(rows))
-        with neutral_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
-            for x, target in self.get_iterator(rows):
-                means.append(self.held_out_means(self.module_(x), target)[:2].reshape(2, -1))
-                sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
-        cost, weight = epoch_means(torch.stack(means), sizes)
-        return self.scale.to_currency(cost / weight), weight * sum(sizes)
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""

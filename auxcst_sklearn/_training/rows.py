@@ -1,9 +1,10 @@
-"""Rows of a training set on a device, or to be copied to it."""
+"""The rows of a training: validated ones on the host, and their tensors for the network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,110 @@ from scipy import sparse
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from .._inputs import lazy
+from .._checks.weights import check_some_weight
+from .._inputs import reading
+from .._inputs.reading import pick
+from ..costs._account import Costs
+from ..costs._statistics import CostScale, CostStatistics
 from ..losses import Target
-from .training_set import TrainingSet
+
+SMALLEST_WEIGHT = 1e-30
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
 
 Batch = tuple[Tensor, Target]
+
+
+@dataclass
+class TrainingSet:
+    """Validated rows, with their labels and costs."""
+
+    X: Any
+    costs: Costs
+    weight: np.ndarray | None
+    groups: np.ndarray | None = None
+
+    @property
+    def label(self) -> np.ndarray:
+        """Place of the true class of each row."""
+        return self.costs.label
+
+    @property
+    def cost(self) -> np.ndarray:
+        """Costs of each row, or with `per_class` of each class."""
+        return self.costs.rows
+
+    @property
+    def per_class(self) -> bool:
+        """Whether the costs are those of classes."""
+        return self.costs.per_class
+
+    @property
+    def matrices(self) -> np.ndarray | None:
+        """Costs that are known when deciding (n_samples, n_classes, n_decisions)."""
+        return self.costs.matrices
+
+    def with_positive_weights(self) -> TrainingSet:
+        """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
+
+        Weights that count repetitions are kept. Weights that sum to 1 are increased, so that the
+        row that `CostStatistics.prior` adds to each class does not outweigh all others.
+        """
+        if self.weight is None:
+            return self
+        check_some_weight(self.weight)
+        keep = self.counts
+        data = self if keep.all() else self.part(keep)
+        weight = np.asarray(data.weight)
+        return replace(data, weight=weight / min(weight.mean(), 1))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
+        if self.weight is None:
+            return np.ones(len(self.label), dtype=bool)
+        counts: np.ndarray = self.weight > SMALLEST_WEIGHT * self.weight.max()
+        return counts
+
+    def part(self, index: np.ndarray) -> TrainingSet:
+        """Some of the rows."""
+        index = np.flatnonzero(index) if index.dtype == bool else index
+        weight, groups = (f if f is None else f[index] for f in (self.weight, self.groups))
+        return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; cost columns are the decisions."""
+        return len(self.costs.classes)
+
+    @property
+    def class_weight(self) -> np.ndarray:
+        """Number of rows of each class, or the sum of their weights."""
+        return self.costs.class_weight(self.weight)
+
+    def scale(self) -> CostScale:
+        """Unit of the costs."""
+        return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
+
+    def in_units(self, scale: CostScale) -> TrainingSet:
+        """The same rows, with costs in units of the network."""
+        return replace(self, costs=self.costs.in_units(scale))
+
+    def statistics(self) -> CostStatistics:
+        """Weight and mean cost vector of each class."""
+        return self.costs.statistics(self.weight)
+
+    @property
+    def constant_costs(self) -> np.ndarray:
+        """Mean cost of each class as the prediction for all rows."""
+        return np.average(
+            self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
+        )
+
+    def target(self) -> Target:
+        """Costs of every row, labels and weights, as arrays."""
+        return Target(self.costs.vectors(), self.label, self.weight)
 
 
 class Rows:
@@ -64,7 +161,7 @@ class Rows:
     def in_blocks(self) -> bool:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
-        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
 
     # ------------------------------------------------------------------ parts
 
@@ -184,7 +281,7 @@ def _is_shareable(array: np.ndarray) -> bool:
 
 def _hold(X: Any) -> Any:
     """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= lazy.DISK_BYTES):
+    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
         return as_tensor(X)
     return X
 

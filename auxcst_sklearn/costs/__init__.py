@@ -6,14 +6,13 @@ prediction. If the costs of a sample are known for each true class, for instance
 of a payment, each sample has its own matrix: (n_samples, n_classes, n_classes).
 """
 
-from ._binary import binary_cost_matrices
 from ._matrices import (
     cost_vectors,
     ordinal_cost_matrix,
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
-from ._terms import cost_matrices
+from ._terms import binary_cost_matrices, cost_matrices
 
 __all__ = [
     "binary_cost_matrices",
@@ -23,3 +22,7 @@ __all__ = [
     "randomized_proportional_cost_matrix",
     "tree_distance_cost_matrix",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._checks.labels import as_labels, frame_labels, label_index, sorted_labels
-from ._source import warn_if_order_is_lost
-from ._validation import check_cost_matrix, is_per_sample_matrix, sample_costs
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from .._checks.labels import as_labels, label_index, sorted_labels
+from ._account import Costs, labels_of_evaluation
+from ._named import named
+from ._validation import is_per_sample_matrix
 
 Path = str | Sequence[str]
 
@@ -41,7 +39,8 @@ def cost_vectors(
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        One cost vector per sample, columns in the order of `classes`.
+        One cost vector per sample, columns in the order of `classes`. The array has their labels
+        as its attribute `decisions`, by which estimators and metrics match the columns.
 
     Raises
     ------
@@ -58,14 +57,13 @@ def cost_vectors(
            [5., 0.]])
     """
     labels = as_labels(y, "y")
-    warn_if_order_is_lost(None, cost_matrix, classes, y=y)
-    if classes is None and (of_frame := frame_labels(cost_matrix, like=labels)) is not None:
-        classes = np.sort(of_frame)
-    columns = sorted_labels(labels, name="y") if classes is None else np.asarray(classes)
-    label = label_index(labels, columns, name="y")
-    if is_per_sample_matrix(cost_matrix):
-        return sample_costs(cost_matrix, label, columns)
-    return check_cost_matrix(cost_matrix, classes=columns)[label]
+    of_each = is_per_sample_matrix(cost_matrix)
+    costs = (cost_matrix, None) if of_each else (None, cost_matrix)
+    rows, columns = labels_of_evaluation(*costs, classes, None, {"y": y}, labels)
+    if classes is None:
+        rows = np.sort(rows)
+    found = Costs.of_labels(label_index(labels, rows, name="y"), rows, columns, *costs)
+    return named(found.vectors(), None, found.decisions)
 
 
 def randomized_proportional_cost_matrix(
@@ -86,7 +84,8 @@ def randomized_proportional_cost_matrix(
     Returns
     -------
     ndarray of shape (n_classes, n_classes)
-        Cost matrix, rows and columns in the order of the sorted labels of `y`.
+        Cost matrix, rows and columns in the order of the sorted labels of `y`, which are its
+        attributes `classes` and `decisions`.
 
     References
     ----------
@@ -107,18 +106,12 @@ def randomized_proportional_cost_matrix(
     cost_matrix: NDArray[np.float64] = random.uniform(size=(len(count), len(count))) * 10.0
     cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
-    return cost_matrix
+    return named(cost_matrix, classes, classes)
 
 
-@overload
-def tree_distance_cost_matrix(paths: Sequence[Path]) -> NDArray[np.float64]: ...
-
-
-@overload
-def tree_distance_cost_matrix(paths: Mapping[Any, Path]) -> DataFrame: ...
-
-
-def tree_distance_cost_matrix(paths: Sequence[Path] | Mapping[Any, Path]) -> Any:
+def tree_distance_cost_matrix(
+    paths: Sequence[Path] | Mapping[Any, Path],
+) -> NDArray[np.float64]:
     """Count the edges between the leaves of a class tree, so that close classes cost less.
 
     Parameters
@@ -130,9 +123,9 @@ def tree_distance_cost_matrix(paths: Sequence[Path] | Mapping[Any, Path]) -> Any
 
     Returns
     -------
-    ndarray or DataFrame of shape (n_classes, n_classes)
-        Number of edges between each pair of classes, in the order of `paths`; for a dict, a
-        DataFrame with the labels, which estimators match with those of `y`.
+    ndarray of shape (n_classes, n_classes)
+        Number of edges between each pair of classes, in the order of `paths`; for a dict, with the
+        labels as attributes `classes` and `decisions`, which estimators match with those of `y`.
 
     Raises
     ------
@@ -170,7 +163,7 @@ def tree_distance_cost_matrix(paths: Sequence[Path] | Mapping[Any, Path]) -> Any
         for j, b in enumerate(nodes[:i]):
             shared = next((s for s, (u, v) in enumerate(zip(a, b)) if u != v), min(len(a), len(b)))
             distance[i, j] = distance[j, i] = len(a) + len(b) - 2 * shared
-    return distance if labels is None else _labelled(distance, labels)
+    return named(distance, labels, labels)
 
 
 def _ways(paths: Any) -> list[Any]:
@@ -186,21 +179,9 @@ def _ways(paths: Any) -> list[Any]:
     return found
 
 
-@overload
-def ordinal_cost_matrix(
-    classes: int, power: float = 1.0, *, over: float = 1.0, under: float = 1.0
-) -> NDArray[np.float64]: ...
-
-
-@overload
-def ordinal_cost_matrix(
-    classes: Sequence[Any], power: float = 1.0, *, over: float = 1.0, under: float = 1.0
-) -> DataFrame: ...
-
-
 def ordinal_cost_matrix(
     classes: int | Sequence[Any], power: float = 1.0, *, over: float = 1.0, under: float = 1.0
-) -> Any:
+) -> NDArray[np.float64]:
     """Cost matrix of ordered classes, from their distances: ``abs(i - j) ** power``.
 
     Parameters
@@ -215,9 +196,9 @@ def ordinal_cost_matrix(
 
     Returns
     -------
-    ndarray or DataFrame of shape (n_classes, n_classes)
-        Cost matrix; for labels, a DataFrame with these labels, which estimators match with those
-        of `y`.
+    ndarray of shape (n_classes, n_classes)
+        Cost matrix; for labels, with the attributes `classes` and `decisions`, which estimators
+        match with the labels of `y`.
 
     Raises
     ------
@@ -259,15 +240,4 @@ def ordinal_cost_matrix(
             f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "
             "such as 1 for absolute or 2 for squared distances."
         )
-    return cost_matrix if labels is None else _labelled(cost_matrix, labels)
-
-
-def _labelled(cost_matrix: NDArray[np.float64], labels: list[Any]) -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "A cost matrix with labels is a DataFrame, which needs pandas: pip install pandas. "
-            "Without labels, an array is returned."
-        ) from error
-    return pd.DataFrame(cost_matrix, labels, labels)
+    return named(cost_matrix, labels, labels)

@@ -1,4 +1,4 @@
-"""Cost matrices of each row, from a small labelled table of numbers, formulas and arrays."""
+"""Cost matrices of each row, from a labelled table or from the costs of four outcomes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from .._checks.frames import is_frame
-from .._checks.labels import frame_labels
+from .._checks.labels import check_spelling
 from .._checks.rows import check_row_order
 from .._checks.warn import warn
+from ._named import column_names, named
 from ._validation import as_numbers
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
         Matrices for ``cost=`` of ``fit``, ``predict``, ``score`` and the metrics, or one for
         ``cost_matrix=``. True classes are in the order of the sorted labels. So are the decisions,
         if they are the classes; other decisions are in the order of the columns or of the first
-        row, to be named in ``decisions=``.
+        row. The array has both as its attributes `classes` and `decisions`, by which estimators,
+        metrics and displays match rows and columns. Selections and elementwise arithmetic keep
+        these names; all other operations return a plain array.
 
     Raises
     ------
@@ -102,7 +105,81 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     matrices = np.empty((*n_rows, len(rows), len(columns)))
     for (i, j), value in zip(np.ndindex(matrices.shape[-2:]), values.values(), strict=True):
         matrices[..., i, j] = value
-    return matrices
+    return named(matrices, rows, columns)
+
+
+def binary_cost_matrices(
+    *,
+    fp_cost: ArrayLike,
+    fn_cost: ArrayLike,
+    tp_cost: ArrayLike = 0,
+    tn_cost: ArrayLike = 0,
+    classes: ArrayLike,
+    pos_label: Any,
+) -> NDArray[np.float64]:
+    """Arrange the costs of the four outcomes of a binary decision as cost matrices.
+
+    Rows are true classes, columns predictions, both in the order of the sorted labels, as
+    `classes_` everywhere in scikit-learn.
+
+    Parameters
+    ----------
+    fp_cost : float or array-like of shape (n_samples,)
+        Cost of a false alarm: `pos_label` is predicted for the other class.
+    fn_cost : float or array-like of shape (n_samples,)
+        Cost of a miss: the other class is predicted for `pos_label`.
+    tp_cost : float or array-like of shape (n_samples,), default=0
+        Cost of a hit, such as the cost of the work that it causes.
+    tn_cost : float or array-like of shape (n_samples,), default=0
+        Cost of a correct prediction of the other class.
+    classes : array-like of shape (2,)
+        Both labels, in any order.
+    pos_label : label
+        The positive class: the label in `classes` that is to be detected.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 2, 2), or (2, 2) if all costs are scalars
+        A matrix for each sample, or one for all. Pass the former to ``fit(..., cost=)``,
+        ``predict(..., cost=)`` and the metrics, the latter as ``cost_matrix=``. The array has the
+        labels as its attributes `classes` and `decisions`, as that of :func:`cost_matrices`.
+
+    Raises
+    ------
+    ValueError
+        If `classes` are not two labels, `pos_label` is not one of them, or the costs are not finite
+        numbers or arrays of equal length.
+
+    See Also
+    --------
+    cost_matrices : Any number of classes and decisions, from a labelled table.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import binary_cost_matrices
+    >>> amount = [20.0, 500.0]                                   # of two payments
+    >>> binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount,
+    ...                      classes=["fraud", "good"], pos_label="fraud")
+    array([[[  5.,  20.],
+            [  5.,   0.]],
+    <BLANKLINE>
+           [[  5., 500.],
+            [  5.,   0.]]])
+    """
+    labels = np.unique(np.asarray(classes))
+    if np.shape(classes) != (2,) or len(labels) != 2:
+        raise ValueError(f"classes={classes!r}; expected the two labels of a binary problem.")
+    if np.ndim(pos_label) or pos_label not in labels.tolist():
+        raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
+    given = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
+    check_row_order(**given)
+    costs = {name: as_costs(cost, name) for name, cost in given.items()}
+    check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
+    p = labels.tolist().index(pos_label)
+    matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
+    matrices[..., p, p], matrices[..., 1 - p, 1 - p] = costs["tp_cost"], costs["tn_cost"]
+    matrices[..., p, 1 - p], matrices[..., 1 - p, p] = costs["fn_cost"], costs["fp_cost"]
+    return named(matrices, labels, labels)
 
 
 def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -124,7 +201,7 @@ def _read(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
     if is_frame(terms) and hasattr(terms, "index"):
         if not (terms.index.is_unique and terms.columns.is_unique):
             raise ValueError("A label occurs twice in the index or in the columns of terms.")
-        labels = frame_labels(terms, like=np.asarray(terms.index))
+        labels = column_names(terms, like=np.asarray(terms.index))
         terms = terms.set_axis(labels, axis=1).to_dict(orient="index")
     if not isinstance(terms, Mapping) or not all(isinstance(r, Mapping) for r in terms.values()):
         raise TypeError(
@@ -142,13 +219,20 @@ def _read(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
         rows = sorted(terms)
     except TypeError as error:
         raise ValueError(f"The rows of terms, {list(terms)}, have no common order.") from error
-    are_numbers = all(isinstance(label, str) and label.isdecimal() for label in rows)
-    if are_numbers and rows != sorted(rows, key=int):
+    check_spelling(np.asarray(columns), np.asarray(rows), "The decisions in terms")
+    if _are_texts_of_numbers(rows) and rows != sorted(rows, key=float):
         warn(
             f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
             "is another one: write the classes as numbers."
         )
     return rows, rows if set(rows) == set(columns) else columns, terms
+
+
+def _are_texts_of_numbers(labels: list[Any]) -> bool:
+    try:
+        return all(isinstance(label, str) and np.isfinite(float(label)) for label in labels)
+    except ValueError:
+        return False
 
 
 def _formula(text: str, amounts: Any, name: str) -> Any:

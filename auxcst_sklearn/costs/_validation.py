@@ -1,4 +1,4 @@
-"""Validation of costs: finite, of the right shape, their columns in the order of the classes."""
+"""Validation of costs: finite, of the right shape, in the order of the classes and decisions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks.labels import column_positions, frame_labels, shorten
+from .._checks.labels import own_order, shorten
+from .._checks.warn import warn
+from ._named import CostArray, column_names, column_positions, row_names
 
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
@@ -26,9 +28,10 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[n
             f"cost has {n_rows} rows, but there are {n_samples} samples; expected shape "
             f"({n_samples}, {len(classes)}). Select the same rows of cost as of X."
         )
-    labels = frame_labels(cost)
+    labels = column_names(cost)
     if labels is not None:
-        return values[:, column_positions(labels, classes, "the columns of cost")]
+        order = column_positions(labels, classes, "the columns of cost")
+        return _in_order(values, order, 1) if isinstance(cost, CostArray) else values[:, order]
     _check_count(n_columns, classes, f"cost has {n_columns} columns")
     return values
 
@@ -42,7 +45,7 @@ def check_cost_matrices(
     """
     columns = classes if decisions is None else decisions
     shape = (n_samples, len(classes), len(columns))
-    if isinstance(cost, list | tuple) and any(frame_labels(matrix) is not None for matrix in cost):
+    if isinstance(cost, list | tuple) and any(column_names(matrix) is not None for matrix in cost):
         cost = np.stack(
             [check_cost_matrix(matrix, classes=classes, decisions=decisions) for matrix in cost]
         )
@@ -54,7 +57,18 @@ def check_cost_matrices(
             "that are the same for all samples belong in cost_matrix=; select the same rows of "
             "cost as of X. Columns other than the classes are named by decisions=."
         )
+    if isinstance(cost, CostArray):
+        for axis, labels, wanted in ((2, cost.decisions, columns), (1, cost.classes, classes)):
+            if labels is not None:
+                part = "classes" if axis == 1 else "decisions"
+                order = column_positions(labels, wanted, f"the {part} of cost")
+                values = _in_order(values, order, axis)
     return values
+
+
+def _in_order(values: NDArray[Any], order: list[int], axis: int) -> NDArray[Any]:
+    """Costs in the order of an axis; the same array where it is theirs, because it may be large."""
+    return values if order == list(range(len(order))) else values.take(order, axis=axis)
 
 
 def is_per_sample_matrix(cost: Any) -> bool:
@@ -63,50 +77,6 @@ def is_per_sample_matrix(cost: Any) -> bool:
         return np.ndim(cost) == 3
     except ValueError:  # ragged lists, which raise an error elsewhere
         return False
-
-
-def _shape(cost: Any) -> str:
-    try:
-        return f"shape {np.shape(cost)}"
-    except ValueError:
-        return "rows of different lengths"
-
-
-def expected_cost(
-    probability: NDArray[Any],
-    cost: Any,
-    classes: NDArray[Any],
-    decisions: NDArray[Any] | None = None,
-) -> NDArray[np.float64]:
-    """Expected cost of each decision (n, D) under class probabilities, by each row's matrix."""
-    if not is_per_sample_matrix(cost):
-        shape = (*probability.shape, len(classes if decisions is None else decisions))
-        raise ValueError(
-            f"cost has {_shape(cost)}; expected {shape}, for each "
-            "sample a matrix with a row per true class and a column per prediction. Costs that "
-            "are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
-            "n_classes), which presume the true class, belong in score."
-        )
-    matrices = check_cost_matrices(
-        cost, n_samples=len(probability), classes=classes, decisions=decisions
-    )
-    expected: NDArray[np.float64] = np.einsum("nk,nkj->nj", probability, matrices)
-    return expected
-
-
-def sample_costs(
-    cost: Any,
-    label: NDArray[Any],
-    classes: NDArray[Any],
-    decisions: NDArray[Any] | None = None,
-) -> NDArray[np.float64]:
-    """Costs (n_samples, n_decisions) of each decision for samples whose true class is known."""
-    if not is_per_sample_matrix(cost):
-        columns = classes if decisions is None else decisions
-        return check_cost(cost, n_samples=len(label), classes=columns)
-    matrices = check_cost_matrices(cost, n_samples=len(label), classes=classes, decisions=decisions)
-    rows: NDArray[np.float64] = matrices[np.arange(len(label)), label]
-    return rows
 
 
 def check_cost_matrix(
@@ -123,14 +93,14 @@ def check_cost_matrix(
             f"true class and one column per prediction. {_how_to_make_square(cost_matrix, classes)}"
         )
     columns = classes if decisions is None else decisions
-    labels, index = frame_labels(cost_matrix), getattr(cost_matrix, "index", None)
+    labels, of_rows = column_names(cost_matrix), row_names(cost_matrix)
     if labels is not None:
         name = "the columns of cost_matrix"
         values = values[:, column_positions(labels, columns, name)]
-        if index is not None:
-            labels, name = np.asarray(list(index)), "the index labels of cost_matrix"
+        if of_rows is not None:
+            labels, name = of_rows, "the index labels of cost_matrix"
         # A frame of polars has no index: rows like columns, if these are the classes.
-        if index is not None or decisions is None or {*labels.tolist()} == {*classes.tolist()}:
+        if of_rows is not None or decisions is None or {*labels.tolist()} == {*classes.tolist()}:
             values = values[column_positions(labels, classes, name)]
     elif decisions is None:
         _check_count(len(values), classes, f"cost_matrix has shape {values.shape}")
@@ -145,7 +115,8 @@ def check_cost_matrix(
 
 def _how_to_make_square(cost_matrix: Any, classes: NDArray[Any]) -> str:
     """What to do about a matrix of costs that is not square: add what its labels lack, if known."""
-    rows, columns = list(getattr(cost_matrix, "index", [])), frame_labels(cost_matrix)
+    named, columns = row_names(cost_matrix), column_names(cost_matrix)
+    rows = [] if named is None else named.tolist()
     if columns is None or not set(rows) & set(columns.tolist()):
         return (
             "Pass per-sample costs to fit(..., cost=). Decisions that are not the classes need "
@@ -157,12 +128,76 @@ def _how_to_make_square(cost_matrix: Any, classes: NDArray[Any]) -> str:
         column_positions(np.asarray(rows), classes, "the index labels of cost_matrix")
         return "Decisions are of no use here; pass the columns of the classes alone."
     wanted = {"row": columns.tolist(), "column": rows}
-    named = {"row": rows, "column": columns.tolist()}
+    found = {"row": rows, "column": columns.tolist()}
     missing = {
-        part: [label for label in wanted[part] if label not in named[part]] for part in wanted
+        part: [label for label in wanted[part] if label not in found[part]] for part in wanted
     }
     lacking = [f"{part} for {labels}" for part, labels in missing.items() if labels]
     return f"It has no {' and no '.join(lacking)}." if lacking else "A label occurs twice."
+
+
+def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **labels: Any) -> None:
+    """Warn of labels with an order other than sorted, if nothing names the columns of the costs.
+
+    Labels have one if they say so, or if they are strings and their costs are those of an order.
+    """
+    costs = cost_matrix if cost is None else cost
+    if costs is None or classes is not None or column_names(costs) is not None:
+        return
+    for name, y in labels.items():
+        categories = own_order(y) or []
+        try:
+            expected = sorted(categories)
+        except TypeError:  # which have no sorted order, an error elsewhere
+            continue
+        if categories != expected:
+            warn(
+                f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
+                "costs without labels, are sorted, as everywhere in scikit-learn: "
+                f"{expected}. Pass costs as a DataFrame with these labels (ordinal_cost_matrix "
+                "returns one for a list of labels), or name the columns of an array in classes=.",
+            )
+        if not categories and (cost is None or is_per_sample_matrix(cost)) and _of_order(costs):
+            strings = {label for label in np.asarray(y).ravel().tolist() if isinstance(label, str)}
+            if strings:
+                warn(
+                    "The costs without labels grow with the distance from the diagonal, as those "
+                    f"of ordered classes, but the labels in {name} are strings, and the columns "
+                    f"are in alphabetical order: {sorted(strings)}. Pass costs as a DataFrame with "
+                    "labels, such as ordinal_cost_matrix(labels), or name the columns in classes=."
+                )
+                return
+
+
+def _of_order(costs: Any) -> bool:
+    """Whether costs grow with the distance from the diagonal, in each row and column."""
+    try:
+        if is_per_sample_matrix(costs):
+            if any(column_names(matrix) is not None for matrix in costs[:1]):
+                return False
+            costs = np.mean(np.asarray(costs[:100], dtype=np.float64), axis=0)
+        matrix = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):  # an error elsewhere
+        return False
+    if matrix.ndim != 2 or not 3 <= len(matrix) == matrix.shape[1]:
+        return False
+    outward = np.where(np.triu(np.ones((len(matrix), len(matrix) - 1))), 1, -1)
+    return all((outward * np.diff(part, axis=1) > 0).all() for part in (matrix, matrix.T))
+
+
+def warn_of_permutation(decisions: NDArray[Any], classes: NDArray[Any], costs: Any) -> None:
+    """Warn of decisions that are the classes in another order."""
+    matched = column_names(costs) is not None
+    warn(
+        f"decisions={shorten(decisions)} names the classes in another order than classes_, "
+        f"{shorten(classes)}. "
+        + (
+            "The columns of the costs are matched by their names, so decisions= may be left out."
+            if matched
+            else "The costs have no names, so their columns are taken in this order. Leave "
+            "decisions= out if they are in the order of classes_, as costs without names are."
+        )
+    )
 
 
 def as_numbers(cost: Any) -> NDArray[Any]:

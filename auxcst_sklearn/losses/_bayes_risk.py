@@ -56,7 +56,7 @@ class BayesRisk(CrossEntropy):
     >>> cost[y == 1, 0] = 10 * X[y == 1, 0]              # but what a missed 1 costs
     >>> cost[y == 0, 1] = 5
     >>> model = CostSensitiveAuxMLP(1, 32, loss="bayes_risk", n_networks=2, random_state=0)
-    >>> model.fit(X, y, cost).predict([[0.1], [0.9]])
+    >>> model.fit(X, y, cost=cost).predict([[0.1], [0.9]])
     array([0, 1])
     """
 

@@ -25,7 +25,7 @@ class Standardize(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import Standardize
+    >>> from auxcst_sklearn.modules._feature_input import Standardize
     >>> Standardize([10.0, 0.0], [2.0, 1.0])(torch.tensor([[14.0, 3.0]]))
     tensor([[2., 3.]])
     """
@@ -59,7 +59,7 @@ class UnitRange(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import UnitRange
+    >>> from auxcst_sklearn.modules._feature_input import UnitRange
     >>> UnitRange([0, 10], [2, 20])(torch.tensor([[1.0, 30.0]]))
     tensor([[0.5000, 1.0000]])
     """

@@ -13,7 +13,7 @@ import onnx
 import torch
 
 from .._inputs import ImageInputs, TableInputs
-from ..modules import WrappedNetwork
+from ..modules.wrapping import WrappedNetwork
 from ._columns import coded_rows
 from ._decision import Decision
 from ._graph import OPSET, ROWS, Graph, Rows, array_type, first_line

@@ -22,8 +22,7 @@ from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
-from .._estimators.pool_members import FoldMean
-from .._estimators.pool_weights import SMALLEST
+from .._estimators.pool_members import SMALLEST, FoldMean
 from ._columns import coded_rows
 from ._graph import Graph, Rows
 from ._network import network_estimates
@@ -71,11 +70,11 @@ def cost_and_probability(model: Any, graph: Graph, rows: Rows) -> list[str]:
         return network_estimates(model, graph, rows)[:2]
     p = probability(model, graph, rows)
     if isinstance(model, CostSensitivePoolClassifier) and model.cost_estimators_:
-        return [_expected_cost(p, model.cost_estimators_, graph, rows), p]
+        return [_mean_of_networks(p, model.cost_estimators_, graph, rows), p]
     return [graph.add("MatMul", p, model.cost_matrix_), p]
 
 
-def _expected_cost(p: str, models: Sequence[Any], graph: Graph, rows: Rows) -> str:
+def _mean_of_networks(p: str, models: Sequence[Any], graph: Graph, rows: Rows) -> str:
     """Costs by probabilities, and by cost matrices of rows that networks have learnt."""
     matrices = _mean([network_estimates(model, graph, rows)[2] for model in models], graph)
     weighted = graph.add("Mul", graph.add("Unsqueeze", p, np.array([2])), matrices)

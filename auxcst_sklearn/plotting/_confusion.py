@@ -13,17 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.decorators import validate_params
 from .._checks.docs import described_like
-from .._checks.labels import as_labels, frame_labels, label_index
-from ..costs._decisions import labels_of_rows
-from ..metrics import (
-    _decisions,
-    _sample_costs,
-    check_evaluated,
-    decisions_of,
-    final_estimator,
-    labels_of_costs,
-    mean_cost,
-)
+from .._checks.labels import as_labels, label_index
+from ..costs._account import Costs, labels_of_rows
+from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
+from ..costs._named import column_names
+from ..metrics import mean_cost
 from ._drawing import amount, axes, cell_points, thin_out_ticks
 
 if TYPE_CHECKING:
@@ -132,23 +126,22 @@ class CostConfusionDisplay:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         check_evaluated(X, y, cost, cost_matrix, sample_weight)
         classes = np.asarray(estimator.classes_)
-        of_frame = labels_of_rows(cost_matrix, classes)
-        if of_frame is None:
-            of_frame = frame_labels(cost if cost_matrix is None else cost_matrix, like=classes)
-        if of_frame is not None and np.array_equal(np.sort(of_frame), classes):
-            classes = of_frame  # such as grades in their order
-        return cls.from_predictions(
-            y,
-            _decisions(estimator, X, cost),
+        costs = cost if cost_matrix is None else cost_matrix
+        named = labels_of_rows(costs, classes)
+        if named is None:
+            named = column_names(costs, like=classes)
+        if named is not None and np.array_equal(np.sort(named), classes):
+            classes = named  # such as grades in their order
+        found = evaluated(
+            {"y_true": y, "y_pred": decided(estimator, X, cost)},
             cost=cost,
             cost_matrix=cost_matrix,
             classes=classes,
             decisions=decisions_of(estimator),
-            labels=labels,
             sample_weight=sample_weight,
-            display_labels=display_labels,
-            **plot_kw,
+            of_model=True,
         )
+        return cls._of(*found, labels, display_labels).plot(**plot_kw)
 
     @classmethod
     @described_like(mean_cost)
@@ -191,28 +184,41 @@ class CostConfusionDisplay:
             If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`, if
             `labels` are not the classes, or `display_labels` are the labels in another order.
         """
-        given = {"y_true": y_true, "y_pred": y_pred}
-        classes, found = labels_of_costs(cost, cost_matrix, classes, decisions, given)
-        expected, pred, weight = _sample_costs(
-            y_true, y_pred, cost, cost_matrix, classes, sample_weight, found
+        found = evaluated(
+            {"y_true": y_true, "y_pred": y_pred},
+            cost=cost,
+            cost_matrix=cost_matrix,
+            classes=classes,
+            decisions=decisions,
+            sample_weight=sample_weight,
         )
-        true = label_index(as_labels(y_true, "y_true"), classes, name="y_true")
-        shape = len(classes), expected.shape[1]
-        paid = expected[np.arange(len(pred)), pred]
+        return cls._of(*found, labels, display_labels).plot(**plot_kw)
+
+    @classmethod
+    def _of(
+        cls,
+        costs: Costs,
+        chosen: list[NDArray[np.intp]],
+        weight: NDArray[np.float64] | None,
+        labels: ArrayLike | None,
+        display_labels: Collection[Any] | None,
+    ) -> CostConfusionDisplay:
+        (pred,), classes, other = chosen, costs.classes, costs.other_decisions
+        shape = len(classes), len(costs.decisions)
         weight = np.ones(len(pred)) if weight is None else weight
         order = np.arange(len(classes)) if labels is None else _order(labels, classes)
         if display_labels is not None:
             _check_names(display_labels, classes[order])
-        columns = order if found is None else np.arange(len(found))
-        cell = np.ravel_multi_index((true, pred), shape)
+        columns = order if other is None else np.arange(len(other))
+        cell = np.ravel_multi_index((costs.label, pred), shape)
         cost_and_counts = (
             np.bincount(cell, values, minlength=np.prod(shape)).reshape(shape)[
                 np.ix_(order, columns)
             ]
-            for values in (weight * paid, weight)
+            for values in (weight * costs.paid(pred), weight)
         )
         names = classes[order] if display_labels is None else display_labels
-        return cls(*cost_and_counts, display_labels=names, decisions=found).plot(**plot_kw)
+        return cls(*cost_and_counts, display_labels=names, decisions=other)
 
     @validate_params(
         {

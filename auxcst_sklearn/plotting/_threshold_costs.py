@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._checks.labels import as_labels
-from ..costs._source import column_labels
-from ..costs._validation import check_cost_matrices, check_cost_matrix, is_per_sample_matrix
-from ..metrics import _sample_costs
+from ..costs._account import labels_of_evaluation
+from ..costs._evaluation import evaluated
 
 
 class BinaryCosts(NamedTuple):
@@ -32,21 +31,22 @@ class BinaryCosts(NamedTuple):
         cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
     ) -> BinaryCosts:
         """Costs from what the caller gives, checked."""
-        label = as_labels(y, "y_true")
-        classes = column_labels(cost, cost_matrix, classes, {"y_true": y}, label)
-        if classes.shape != (2,):
+        given = {"y_true": y}
+        found, other = labels_of_evaluation(
+            cost, cost_matrix, classes, None, given, as_labels(y, "y_true")
+        )
+        if found.shape != (2,) or other is not None:
+            labels = found if other is None else other
             raise ValueError(
-                f"A threshold decides between two classes, but there are {classes.tolist()}. If "
+                f"A threshold decides between two classes, but there are {labels.tolist()}. If "
                 "y_true lacks one of two, name both in classes=."
             )
-        costs, true, weights = _sample_costs(y, y, cost, cost_matrix, classes, weight)
-        matrix = None
-        if cost_matrix is not None:
-            matrix = check_cost_matrix(cost_matrix, classes=classes)
-        elif is_per_sample_matrix(cost):
-            matrix = check_cost_matrices(cost, n_samples=len(true), classes=classes)
-        weights = np.ones(len(true)) if weights is None else weights
-        return cls(costs, weights, classes, _positive_class(pos_label, classes), matrix)
+        costs, _, weights = evaluated(
+            given, cost=cost, cost_matrix=cost_matrix, classes=found, sample_weight=weight
+        )
+        matrix = costs.rows if costs.per_class else costs.matrices
+        weights = np.ones(len(costs)) if weights is None else weights
+        return cls(costs.vectors(), weights, found, _positive_class(pos_label, found), matrix)
 
     def check_probability(self, y_proba: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the positive class, one for each sample."""

@@ -109,7 +109,7 @@ class Classifier(FitMethod):
     """A cost-blind classifier and the Bayes decision."""
 
     def run(self, draw: Draw) -> Iterator[Decision]:
-        model = BayesMinimumRiskClassifier(self.estimator(draw), decision_costs(draw))
+        model = BayesMinimumRiskClassifier(self.estimator(draw), cost_matrix=decision_costs(draw))
         model, seconds = timed(lambda: model.fit(draw.X_train, draw.y_train))
         yield Decision("Bayes", model.predict(draw.X_test), seconds)
 

@@ -97,7 +97,7 @@ def test_ours_is_fitted_with_the_costs_of_each_example():
     )
     make = partial(CostSensitiveAuxMLP, loss="squared", random_state=1, **SMALL)
     (decision,) = CostSensitive(lambda draw: make()).run(draw)
-    expected = make().fit(draw.X_train, draw.y_train, draw.cost_train).predict(draw.X_test)
+    expected = make().fit(draw.X_train, draw.y_train, cost=draw.cost_train).predict(draw.X_test)
     np.testing.assert_array_equal(decision.y_pred, expected)
 
 
@@ -105,7 +105,7 @@ def test_network_decides_as_cross_entropy_of_ours():
     draw = Setting("overlap2", "individual").draw(0)[0]
     decisions = {d.name: d.y_pred for d in Network(partial(blind, **SMALL)).run(draw)}
     ours = of_loss("cross_entropy", 0, draw).set_params(**{**ONE_NETWORK, **SMALL})
-    bayes = ours.fit(draw.X_train, draw.y_train, draw.cost_train).predict(draw.X_test)
+    bayes = ours.fit(draw.X_train, draw.y_train, cost=draw.cost_train).predict(draw.X_test)
     np.testing.assert_array_equal(decisions["Bayes"], bayes)
     plain = ours.fit(draw.X_train, draw.y_train)
     np.testing.assert_array_equal(decisions["blind"], plain.predict(draw.X_test))

@@ -37,8 +37,10 @@ logistic = LogisticRegression(max_iter=500)
 network = CostSensitiveAuxMLP(cost_matrix=MINUTES, n_networks=3, random_state=0).fit(X, y)
 shelf = {
     "logistic regression, most probable": logistic.fit(X, y).predict(X_test),
-    "logistic regression": BayesMinimumRiskClassifier(logistic, MINUTES).fit(X, y).predict(X_test),
-    "boosting": BayesMinimumRiskClassifier(boosting, MINUTES).fit(X, y).predict(X_test),
+    "logistic regression": BayesMinimumRiskClassifier(logistic, cost_matrix=MINUTES)
+    .fit(X, y)
+    .predict(X_test),
+    "boosting": BayesMinimumRiskClassifier(boosting, cost_matrix=MINUTES).fit(X, y).predict(X_test),
     "network": network.predict(X_test),
 }
 for name, found in shelf.items():

@@ -33,8 +33,8 @@ images, images_test, y, y_test = train_test_split(
 cnn = CostSensitiveAuxCNN((16, 32), width=64, cost_matrix=M, max_epochs=20, random_state=0)
 cnn.fit(images, y)
 flat, flat_test = images.reshape(len(y), -1), images_test.reshape(len(y_test), -1)
-logistic = BayesMinimumRiskClassifier(LogisticRegression(max_iter=500), M).fit(flat, y)
-svc = BayesMinimumRiskClassifier(SVC(), M, calibration="temperature", cv=3).fit(flat, y)
+logistic = BayesMinimumRiskClassifier(LogisticRegression(max_iter=500), cost_matrix=M).fit(flat, y)
+svc = BayesMinimumRiskClassifier(SVC(), cost_matrix=M, calibration="temperature", cv=3).fit(flat, y)
 read = {
     "CNN": cnn.predict(images_test),
     "support vectors": svc.predict(flat_test),

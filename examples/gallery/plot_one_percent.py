@@ -32,10 +32,14 @@ boosting = HistGradientBoostingClassifier(random_state=0)
 balanced = HistGradientBoostingClassifier(class_weight="balanced", random_state=0)
 models = {
     "network": CostSensitiveAuxMLP(cost_matrix=M, n_networks=3, random_state=0),
-    "boosting": BayesMinimumRiskClassifier(boosting, M),
-    "boosting, calibrated": BayesMinimumRiskClassifier(boosting, M, calibration="isotonic", cv=3),
-    "boosting, balanced weights": BayesMinimumRiskClassifier(balanced, M),
-    "logistic regression": BayesMinimumRiskClassifier(LogisticRegression(max_iter=500), M),
+    "boosting": BayesMinimumRiskClassifier(boosting, cost_matrix=M),
+    "boosting, calibrated": BayesMinimumRiskClassifier(
+        boosting, cost_matrix=M, calibration="isotonic", cv=3
+    ),
+    "boosting, balanced weights": BayesMinimumRiskClassifier(balanced, cost_matrix=M),
+    "logistic regression": BayesMinimumRiskClassifier(
+        LogisticRegression(max_iter=500), cost_matrix=M
+    ),
 }
 inspect = {name: model.fit(X, y).predict(X_test) for name, model in models.items()}
 for name, decision in inspect.items():

@@ -57,7 +57,7 @@ print("layers with a head:", model.hidden_layers_)
 # Boosting uses the values of the signal as columns, in which a tone at a random phase is hard to
 # detect. Features made for the task, here the spectrum, help most.
 boosting = BayesMinimumRiskClassifier(
-    HistGradientBoostingClassifier(early_stopping=True, random_state=0), M
+    HistGradientBoostingClassifier(early_stopping=True, random_state=0), cost_matrix=M
 )
 spectrum, spectrum_test = (abs(np.fft.rfft(signal)) for signal in (X, X_test))
 decisions = dict(zip([*model.hidden_layers_, "output"], model.staged_predict(X_test)))

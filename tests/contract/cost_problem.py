@@ -28,10 +28,10 @@ def cost_of(X):
 class RowCheckingMLP(CostSensitiveAuxMLP):
     """Refuses costs that belong to other rows than those of X."""
 
-    def fit(self, X, y, cost=None, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, cost=None):
         if self.cost_matrix is None:
             np.testing.assert_allclose(cost, cost_of(X), rtol=1e-12)
-        return super().fit(X, y, cost=cost, sample_weight=sample_weight)
+        return super().fit(X, y, sample_weight, cost=cost)
 
 
 @dataclass
@@ -74,4 +74,4 @@ class Setting:
 
 def by_matrix(setting, matrix):
     costs = {"cost": matrix[setting.y], "cost_matrix": matrix, "params": {}}
-    return replace(setting, scorer=make_cost_scorer(matrix), **costs)
+    return replace(setting, scorer=make_cost_scorer(cost_matrix=matrix), **costs)

@@ -34,14 +34,14 @@ def rows(n_classes):
 
 INNER = {
     "network": lambda M: small_mlp(cost_matrix=M, max_epochs=6, batch_size=64, learning_rate=1e-2),
-    "rule": lambda M: BayesMinimumRiskClassifier(LogisticRegression(), M),
+    "rule": lambda M: BayesMinimumRiskClassifier(LogisticRegression(), cost_matrix=M),
     "pipeline": lambda M: make_pipeline(
-        StandardScaler(), BayesMinimumRiskClassifier(LogisticRegression(), M)
+        StandardScaler(), BayesMinimumRiskClassifier(LogisticRegression(), cost_matrix=M)
     ),
     "search": lambda M: GridSearchCV(
-        BayesMinimumRiskClassifier(LogisticRegression(), M),
+        BayesMinimumRiskClassifier(LogisticRegression(), cost_matrix=M),
         {"estimator__C": [1.0]},
-        scoring=make_cost_scorer(M),
+        scoring=make_cost_scorer(cost_matrix=M),
         cv=2,
     ),
     "pool": lambda M: CostSensitivePoolClassifier(
@@ -86,7 +86,9 @@ def test_a_temperature_leaves_the_decisions_of_calibrated_probabilities(inner):
     X, y, X_test, y_test = rows(2)
     M = MATRICES[2]
     model = INNER[inner](M)
-    calibrated = BayesMinimumRiskClassifier(INNER[inner](M), M, calibration="temperature", cv=3)
+    calibrated = BayesMinimumRiskClassifier(
+        INNER[inner](M), cost_matrix=M, calibration="temperature", cv=3
+    )
     cost, found = (
         mean_cost(y_test, m.fit(X, y).predict(X_test), cost_matrix=M) for m in (model, calibrated)
     )

@@ -114,7 +114,7 @@ class CountRows(Callback):
 
 def weights_and_rows():
     count = CountRows()
-    model = small_stack(callbacks=[count], **PLAIN).fit(X, Y, COST)
+    model = small_stack(callbacks=[count], **PLAIN).fit(X, Y, cost=COST)
     return [value.numpy() for value in model.net_.module_.state_dict().values()], count.n_rows_
 
 

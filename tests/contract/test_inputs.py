@@ -337,7 +337,7 @@ def test_arrays_of_the_caller_stay_as_they_are(problem, mlp, writeable):
         for _ in range(2):
             network.fit(X, y, cost=costs, sample_weight=weight)
         network.partial_fit(X, y, classes, cost=costs, sample_weight=weight)
-        network.score(X, y, weight, costs)
+        network.score(X, y, weight, cost=costs)
         list(network.staged_predict(X))
         network.predict_cost(X)[:] = 0
     for array, copy in zip(arrays, before):
@@ -356,13 +356,13 @@ from tests.factories import small_mlp
 rng = np.random.default_rng(0)
 X, y, cost = rng.normal(size=(30, 4)), np.arange(30) % 3, rng.uniform(size=(30, 3))
 weight = rng.uniform(size=30)
-expected = small_mlp().fit(X, y, cost, weight)
+expected = small_mlp().fit(X, y, weight, cost=cost)
 tensors = [torch.from_numpy(array) for array in (X, y, cost, weight)]
 try:
     sklearn.set_config(array_api_dispatch=True)
 except ImportError:
     sys.exit()
-model = small_mlp().fit(*tensors)
+model = small_mlp().fit(tensors[0], tensors[1], tensors[3], cost=tensors[2])
 X_t, y_t, cost_t, weight_t = tensors
 np.testing.assert_array_equal(model.predict_cost(X_t), expected.predict_cost(X))
 assert model.score(X_t, y_t, cost=cost_t) == expected.score(X, y, cost=cost)

@@ -36,7 +36,7 @@ found = recorded(pipeline)
 assert found.params["costsensitiveauxmlp__max_epochs"] == "2", found.params
 assert np.isclose(found.metrics["training_score"], pipeline.score(X, y)), found.metrics
 
-search = GridSearchCV(model, {"alpha": [0, 0.2]}, cv=2, scoring=make_cost_scorer(M))
+search = GridSearchCV(model, {"alpha": [0, 0.2]}, cv=2, scoring=make_cost_scorer(cost_matrix=M))
 found = recorded(search)
 assert found.params["best_alpha"] == str(search.best_params_["alpha"]), found.params
 assert np.isclose(found.metrics["best_cv_score"], search.best_score_), found.metrics

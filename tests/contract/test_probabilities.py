@@ -109,7 +109,7 @@ def test_self_training():
 
 def test_the_bayes_decision_on_a_network_is_that_of_the_network(data):
     X, y = data
-    bayes = BayesMinimumRiskClassifier(small_mlp(max_epochs=10), MATRIX).fit(X, y)
+    bayes = BayesMinimumRiskClassifier(small_mlp(max_epochs=10), cost_matrix=MATRIX).fit(X, y)
     blind = small_mlp(max_epochs=10).fit(X, y)
 
     np.testing.assert_array_equal(

@@ -237,14 +237,14 @@ def test_make_cost_scorer_of_an_estimator_that_lacks_a_class(per_sample):
     X, y, folds = per_sample.X, per_sample.y, PredefinedSplit(per_sample.y)
     score = partial(cross_val_score, LogisticRegression(), X, y, cv=folds, **RAISE)
     with pytest.raises(ValueError, match=r"cost_matrix has shape \(3, 3\), but there are 2"):
-        score(scoring=make_cost_scorer(MATRIX))
+        score(scoring=make_cost_scorer(cost_matrix=MATRIX))
     expected = [
         -MATRIX[y[test], LogisticRegression().fit(X[train], y[train]).predict(X[test])].mean()
         for train, test in folds.split()
     ]
     for named in (
-        make_cost_scorer(MATRIX, classes=range(3)),
-        make_cost_scorer(pd.DataFrame(MATRIX)),
+        make_cost_scorer(cost_matrix=MATRIX, classes=range(3)),
+        make_cost_scorer(cost_matrix=pd.DataFrame(MATRIX)),
     ):
         np.testing.assert_allclose(score(scoring=named), expected)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auxcst_sklearn.costs._decisions import find_decisions, labels_of_rows
-from auxcst_sklearn.costs._source import find_classes
+from auxcst_sklearn.costs._account import find_classes, find_decisions, labels_of_rows
 from auxcst_sklearn.costs._validation import check_cost_matrix
 
 NAMES = np.array(["ant", "bee", "cat"])
@@ -21,28 +20,28 @@ def frame(columns, index=NAMES):
 def test_other_columns_than_the_index_are_decisions():
     costs = frame(["go", "stop"])
 
-    np.testing.assert_array_equal(find_decisions(costs, None, NAMES), ["go", "stop"])
+    np.testing.assert_array_equal(find_decisions(None, costs, None, NAMES), ["go", "stop"])
     np.testing.assert_array_equal(labels_of_rows(costs, NAMES[:2]), NAMES)
 
 
 @pytest.mark.parametrize("columns", [NAMES, NAMES[::-1]])
 def test_the_classes_as_columns_are_no_decisions(columns):
-    assert find_decisions(frame(columns), None, NAMES) is None
-    assert find_decisions(VALUES[:, :3], NAMES, NAMES) is None
-    assert find_decisions(VALUES[:, :3], None, NAMES) is None
+    assert find_decisions(None, frame(columns), None, NAMES) is None
+    assert find_decisions(None, VALUES[:, :3], NAMES, NAMES) is None
+    assert find_decisions(None, VALUES[:, :3], None, NAMES) is None
 
 
 @pytest.mark.parametrize(
     ("index", "columns"), [([0, 1, 2], ["0", "1", "2"]), ([0, 1, 2], [0.0, 1.0, 2.0])]
 )
 def test_numbers_of_another_type_are_the_same_classes(index, columns):
-    assert find_decisions(frame(columns, index), None, np.arange(3)) is None
+    assert find_decisions(None, frame(columns, index), None, np.arange(3)) is None
 
 
 def test_all_classes_and_more_are_decisions():
     columns = ["review", *NAMES[::-1]]
 
-    np.testing.assert_array_equal(find_decisions(frame(columns), None, NAMES), columns)
+    np.testing.assert_array_equal(find_decisions(None, frame(columns), None, NAMES), columns)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,8 @@ def test_all_classes_and_more_are_decisions():
 def test_columns_that_may_be_misspelt_classes_need_decisions(columns):
     """Some of the classes, or as many labels as there are classes."""
     with pytest.raises(ValueError, match="Rename the labels; or, .* decisions="):
-        find_decisions(frame(columns), None, NAMES)
-    np.testing.assert_array_equal(find_decisions(frame(columns), columns, NAMES), columns)
+        find_decisions(None, frame(columns), None, NAMES)
+    np.testing.assert_array_equal(find_decisions(None, frame(columns), columns, NAMES), columns)
 
 
 def test_a_transposed_matrix_adds_no_classes():
@@ -61,17 +60,17 @@ def test_a_transposed_matrix_adds_no_classes():
     classes = find_classes(NAMES, None, None, costs)
 
     with pytest.raises(ValueError, match="there is none for .'review'. of"):
-        find_decisions(costs, None, classes)
+        find_decisions(None, costs, None, classes)
 
 
 def test_numbers_among_texts_are_texts():
     for costs, given in ((frame([0, 1, "review"], [0, 1]), None), (VALUES[:2], [0, 1, "review"])):
         np.testing.assert_array_equal(
-            find_decisions(costs, given, np.arange(2)), ["0", "1", "review"]
+            find_decisions(None, costs, given, np.arange(2)), ["0", "1", "review"]
         )
     mixed = np.array([0, 1, "review"], dtype=object)
     np.testing.assert_array_equal(
-        find_decisions(VALUES[:2], mixed, np.arange(2)), ["0", "1", "review"]
+        find_decisions(None, VALUES[:2], mixed, np.arange(2)), ["0", "1", "review"]
     )
 
 
@@ -86,7 +85,7 @@ def test_numbers_among_texts_are_texts():
 )
 def test_each_decision_is_named_once(decisions, message):
     with pytest.raises(ValueError, match=message):
-        find_decisions(VALUES, decisions, NAMES)
+        find_decisions(None, VALUES, decisions, NAMES)
 
 
 @pytest.mark.parametrize("index", [["0", "1", "2"], [0, 1, 2]])
@@ -100,7 +99,7 @@ def test_a_default_index_counts_the_classes():
     """As an array would; labels that are not 0 .. K-1 need an index of their own, or decisions."""
     costs = pd.DataFrame(VALUES, columns=list("abcd"))
 
-    np.testing.assert_array_equal(find_decisions(costs, None, np.arange(3)), list("abcd"))
+    np.testing.assert_array_equal(find_decisions(None, costs, None, np.arange(3)), list("abcd"))
     with pytest.raises(ValueError, match="need an index that holds the classes"):
         find_classes(NAMES, None, None, costs)
     np.testing.assert_array_equal(find_classes(NAMES, None, None, costs, list("abcd")), NAMES)
@@ -114,7 +113,9 @@ def test_booleans_name_rows_and_columns(labels):
     classes = np.array([False, True])
 
     np.testing.assert_array_equal(labels_of_rows(costs, classes), classes)
-    np.testing.assert_array_equal(find_decisions(costs, None, classes), ["False", "True", "review"])
+    np.testing.assert_array_equal(
+        find_decisions(None, costs, None, classes), ["False", "True", "review"]
+    )
 
 
 def test_rows_and_columns_go_by_their_labels():

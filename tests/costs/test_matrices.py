@@ -37,13 +37,15 @@ def test_cost_vectors_of_a_labelled_matrix_with_an_absent_class():
 def test_cost_vectors_of_a_labelled_matrix_are_in_the_order_of_an_estimator():
     order = ["low", "medium", "high"]
     y, y_pred = ["low", "high", "medium", "high"], ["high", "low", "low", "high"]
-    frame = ordinal_cost_matrix(order, power=2)
+    matrix = ordinal_cost_matrix(order, power=2)
+    frame = pd.DataFrame(matrix, order, order)
 
-    cost = cost_vectors(y, frame)
+    cost = cost_vectors(y, matrix)
 
     np.testing.assert_array_equal(cost, frame.loc[y, sorted(order)])
-    assert mean_cost(y, y_pred, cost=cost) == mean_cost(y, y_pred, cost_matrix=frame)
-    in_order = cost_vectors(y, frame, classes=order)
+    np.testing.assert_array_equal(cost, cost_vectors(y, frame))
+    assert mean_cost(y, y_pred, cost=cost) == mean_cost(y, y_pred, cost_matrix=matrix)
+    in_order = cost_vectors(y, matrix, classes=order)
     np.testing.assert_array_equal(in_order, frame.loc[y, order])
 
 
@@ -117,26 +119,26 @@ def test_ordinal_cost_matrix():
 
 def test_ordinal_costs_of_too_high_and_too_low():
     found = ordinal_cost_matrix(["low", "medium", "high"], power=2, over=3, under=0.5)
-    assert found.loc["low", "high"] == 3 * 4  # predicted too high
-    assert found.loc["high", "low"] == 0.5 * 4
+    assert found[0, 2] == 3 * 4  # predicted too high
+    assert found[2, 0] == 0.5 * 4
     assert (np.diag(found) == 0).all()
     for wrong in (-1, np.inf, np.nan):
         with pytest.raises(ValueError, match="under=.*; expected the cost of one class"):
             ordinal_cost_matrix(3, under=wrong)
 
 
-def test_labels_of_classes_make_a_frame():
+def test_labels_of_classes_are_names():
     grades = ["low", "medium", "high"]
     found = ordinal_cost_matrix(grades, power=2)
-    assert found.loc["low", "high"] == 4
+    assert list(found.classes) == list(found.decisions) == grades
     np.testing.assert_array_equal(found, ordinal_cost_matrix(3, power=2))
     y = ["high", "low"]
     np.testing.assert_array_equal(
         cost_vectors(y, found, classes=sorted(grades)), [[0, 4, 1], [4, 0, 1]]
     )
     tree = tree_distance_cost_matrix({"dog": "pet/dog", "ant": "ant"})
-    assert tree.loc["dog", "ant"] == 3
-    assert list(tree.columns) == list(tree.index) == ["dog", "ant"]
+    assert tree[0, 1] == 3
+    assert list(tree.classes) == list(tree.decisions) == ["dog", "ant"]
 
 
 def test_labels_without_an_order_are_refused():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn.costs._scale import CostScale
+from auxcst_sklearn.costs._statistics import CostScale
 
 COST = np.array([[0.0, 2.0, 4.0], [1.0, 1.0, 7.0], [3.0, 3.0, 3.0]])
 

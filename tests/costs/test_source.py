@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
-from auxcst_sklearn.costs._source import find_classes, resolve_costs, warn_if_truth_is_not_cheapest
+from auxcst_sklearn.costs._account import Costs, find_classes
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
@@ -21,6 +21,7 @@ from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 LABEL = np.array([0, 2, 2, 0, 2])
+CLASSES = np.arange(3)
 
 
 def test_labels_of_costs_must_cover_y():
@@ -59,14 +60,18 @@ def test_the_caller_may_not_name_a_single_class():
         find_classes(np.array([0, 0]), [0], None, None)
 
 
-def test_costs_have_one_source():
-    classes = np.arange(3)
-    with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
-        resolve_costs(MATRIX[LABEL], MATRIX, LABEL, classes)
+def of_fit(cost=None, matrix=None, label=LABEL, labels=CLASSES):
+    return Costs.of_fit(labels[label], cost=cost, cost_matrix=matrix, classes=labels)
 
-    assert resolve_costs(MATRIX[LABEL], None, LABEL, classes)[1] is False
-    np.testing.assert_array_equal(resolve_costs(None, MATRIX, LABEL, classes)[0], MATRIX)
-    np.testing.assert_array_equal(resolve_costs(None, None, LABEL, classes)[0], 1 - np.eye(3))
+
+def test_costs_have_one_source():
+    with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
+        of_fit(MATRIX[LABEL], MATRIX)
+
+    assert of_fit(MATRIX[LABEL]).per_class is False
+    np.testing.assert_array_equal(of_fit(MATRIX[LABEL]).rows, MATRIX[LABEL])
+    np.testing.assert_array_equal(of_fit(None, MATRIX).rows, MATRIX)
+    np.testing.assert_array_equal(of_fit().rows, 1 - np.eye(3))
 
 
 LABELS = np.array(["cat", "cow", "dog"])
@@ -77,29 +82,23 @@ def test_a_transposed_matrix_warns_with_the_labels_in_their_order():
     label = np.array([0, 1, 2, 2])
 
     shown = r"of class 'cow' \(100%\), 'dog' \(100%\)\..*transposed.*\['cat', 'cow', 'dog'\]"
-    with pytest.warns(UserWarning, match=shown):
-        warn_if_truth_is_not_cheapest(resolve_costs(None, matrix, label, LABELS), label, LABELS)
-    with pytest.warns(UserWarning, match=shown):
-        warn_if_truth_is_not_cheapest(
-            resolve_costs(matrix[label], None, label, LABELS), label, LABELS
-        )
+    for costs in ((None, matrix), (matrix[label], None)):
+        with pytest.warns(UserWarning, match=shown):
+            of_fit(*costs, label, LABELS)
 
 
 def test_a_wrong_sign_for_a_rare_class_warns():
-    label = np.array([0] * 99 + [1])
     matrix = np.array([[0.0, 5], [-300, 0]])
 
     with pytest.warns(UserWarning, match=r"class 'cow' \(100%\)\. .*wrong sign"):
-        warn_if_truth_is_not_cheapest(
-            resolve_costs(None, matrix, label, LABELS[:2]), label, LABELS[:2]
-        )
+        of_fit(None, matrix, np.array([0] * 99 + [1]), LABELS[:2])
 
 
 def test_few_rows_of_a_class_may_be_cheaper_as_another(recwarn):
     label = np.repeat([0, 1], 5)
     cost = np.where(np.arange(2) == label[:, np.newaxis], 5.0, 20.0)
     cost[5:7] = [3, 5]  # frauds of less than an alert costs
-    warn_if_truth_is_not_cheapest(resolve_costs(cost, None, label, LABELS[:2]), label, LABELS[:2])
+    of_fit(cost, None, label, LABELS[:2])
 
     assert not recwarn.list
 
@@ -108,20 +107,17 @@ def test_few_rows_of_a_class_may_be_cheaper_as_another(recwarn):
 def test_costs_of_mistakes_and_profits_of_hits_do_not_warn(matrix, recwarn):
     label = np.array([0, 1, 2, 2])
 
-    warn_if_truth_is_not_cheapest(resolve_costs(None, matrix, label, LABELS), label, LABELS)
-    warn_if_truth_is_not_cheapest(resolve_costs(matrix[label], None, label, LABELS), label, LABELS)
+    of_fit(None, matrix, label, LABELS)
+    of_fit(matrix[label], None, label, LABELS)
 
     assert not recwarn.list
 
 
 def test_the_message_names_a_filter_that_works():
-    label = np.array([0, 1, 2])
-    costs = resolve_costs(None, np.eye(3), label, LABELS)
-
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "The true class is not the")
-        warn_if_truth_is_not_cheapest(costs, label, LABELS)
+        of_fit(None, np.eye(3), np.array([0, 1, 2]), LABELS)
 
 
 # --- labels with an order of their own ----------------------------------------------------
@@ -181,7 +177,7 @@ MATRIX_USES = {
     "rule": lambda y, C: BayesMinimumRiskClassifier(cost_matrix=C).fit(X, y),
     "metric": lambda y, C: mean_cost(y, np.array(GRADES)[CODES], cost_matrix=C),
     "difference": lambda y, C: cost_difference(y, y, y, cost_matrix=C),
-    "scorer": lambda y, C: make_cost_scorer(C)(rule(), X, y),
+    "scorer": lambda y, C: make_cost_scorer(cost_matrix=C)(rule(), X, y),
     "vectors": lambda y, C: cost_vectors(y, C),
     "display": lambda y, C: confusion_of(y, {"cost_matrix": C}),
 }

@@ -305,7 +305,7 @@ def test_search_over_alpha_and_modules(problem):
     X, y, _ = problem
     grid = {"alpha": [0, 0.3], "module": [partial(mlp, width=6), mlp()]}
     search = GridSearchCV(
-        net(mlp, cost_matrix=MATRIX), grid, scoring=make_cost_scorer(MATRIX), cv=2
+        net(mlp, cost_matrix=MATRIX), grid, scoring=make_cost_scorer(cost_matrix=MATRIX), cv=2
     ).fit(X, y)
 
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

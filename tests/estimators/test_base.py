@@ -337,7 +337,7 @@ def test_all_blocks_have_costs_or_none_has(data, n_dimensions, fitted):
     for first, second in [(cost, None), (None, cost), (cost, cost)]:
         model = small_mlp()
         if fitted:
-            model.fit(X, y, first)
+            model.fit(X, y, cost=first)
         else:
             model.partial_fit(X, y, cost=first, classes=[0, 1, 2])
         before = model.predict_cost(X, first if n_dimensions == 3 else None)
@@ -420,6 +420,6 @@ def test_costs_of_rows_are_refused_by_the_loss_of_the_network_not_by_the_paramet
         model.set_params(loss=other, cost_matrix=None)
         if loss == "bayes_risk":
             with pytest.raises(ValueError, match="no cost network"):
-                model.fit(X, y, cost)
+                model.fit(X, y, cost=cost)
         else:
-            assert len(model.fit(X, y, cost).history_) == 6
+            assert len(model.fit(X, y, cost=cost).history_) == 6

@@ -54,7 +54,7 @@ def bayes_decision(probability, matrices):
 
 def test_decides_by_the_expected_cost(iris):
     X, y = iris
-    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
     probability = GaussianNB().fit(X, y).predict_proba(X)
     risk, choice = bayes_decision(probability, [MATRIX] * len(y))
     np.testing.assert_array_equal(model.predict_proba(X), probability)
@@ -66,21 +66,21 @@ def test_decides_by_the_expected_cost(iris):
 
 def test_decides_by_a_matrix_for_each_sample(iris, sample_matrices):
     X, y = iris
-    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
     risk, choice = bayes_decision(model.predict_proba(X), sample_matrices)
     np.testing.assert_allclose(model.predict_cost(X, sample_matrices), risk)
     np.testing.assert_array_equal(model.predict(X, cost=sample_matrices), choice)
     bill = [sample_matrices[i, y[i], choice[i]] for i in range(len(y))]
     assert model.score(X, y, cost=sample_matrices) == pytest.approx(-np.mean(bill))
     weight = np.arange(len(y))
-    assert model.score(X, y, weight, sample_matrices) == pytest.approx(
+    assert model.score(X, y, weight, cost=sample_matrices) == pytest.approx(
         -np.average(bill, weights=weight)
     )
 
 
 def test_cost_vectors_bill_what_the_matrix_decides(iris):
     X, y = iris
-    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
     bill = np.random.RandomState(0).uniform(size=(len(y), 3))
     expected = -bill[np.arange(len(y)), model.predict(X)].mean()
     assert model.score(X, y, cost=bill) == pytest.approx(expected)
@@ -98,7 +98,7 @@ def test_without_costs_every_mistake_costs_one(iris):
 
 def test_two_classes_have_a_threshold():
     X, y = load_breast_cancer(return_X_y=True)
-    model = BayesMinimumRiskClassifier(GaussianNB(), [[0, 20], [1, 0]]).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=[[0, 20], [1, 0]]).fit(X, y)
     p = model.predict_proba(X)
     # predict 1 where P(1) > 20 / 21
     np.testing.assert_array_equal(model.predict(X), (p[:, 1] > 20 / 21).astype(int))
@@ -109,8 +109,8 @@ def test_labelled_matrices_are_matched_by_label(iris):
     names = np.array(["setosa", "versicolor", "virginica"])
     order = [2, 0, 1]
     frame = pd.DataFrame(MATRIX, index=names, columns=names).iloc[order, order[::-1]]
-    model = BayesMinimumRiskClassifier(GaussianNB(), frame).fit(X, names[y])
-    plain = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=frame).fit(X, names[y])
+    plain = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
     np.testing.assert_array_equal(model.cost_matrix_, MATRIX)
     np.testing.assert_array_equal(model.classes_, names)
     np.testing.assert_array_equal(model.predict(X), names[plain.predict(X)])
@@ -122,9 +122,9 @@ def test_a_class_without_examples_has_no_probability(iris, labelled):
     X, y = iris
     known = y != 1
     if labelled:
-        model = BayesMinimumRiskClassifier(GaussianNB(), pd.DataFrame(MATRIX))
+        model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=pd.DataFrame(MATRIX))
     else:
-        model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX, classes=[0, 1, 2])
+        model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX, classes=[0, 1, 2])
     model.fit(X[known], y[known])
     probability = model.predict_proba(X)
     np.testing.assert_array_equal(
@@ -150,7 +150,9 @@ def test_a_class_without_examples_has_no_probability(iris, labelled):
 def test_calibration_is_that_of_scikit_learn(iris, calibration):
     X, y = iris
     base = LinearSVC(random_state=0)  # has no probabilities of its own
-    model = BayesMinimumRiskClassifier(base, MATRIX, calibration=calibration, cv=3).fit(X, y)
+    model = BayesMinimumRiskClassifier(base, cost_matrix=MATRIX, calibration=calibration, cv=3).fit(
+        X, y
+    )
     calibrated = CalibratedClassifierCV(base, method=calibration, cv=3).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), calibrated.predict_proba(X))
     _, choice = bayes_decision(calibrated.predict_proba(X), [MATRIX] * len(y))
@@ -169,7 +171,7 @@ def test_temperature_names_the_release_it_needs(iris):
 def test_fitted_classifier_is_not_trained_again(iris):
     X, y = iris
     fitted = GaussianNB().fit(X, y)
-    model = BayesMinimumRiskClassifier(FrozenEstimator(fitted), MATRIX).fit(X, y[::-1])
+    model = BayesMinimumRiskClassifier(FrozenEstimator(fitted), cost_matrix=MATRIX).fit(X, y[::-1])
     np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
     with pytest.raises(ValueError, match="estimator.classes_ holds labels that are not among"):
         BayesMinimumRiskClassifier(FrozenEstimator(fitted)).fit(X, y % 2)
@@ -183,7 +185,7 @@ def test_estimator_of_the_caller_stays_unfitted(iris):
 
 def test_searches_and_pipelines(iris):
     X, y = iris
-    scorer = make_cost_scorer(MATRIX)
+    scorer = make_cost_scorer(cost_matrix=MATRIX)
     model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier(LogisticRegression()))
     model.set_params(bayesminimumriskclassifier__cost_matrix=MATRIX)
     grid = {"bayesminimumriskclassifier__estimator__C": [1e-3, 10]}
@@ -205,7 +207,7 @@ def test_frames_keep_their_feature_names(iris):
 
 
 def test_pickle(iris):
-    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(*iris)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(*iris)
     loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.predict_cost(iris[0]), model.predict_cost(iris[0]))
 
@@ -244,7 +246,9 @@ def test_routing_hands_on_what_the_estimator_requests(iris):
         with pytest.raises(UnsetMetadataPassedError):
             BayesMinimumRiskClassifier(Listener()).fit(X, y, sample_weight=weight)
         # a router around it needs no request of its own
-        search = GridSearchCV(model, {"classes": [None]}, scoring=make_cost_scorer(MATRIX))
+        search = GridSearchCV(
+            model, {"classes": [None]}, scoring=make_cost_scorer(cost_matrix=MATRIX)
+        )
         search.fit(X, y, sample_weight=weight)
         np.testing.assert_array_equal(
             search.best_estimator_.estimator_.heard_["sample_weight"], weight
@@ -356,7 +360,7 @@ def test_matrices_for_each_sample_are_checked(iris, cost, message):
 
 def test_score_checks_costs_and_labels(iris, sample_matrices):
     X, y = iris
-    model = BayesMinimumRiskClassifier(GaussianNB(), MATRIX).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
     with pytest.raises(ValueError, match="cost has 149 rows, but there are 150 samples"):
         model.score(X, y, cost=np.ones((149, 3)))
     with pytest.raises(ValueError, match="y_true holds labels that are not among the classes"):
@@ -382,7 +386,7 @@ def test_any_classifier_with_probabilities(iris, make, routing):
     X, y = iris[0][:, :1], iris[1]
 
     with sklearn.config_context(enable_metadata_routing=routing):
-        model = BayesMinimumRiskClassifier(make(), MATRIX).fit(X, y)
+        model = BayesMinimumRiskClassifier(make(), cost_matrix=MATRIX).fit(X, y)
 
     expected = (model.predict_proba(X) @ MATRIX).argmin(axis=1)
     np.testing.assert_array_equal(model.predict(X), expected)
@@ -396,7 +400,7 @@ class Undecided(GaussianNB):
 
 
 def test_probabilities_that_are_not_finite_are_refused(iris):
-    model = BayesMinimumRiskClassifier(Undecided(), MATRIX).fit(*iris)
+    model = BayesMinimumRiskClassifier(Undecided(), cost_matrix=MATRIX).fit(*iris)
 
     for call in (model.predict, model.predict_cost, model.predict_proba):
         with pytest.raises(ValueError, match="not finite for 1 of 150 rows"):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._inputs.images import as_image
+from auxcst_sklearn._inputs.arrays import as_image
 from auxcst_sklearn.metrics import make_cost_scorer
 from tests.factories import small_cnn
 
@@ -209,7 +209,7 @@ def test_grid_search_over_alpha(digits):
     search = GridSearchCV(
         small_cnn(cost_matrix=COST),
         {"alpha": [0, 0.5, [0.1, 0.2]]},
-        scoring=make_cost_scorer(COST),
+        scoring=make_cost_scorer(cost_matrix=COST),
         cv=2,
         error_score="raise",
     ).fit(X[:200], y[:200])

@@ -151,7 +151,7 @@ def test_estimates_of_a_row_alone_are_those_among_others(width, loss, n_classes)
 def test_matrices_of_rows_with_and_without_probabilities(problem, loss, recwarn):
     X, y, _ = problem
     matrices = np.random.default_rng(0).uniform(1, 2, size=(len(y), 3, 3)) * (1 - np.eye(3))
-    model = small_mlp(loss=loss).fit(X, y, matrices)
+    model = small_mlp(loss=loss).fit(X, y, cost=matrices)
     predicted = model.predict(X)
     missing = [w for w in recwarn if "none reached it" in str(w.message)]
     assert len(missing) == (loss == "bayes_risk")

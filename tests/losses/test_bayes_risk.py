@@ -170,7 +170,7 @@ def test_costs_that_depend_on_the_example_are_learnt():
 
     def paid(loss):
         model = CostSensitiveAuxMLP(2, 32, loss=loss, n_networks=2, max_epochs=40, random_state=0)
-        model.fit(X[train], y[train], cost[train])
+        model.fit(X[train], y[train], cost=cost[train])
         return mean_cost(y[test], model.predict(X[test]), cost=cost[test])
 
     assert paid("bayes_risk") < 0.5 * paid("cross_entropy")
@@ -180,8 +180,8 @@ def test_the_network_of_the_classes_is_that_of_class_costs(problem):
     X, y, cost = individual_costs(60)
     parameters = {"depth": 2, "width": 8, "max_epochs": 1, "n_networks": 2, "random_state": 0}
 
-    example = CostSensitiveAuxMLP(**parameters).fit(X, y, cost)
-    repeated = CostSensitiveAuxMLP(**parameters).fit(X, y, MATRIX[y])
+    example = CostSensitiveAuxMLP(**parameters).fit(X, y, cost=cost)
+    repeated = CostSensitiveAuxMLP(**parameters).fit(X, y, cost=MATRIX[y])
 
     assert example.hidden_layers_ == repeated.hidden_layers_
     assert len(example.net_.module_.classes.hidden) == len(repeated.net_.module_.hidden) == 2
@@ -197,7 +197,7 @@ def test_pretrained_networks_take_costs_per_sample_by_their_class_means():
 
     model = CSAEPretrainedMLP(
         1, 8, loss="bayes_risk", pretrain_epochs=1, max_epochs=2, random_state=0
-    ).fit(X, y, cost)
+    ).fit(X, y, cost=cost)
 
     assert model.predict_cost(X).shape == (60, 3)
 

@@ -16,7 +16,6 @@ from torch import nn
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
     CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
     CSAEPretrainedMLP,
 )
 from auxcst_sklearn.losses import LOSSES
@@ -52,7 +51,7 @@ def test_the_decision_of_every_loss(problem, make, loss, precision):
 
 def test_bf16_computes_in_float32(problem):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
-    model = small_mlp(loss="softmin", precision="bf16").fit(problem.X, problem.y, problem.cost)
+    model = small_mlp(loss="softmin", precision="bf16").fit(problem.X, problem.y, cost=problem.cost)
     file = to_onnx(model, X)
     assert model.net_.module_.bf16
     model.net_.module_.set_precision(False)
@@ -105,7 +104,7 @@ def test_costs_known_when_deciding_and_categories_in_an_array(problem):
     rng = np.random.default_rng(0)
     matrices = rng.uniform(0.1, 1, size=(60, 3, 3)) * (1 - np.eye(3))
     X = np.column_stack([problem.X, rng.integers(3, size=60) * 10])
-    model = CostSensitiveAuxMLPCV([0, 0.2], categorical_features=[4], **SMALL)
+    model = small_stack(categorical_features=[4])
     model.fit(X, problem.y, cost=matrices)
     file = to_onnx(model, X)
     assert [value.name for value in file.graph.input] == ["X", "cost_matrices"]

@@ -79,7 +79,7 @@ def test_classes_are_in_the_order_of_labelled_costs(data):
 
     display = CostConfusionDisplay.from_estimator(model, X, names[y % 3], cost_matrix=matrix)
     plain = CostConfusionDisplay.from_estimator(
-        model, X, names[y % 3], cost_matrix=matrix.loc[sorted(names), sorted(names)]
+        model, X, names[y % 3], cost_matrix=matrix[np.ix_(np.argsort(names), np.argsort(names))]
     )
 
     assert list(display.display_labels) == list(names)
@@ -302,7 +302,7 @@ DECIDED = pd.DataFrame(
 @pytest.mark.parametrize("as_array", [False, True])
 def test_decisions_are_the_columns(data, as_array):
     X, y = data
-    model = BayesMinimumRiskClassifier(GaussianNB(), DECIDED).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=DECIDED).fit(X, y)
     given = {"cost_matrix": DECIDED.to_numpy() if as_array else DECIDED}
 
     display = CostConfusionDisplay.from_estimator(model, X, y, labels=[2, 0, 1], **given)
@@ -322,7 +322,7 @@ def test_decisions_are_the_columns(data, as_array):
 def test_the_index_of_the_costs_orders_the_rows(data):
     X, y = data
     costs = DECIDED.loc[[2, 0, 1]]
-    model = BayesMinimumRiskClassifier(GaussianNB(), costs).fit(X, y)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=costs).fit(X, y)
 
     for display in (
         CostConfusionDisplay.from_estimator(model, X, y),

@@ -104,7 +104,7 @@ def test_costs_by_which_the_positive_class_is_never_worth_it(fraud):
 def test_texts_need_the_name_of_the_positive_class(fraud):
     y, p, _, cost = fraud
     text = np.where(y == 1, "fraud", "good")
-    flipped = cost[:, ::-1, ::-1]  # "fraud" comes first
+    flipped = np.asarray(cost)[:, ::-1, ::-1]  # "fraud" comes first
 
     with pytest.raises(ValueError, match="pos_label=None, but the classes"):
         CostThresholdDisplay.from_predictions(text, p, cost=flipped)
@@ -142,7 +142,7 @@ def test_an_estimator_with_its_own_costs_and_with_known_ones(fraud):
     assert display.bayes_cost == pytest.approx(-model.score(X, text))
     assert display.bayes_alert_rate == np.mean(model.predict(X) == "fraud")
 
-    flipped = cost[:, ::-1, ::-1]
+    flipped = np.asarray(cost)[:, ::-1, ::-1]
     known = CostThresholdDisplay.from_estimator(model, X, text, cost=flipped, pos_label="fraud")
     step = model[-1]
     decided = step.predict(model[:-1].transform(X), cost=flipped)

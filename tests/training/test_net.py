@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn._training.rows import TrainingSet
 from tests.factories import small_mlp
 
 

@@ -5,7 +5,10 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
-from auxcst_sklearn._training.holdout import folds
+from auxcst_sklearn._estimators.building import build, prepare
+from auxcst_sklearn._estimators.parameters import Recipe
+from auxcst_sklearn._estimators.validation import Given, validate
+from auxcst_sklearn._training.held_out import folds
 from auxcst_sklearn._training.loop import Plan
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
 from auxcst_sklearn._training.rows import RowSets
@@ -37,9 +40,10 @@ def logits_of(model, X):
 
 
 def built(model, X, y):
-    with model._fitting(resume=False):
-        data = model._validate_training_set(X, y, None, None, None, resume=False)
-        return model._build(data, resume=False)
+    """A training that has not been run."""
+    recipe = Recipe.of(model)
+    data = validate(model, Given(X, y), None, classes=None, resume=False)
+    return build(prepare(data, recipe, model), recipe, model, np.random.RandomState(0))
 
 
 def test_probabilities_are_means_of_those_of_the_networks(data):

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn._training.training_set import TrainingSet
-from auxcst_sklearn.costs._scale import CostScale
-from auxcst_sklearn.costs._statistics import CostStatistics
+from auxcst_sklearn.costs._statistics import CostScale, CostStatistics
+from tests.factories import training_set
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 LABEL = np.array([0, 2, 2, 0, 2])
@@ -12,8 +11,8 @@ LABEL = np.array([0, 2, 2, 0, 2])
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 2, 0.5, 3, 1])])
 def test_a_matrix_stands_for_its_rows(weight):
     """Scale and statistics are the same from K rows as from n expanded ones."""
-    by_class = TrainingSet(None, LABEL, MATRIX, True, weight)
-    by_row = TrainingSet(None, LABEL, MATRIX[LABEL], False, weight)
+    by_class = training_set(None, LABEL, MATRIX, True, weight)
+    by_row = training_set(None, LABEL, MATRIX[LABEL], False, weight)
 
     scale = by_class.scale()
     assert (scale.offset, scale.unit) == pytest.approx((by_row.scale().offset, by_row.scale().unit))
@@ -25,7 +24,7 @@ def test_a_matrix_stands_for_its_rows(weight):
 def test_statistics_are_in_units_of_the_scale():
     scale = CostScale(1.0, 4.0)
 
-    found = TrainingSet(None, LABEL, MATRIX[LABEL], False, None).in_units(scale).statistics()
+    found = training_set(None, LABEL, MATRIX[LABEL], False, None).in_units(scale).statistics()
 
     expected = CostStatistics.of((MATRIX[LABEL] - 1) / 4, LABEL)
     np.testing.assert_allclose(found.rows, expected.rows)
@@ -37,7 +36,7 @@ def test_rows_without_weight_do_not_count(per_class):
     weight = np.array([1.0, 0, 2, 0, 1])
     cost = MATRIX if per_class else MATRIX[LABEL]
 
-    kept = TrainingSet(X, LABEL, cost, per_class, weight).with_positive_weights()
+    kept = training_set(X, LABEL, cost, per_class, weight).with_positive_weights()
 
     assert kept.X.ravel().tolist() == [0, 2, 4]
     assert kept.label.tolist() == [0, 2, 2]
@@ -48,18 +47,18 @@ def test_rows_without_weight_do_not_count(per_class):
 def test_small_weights_are_raised():
     weight = np.array([0.25, 0, 0.5, 0, 0.25]) / 3
 
-    kept = TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, weight).with_positive_weights()
+    kept = training_set(np.ones((5, 1)), LABEL, MATRIX, True, weight).with_positive_weights()
 
     np.testing.assert_allclose(kept.weight, [0.75, 1.5, 0.75])
 
 
 def test_some_weight_must_be_positive():
     with pytest.raises(ValueError, match="sample_weight is zero for every sample"):
-        TrainingSet(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).with_positive_weights()
+        training_set(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).with_positive_weights()
 
 
 def test_a_class_without_examples_keeps_its_row_of_the_matrix():
-    found = TrainingSet(None, LABEL, MATRIX, True, None).statistics()
+    found = training_set(None, LABEL, MATRIX, True, None).statistics()
 
     assert found.weight[1] == 0
     np.testing.assert_array_equal(found.class_mean, MATRIX)

@@ -1,0 +1,374 @@
+"""One account of costs: their source, classes and decisions, checked once, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._checks.labels import (
+    check_labels,
+    check_spelling,
+    if_encoded,
+    label_index,
+    shorten,
+    sorted_labels,
+)
+from .._checks.warn import warn
+from ._named import CostArray, column_names, row_names, same_label_kind, same_labels
+from ._statistics import CostScale, CostStatistics
+from ._validation import (
+    check_cost,
+    check_cost_matrices,
+    check_cost_matrix,
+    is_per_sample_matrix,
+    warn_if_order_is_lost,
+    warn_of_permutation,
+)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of some rows, validated, with the labels of their axes.
+
+    `rows` are the cost vectors of the true classes (n, D), or with `per_class` of all classes
+    (K, D). `label` (n,) are the places of the true classes. `matrices` (n, K, D) are costs that
+    are known when deciding.
+    """
+
+    classes: NDArray[Any]
+    decisions: NDArray[Any]
+    rows: NDArray[Any]
+    per_class: bool
+    label: NDArray[Any]
+    matrices: NDArray[Any] | None = None
+
+    @classmethod
+    def of_fit(
+        cls,
+        y: NDArray[Any],
+        *,
+        cost: Any,
+        cost_matrix: Any,
+        classes: Any = None,
+        decisions: Any = None,
+        given: Any = None,
+    ) -> Costs:
+        """The costs of training rows, from their single source, and warnings of likely mistakes.
+
+        `given` are the labels as the caller has passed them.
+        """
+        if isinstance(cost, Costs):  # of the estimator around this one
+            return cost
+        if cost is not None and cost_matrix is not None:
+            raise ValueError(
+                "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
+                "to use per-sample costs, or drop cost=."
+            )
+        warn_if_order_is_lost(cost, cost_matrix, decisions if classes is None else classes, y=given)
+        check_classification_targets(y)
+        found = find_classes(y, classes, cost, cost_matrix, decisions)
+        label = label_index(y, found, name="y").astype(np.int64)
+        columns = find_decisions(cost, cost_matrix, decisions, found)
+        if columns is not None and cost_matrix is None and not is_per_sample_matrix(cost):
+            raise ValueError(
+                f"The decisions {shorten(columns)} have no costs for each class; expected "
+                "cost_matrix, or cost as a matrix for each sample, (n_samples, n_classes, "
+                "n_decisions). Cost vectors of samples are for classes."
+            )
+        if columns is not None and decisions is not None and same_labels(columns, found):
+            warn_of_permutation(columns, found, cost if cost_matrix is None else cost_matrix)
+        costs = cls.of_labels(label, found, columns, cost, cost_matrix)
+        costs.warn_if_truth_is_not_cheapest()
+        return costs
+
+    @classmethod
+    def of_labels(
+        cls,
+        label: NDArray[Any],
+        classes: NDArray[Any],
+        decisions: NDArray[Any] | None,
+        cost: Any,
+        cost_matrix: Any,
+    ) -> Costs:
+        """Costs of rows with label indices; columns are the decisions, or for None the classes."""
+        columns = classes if decisions is None else decisions
+        matrices = None
+        if is_per_sample_matrix(cost):
+            matrices = check_cost_matrices(
+                cost, n_samples=len(label), classes=classes, decisions=decisions
+            )
+            rows = matrices[np.arange(len(label)), label]
+        elif cost is not None:
+            rows = check_cost(cost, n_samples=len(label), classes=columns)
+        elif cost_matrix is not None:
+            rows = check_cost_matrix(cost_matrix, classes=classes, decisions=decisions)
+        else:
+            rows = 1 - np.eye(len(classes))
+        return cls(classes, columns, rows, cost is None, label, matrices)
+
+    @classmethod
+    def of_classes(
+        cls, classes: NDArray[Any], decisions: NDArray[Any], rows: NDArray[Any]
+    ) -> Costs:
+        """Costs of classes (K, D), without rows of data."""
+        return cls(classes, decisions, rows, True, np.empty(0, np.intp))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def other_decisions(self) -> NDArray[Any] | None:
+        """The decisions; None where they are the classes, in their order."""
+        return None if np.array_equal(self.decisions, self.classes) else self.decisions
+
+    def part(self, index: NDArray[Any]) -> Costs:
+        """The costs of some of the rows."""
+        rows = self.rows if self.per_class else self.rows[index]
+        matrices = None if self.matrices is None else self.matrices[index]
+        return replace(self, rows=rows, label=self.label[index], matrices=matrices)
+
+    def in_units(self, scale: CostScale) -> Costs:
+        """The same costs in units of a network."""
+        matrices = self.matrices
+        if matrices is not None:
+            matrices = scale.to_units(matrices).astype(np.float32)
+        return replace(self, rows=scale.to_units(self.rows), matrices=matrices)
+
+    def expected_cost(self, probability: NDArray[Any], cost: Any = None) -> NDArray[np.float64]:
+        """Expected cost of each decision (n, D) under class probabilities.
+
+        It is that of the matrices in `cost`, one for each row, or for None of these costs.
+        """
+        matrices = self.matrices if cost is None else self._matrices(cost, probability.shape)
+        if matrices is None:
+            by_class: NDArray[np.float64] = probability @ self.rows
+            return by_class
+        by_row: NDArray[np.float64] = np.einsum("nk,nkj->nj", probability, matrices)
+        return by_row
+
+    def _matrices(self, cost: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Matrices of other rows that have the same classes and decisions, checked."""
+        if not is_per_sample_matrix(cost):
+            try:
+                found = f"shape {np.shape(cost)}"
+            except ValueError:
+                found = "rows of different lengths"
+            raise ValueError(
+                f"cost has {found}; expected {(*shape, len(self.decisions))}, for each sample a "
+                "matrix with a row per true class and a column per prediction. Costs that are the "
+                "same for all samples belong in cost_matrix=; cost vectors (n_samples, n_classes), "
+                "which presume the true class, belong in score."
+            )
+        return check_cost_matrices(
+            cost, n_samples=shape[0], classes=self.classes, decisions=self.other_decisions
+        )
+
+    def vectors(self) -> NDArray[Any]:
+        """The cost of each decision for each row, given its true class (n, D)."""
+        return self.rows[self.label] if self.per_class else self.rows
+
+    def paid(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """The cost of the chosen decision of each row."""
+        return self.vectors()[np.arange(len(chosen)), chosen]
+
+    def class_weight(self, weight: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Number of rows of each class, or the sum of their weights."""
+        return np.bincount(self.label, weight, minlength=len(self.classes)).astype(float)
+
+    def statistics(self, weight: NDArray[Any] | None = None) -> CostStatistics:
+        """Weight and mean cost vector of each class."""
+        if self.per_class:
+            return CostStatistics(self.class_weight(weight), self.rows)
+        return CostStatistics.of(self.rows, self.label, weight, len(self.classes))
+
+    def matrix(self, weight: NDArray[Any] | None = None) -> NDArray[Any]:
+        """One matrix for all rows (K, D); of other costs the mean of each class."""
+        return self.rows if self.per_class else self.statistics(weight).class_mean
+
+    def warn_if_truth_is_not_cheapest(self) -> None:
+        """Warn if for most rows of a class another class costs less than the true one."""
+        if not same_labels(self.decisions, self.classes):
+            return
+        names = list(map(str, self.decisions.tolist()))
+        place = np.array([names.index(str(label)) for label in self.classes.tolist()])
+        true = place if self.per_class else place[self.label]
+        dear = self.rows[np.arange(len(self.rows)), true] > self.rows.min(axis=1)
+        if self.per_class:
+            dear = dear[self.label]
+        n_rows = np.bincount(self.label, minlength=len(self.classes))
+        of_class = np.bincount(self.label, dear, minlength=len(n_rows)) / np.maximum(n_rows, 1)
+        if not (of_class > 0.5).any():
+            return
+        labels = self.classes.tolist()
+        found = [f"{k!r} ({share:.0%})" for k, share in zip(labels, of_class) if share > 0.5]
+        shown = self.decisions.tolist()
+        shown = shown if len(shown) <= 10 else [*shown[:9], "..."]
+        warn(
+            "The true class is not the cheapest prediction for most rows of class "
+            f"{', '.join(found[:10])}. Perhaps the cost matrix is transposed (rows are true "
+            "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
+            f"the labels are in another order than {shown}. If the costs are correct, switch this "
+            "warning off by warnings.filterwarnings('ignore', 'The true class is not the').",
+        )
+
+
+# ---------------------------------------------------------------- classes
+
+
+def find_classes(
+    y: NDArray[Any], classes: Any, cost: Any, cost_matrix: Any, decisions: Any = None
+) -> NDArray[Any]:
+    """All labels, sorted: from the caller, from labelled costs, or from the data."""
+    if classes is not None:
+        found = np.array(classes)
+        if found.ndim != 1 or not np.array_equal(np.unique(found), found):
+            raise ValueError(
+                f"classes={np.asarray(classes).tolist()} must list each label once, in sorted "
+                "order, as classes_ does everywhere in scikit-learn. For costs in another order, "
+                "use a DataFrame with the labels as columns."
+            )
+    else:
+        found = np.unique(y)
+        labels = _class_names(cost, cost_matrix, found, decisions)
+        if labels is not None and same_label_kind(labels, y):
+            found = _labels_of_costs(cost, cost_matrix, labels, found)
+    if len(found) < 2:
+        source = "y" if classes is None else f"classes={np.asarray(classes).tolist()}"
+        raise ValueError(
+            f"{source} holds 1 class only, {found.tolist()}; a classifier needs at least two. If "
+            "the others have no sample here, name all classes in classes=."
+        )
+    return found
+
+
+def _class_names(
+    cost: Any, cost_matrix: Any, present: NDArray[Any], decisions: Any
+) -> NDArray[Any] | None:
+    """The classes that costs name: those of their rows, or else of their columns."""
+    costs = cost_matrix if cost is None else cost
+    if isinstance(costs, CostArray):
+        of_rows = row_names(costs, like=present)
+        return column_names(costs, like=present) if of_rows is None else of_rows
+    labels = labels_of_rows(_named_rows(cost, cost_matrix), present)
+    if labels is None:
+        labels = column_names(costs, like=present)
+        if decisions is not None and labels is not None and not np.isin(present, labels).all():
+            return None  # they are those of the decisions
+    return labels
+
+
+def _labels_of_costs(
+    cost: Any, cost_matrix: Any, labels: NDArray[Any], present: NDArray[Any]
+) -> NDArray[Any]:
+    """Take the classes from the labels of the costs, in the type of those in y."""
+    name = "cost_matrix" if cost is None else "cost"
+    is_named = isinstance(cost_matrix if cost is None else cost, CostArray)
+    named = f"The classes of {name}" if is_named else f"The columns of {name}"
+    missing = np.setdiff1d(present, labels)
+    if len(missing):
+        check_spelling(missing, labels, "y")
+        raise ValueError(
+            f"{named} are {labels.tolist()}, but y also holds {missing.tolist()}; expected a "
+            "column for every class. "
+            + (
+                if_encoded(present, labels)
+                or "Add the missing columns, or rename those that stand for these classes. Columns "
+                "that are decisions need an index that holds the classes, or decisions=."
+            )
+        )
+    if cost is not None and not is_named and len(unseen := np.setdiff1d(labels, present)):
+        warn(
+            f"cost has columns for classes of which y holds no sample: {shorten(unseen)}. If they "
+            "are classes, name all classes in classes=; if not, such as an identifier, leave them "
+            "out of cost."
+        )
+    found = np.unique(labels)
+    if present.dtype.kind in "biu" and np.array_equal(found, found.astype(present.dtype)):
+        found = found.astype(present.dtype)
+    return found
+
+
+def labels_of_evaluation(
+    cost: Any, cost_matrix: Any, classes: Any, decisions: Any, given: Mapping[str, Any], *ys: Any
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Labels of rows and columns where predictions are known; None for columns of the classes.
+
+    `given` are the true labels and the predictions, and `ys` the same, validated.
+    """
+    costs = cost_matrix if cost is None else cost
+    of_rows = labels_of_rows(_named_rows(cost, cost_matrix), ys[0])
+    if decisions is None and of_rows is None:
+        if classes is None:
+            classes = column_names(costs, like=ys[0])
+        if classes is None:
+            warn_if_order_is_lost(cost, cost_matrix, **given)
+            classes = sorted_labels(*ys, name=" or ".join(given))
+        return np.asarray(classes), None
+    rows = np.unique(ys[0]) if of_rows is None else of_rows
+    rows = rows if classes is None else np.asarray(classes)
+    return rows, find_decisions(cost, cost_matrix, decisions, rows)
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def find_decisions(
+    cost: Any, cost_matrix: Any, decisions: Any, classes: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Labels of the cost columns; None where they are the classes, in their order."""
+    if decisions is not None:
+        labels = _checked_decisions(decisions)
+        check_spelling(labels, classes, "decisions=")
+        return None if np.array_equal(labels, classes) else labels
+    costs = _named_rows(cost, cost_matrix)
+    columns = column_names(costs, like=classes)
+    if columns is None or labels_of_rows(costs, classes) is None:
+        return None
+    check_spelling(columns, classes, "The columns of the costs")
+    names = {str(label) for label in columns.tolist()}
+    missing = [label for label in classes.tolist() if str(label) not in names]
+    # A misspelt label, a transposed matrix, encoded labels, or decisions.
+    may_be_classes = len(columns) == len(classes) and not isinstance(costs, CostArray)
+    if 0 < len(missing) < len(classes) or (missing and may_be_classes):
+        name = "cost_matrix" if cost is None else "cost"
+        raise ValueError(
+            f"The columns of {name} are {shorten(columns)}, and there is none for "
+            f"{shorten(np.asarray(missing))} of the classes {shorten(classes)}. Rename the labels; "
+            "or, if they are decisions, name them in decisions=."
+        )
+    return column_names(costs)
+
+
+def _checked_decisions(decisions: Any) -> NDArray[Any]:
+    labels = np.asarray(np.asarray(decisions).tolist())  # numbers among texts are texts
+    check_labels(labels, "decisions")
+    if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
+        raise ValueError(
+            f"decisions={labels.tolist()} must name each column of the costs once, in one "
+            "dimension."
+        )
+    return labels
+
+
+def _named_rows(cost: Any, cost_matrix: Any) -> Any:
+    """Costs whose rows may have names of classes: an index of costs per sample names samples."""
+    return cost_matrix if cost is None else cost if isinstance(cost, CostArray) else None
+
+
+def labels_of_rows(costs: Any, present: NDArray[Any]) -> NDArray[Any] | None:
+    """The labels of the rows of matrices, if they name the classes and the columns do not.
+
+    They are in the type of those that are `present`, all of which they must name.
+    """
+    columns, rows = column_names(costs, like=present), row_names(costs, like=present)
+    if columns is None or rows is None or set(rows.tolist()) == set(columns.tolist()):
+        return None
+    if isinstance(costs, CostArray):
+        return rows
+    named = set(map(str, rows.tolist()))
+    return rows if {str(label) for label in present.tolist()} <= named else None

@@ -1,0 +1,133 @@
+"""The costs of predictions that are known, and the estimators that have made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length
+
+from .._checks.array_api import numpy_arrays
+from .._checks.labels import as_labels, label_index
+from .._checks.rows import check_row_order
+from .._checks.weights import check_some_weight, check_weight
+from ._account import Costs, labels_of_evaluation
+from ._named import same_labels
+from ._validation import (
+    check_cost_matrix,
+    is_per_sample_matrix,
+    warn_if_order_is_lost,
+    warn_of_permutation,
+)
+
+
+@numpy_arrays()
+def evaluated(
+    given: Mapping[str, Any],
+    *,
+    cost: Any,
+    cost_matrix: Any,
+    classes: Any = None,
+    decisions: Any = None,
+    sample_weight: Any = None,
+    of_model: bool = False,
+) -> tuple[Costs, list[NDArray[np.intp]], NDArray[np.float64] | None]:
+    """The costs of rows, the columns of their predictions, and their weights.
+
+    `given` are the true labels, and one or several predictions. With `of_model` the order of the
+    decisions is that of a fitted model.
+    """
+    if (cost is None) == (cost_matrix is None):
+        which = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
+        raise ValueError(
+            f"Got {which}; expected exactly one: cost= with one row per sample, or cost_matrix= "
+            "with one row per class."
+        )
+    ys = [as_labels(y, name) for name, y in given.items()]
+    check_row_order(**given, cost=cost, sample_weight=sample_weight)
+    check_consistent_length(*ys)
+    true_name, *names = given
+    if not len(ys[0]):
+        raise ValueError(
+            f"{true_name} holds no samples; expected at least one to take the mean of."
+        )
+    rows, columns = labels_of_evaluation(cost, cost_matrix, classes, decisions, given, *ys)
+    if not of_model and columns is not None and same_labels(columns, rows):
+        warn_of_permutation(columns, rows, cost_matrix if cost is None else cost)
+    if cost is None:  # of the right shape, before labels are looked for in it
+        cost_matrix = check_cost_matrix(cost_matrix, classes=rows, decisions=columns)
+    label = label_index(ys[0], rows, name=true_name)
+    costs = Costs.of_labels(label, rows, columns, cost, cost_matrix)
+    chosen = []
+    for name, y in zip(names, ys[1:]):
+        if columns is not None and columns.dtype.kind == "U" and y.dtype.kind in "biu":
+            y = y.astype(str)  # classes among texts
+        chosen.append(label_index(y, costs.decisions, name=name))
+    weight = check_weight(sample_weight, label)
+    if weight is not None:
+        check_some_weight(weight)
+    return costs, chosen, weight
+
+
+def check_evaluated(
+    X: Any, y: Any, cost: Any, cost_matrix: Any, sample_weight: Any, classes: Any = None
+) -> None:
+    """Check that the rows belong together, and that their order of classes is that of the costs."""
+    check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight)
+    warn_if_order_is_lost(cost, cost_matrix, classes, y=y)
+
+
+def decided(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
+    """Predictions by the costs, where these are matrices of samples, and known when deciding."""
+    last = final_estimator(estimator)
+    # Without probabilities, costs of each row decide nothing.
+    has_use = (
+        is_per_sample_matrix(cost)
+        and "cost" in signature(last.predict).parameters
+        and hasattr(last, "predict_proba")
+    )
+    of_classes = decisions_of(estimator) is None
+    if of_classes and not has_use:
+        return estimator.predict(X)
+    last, inputs = _last(estimator, X)  # the predict of a search takes no costs
+    decide = last.predict if of_classes else last.decide
+    return decide(inputs, cost=cost) if has_use else decide(inputs)
+
+
+def decisions_of(estimator: Any) -> Any:
+    """Labels of the decisions of the last step, if they are not the classes."""
+    last = final_estimator(estimator)
+    decisions = getattr(last, "decisions_", None)
+    return None if decisions is None or np.array_equal(decisions, last.classes_) else decisions
+
+
+def final_estimator(estimator: Any) -> Any:
+    """The estimator inside of searches and pipelines."""
+    return _last(estimator, None)[0]
+
+
+def _last(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The same, and its X, unless that is None."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            X = None if X is None else before_last(estimator, X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X
+
+
+def before_last(pipeline: Any, X: Any) -> Any:
+    """X after the steps before the last; steps that resample do nothing when predicting."""
+    for _, step in pipeline.steps[:-1]:
+        if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
+            X = step.transform(X)
+    return X
