@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .._inputs.scaling import OUTLYING, Scaling
-from ..modules._image_input import ImageInput
+from ..modules._images import ImageInput
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
 _LARGEST = 1e30
