@@ -9,7 +9,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 
 from .._inputs import Inputs
@@ -18,11 +17,8 @@ from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
 from .._training.runtime import seeded
 from ..costs._statistics import CostScale
-from ..losses import Loss, ProbabilisticLoss, get_loss
-from ..losses._layer_wise import StackedLayerWiseLoss
-from ..modules._cost_network import ClassAndCostNetwork
-from ..modules._network import AuxNetwork
-from ..modules._stacked import stack
+from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
+from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import (
     Recipe,
     check_callbacks,
@@ -211,13 +207,13 @@ def _make_net(
     statistics = data.statistics()
     start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
     modules, alpha = [], list[float]()
-    for i in range(recipe.n_networks):
+    for _ in range(recipe.n_networks):
         make = architecture._make_module
         module, alpha = _make_network(make, prepared, n_outputs, n_cost_outputs, draw_seed(rng))
-        inputs.vary(module, i)
         module.start_at(*start)
         modules.append(module.float())
-    module = stack(modules)
+    module = modules[0].join(modules)
+    inputs.vary(module)
     known = {
         **_net_arguments(recipe, data, device, stream),
         **inputs.net_arguments(),
@@ -226,9 +222,7 @@ def _make_net(
         "scale": prepared.scale,
         "statistics": statistics,
     }
-    weights = torch.tensor([[*alpha, 1.0]] * recipe.n_networks, dtype=torch.float32).T.contiguous()
-    objective = StackedLayerWiseLoss(loss, aux_loss, weights, n_row_sets=recipe.n_networks)
-    net = CostNet(module, objective, **known)
+    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
     net.module.set_precision(recipe.precision == "bf16")
     if isinstance(recipe.temperature, Real):
         net.temperature = float(recipe.temperature)

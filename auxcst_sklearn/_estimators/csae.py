@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from .._checks.calls import described_like
@@ -19,8 +19,7 @@ from .._training.batches import shuffled
 from .._training.rows import Rows
 from .._training.runtime import report, seeded
 from ..losses import Loss
-from ..modules._autoencoder import CostSensitiveAutoencoder
-from ..modules._aux_mlp import AuxMLP
+from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
 from .parameters import check_each, draw_seed, per_layer
 
@@ -242,11 +241,12 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         net.module_.eval()  # the layers below must not drop neurons
         histories = {}
         for i, (name, (layer, *_)) in enumerate(net.module_.hidden.items()):
-            encoder = nn.Linear(layer.weight.shape[2], layer.weight.shape[1])
-            encoder.weight.data, encoder.bias.data = layer.weight.data[0], layer.bias.data[0, :, 0]
             with seeded(draw_seed(rng)):
                 autoencoder = CostSensitiveAutoencoder(
-                    encoder, rows.cost.shape[1], beta=beta[i], corruption=corruption[i]
+                    layer.of_network(0),
+                    rows.cost.shape[1],
+                    beta=beta[i],
+                    corruption=corruption[i],
                 )
             histories[name] = self._pretrain_layer(
                 net, autoencoder.to(net.device), i, name, rows, rng

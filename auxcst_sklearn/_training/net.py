@@ -23,7 +23,6 @@ from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
-from ..modules._stacked import SharedDropout, weights_by_network
 from .batches import Batches, evaluation_size, join_targets, shuffled, split_target
 from .distributed import ALONE, Processes, processes
 from .rows import Rows, TrainingSet, densify
@@ -122,7 +121,8 @@ class CostNet(NeuralNet):
 
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network."""
-        return weights_by_network(self.module_)
+        weights: list[list[Tensor]] = self.module_.weights()
+        return weights
 
     # --------------------------------------------------------------- training
 
@@ -143,9 +143,7 @@ class CostNet(NeuralNet):
         self.device_generator = torch.Generator(device=self.device)
         self.device_generator.manual_seed(processes().seed(seed))
         for module in self.module_.modules():
-            if isinstance(module, SharedDropout):
-                module.generators, module.n_sets = [self.device_generator], n
-            elif isinstance(module, SeededModule):
+            if isinstance(module, SeededModule):
                 module.generator = self.device_generator
 
     def thread_limit(self) -> AbstractContextManager[Any]:

@@ -4,8 +4,7 @@ import torch
 from scipy.signal import correlate
 
 from auxcst_sklearn.modules import AuxNetwork
-from auxcst_sklearn.modules._aux_cnn import AuxCNN, BatchNorm
-from auxcst_sklearn.modules._image_input import ImageInput
+from auxcst_sklearn.modules._images import AuxCNN, BatchNorm, ImageInput
 
 
 def network(shape=(3, 8, 8), n_classes=4, **parameters):

@@ -4,8 +4,8 @@ import torch
 from scipy.special import expit
 
 from auxcst_sklearn.modules import AuxNetwork
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
-from auxcst_sklearn.modules._feature_input import UnitRange
+from auxcst_sklearn.modules._mlp import AuxMLP
+from auxcst_sklearn.modules._tables import UnitRange
 
 
 def test_heads_stand_on_every_layer_that_is_named():

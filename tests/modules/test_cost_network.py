@@ -1,7 +1,7 @@
 import torch
 
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
-from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
+from auxcst_sklearn.modules._mlp import AuxMLP
+from auxcst_sklearn.modules._network import ClassAndCostNetwork
 
 
 def twin():

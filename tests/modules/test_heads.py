@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from auxcst_sklearn.modules import CostHead
-from auxcst_sklearn.modules._heads import MapMeans
+from auxcst_sklearn.modules._layers import MapMeans
 
 
 def test_pooled_heads_see_the_means_of_the_maps():

@@ -3,12 +3,10 @@ import copy
 import numpy as np
 import pytest
 import torch
-
-from auxcst_sklearn.modules._aux_cnn import AuxCNN
-from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
-from auxcst_sklearn.modules._image_input import ImageInput
-from auxcst_sklearn.modules._side_by_side import SideBySide
 from auxcst_sklearn.modules._stacked import stack, weights_by_network
+
+from auxcst_sklearn.modules._images import AuxCNN, ImageInput
+from auxcst_sklearn.modules._network import ClassAndCostNetwork, SideBySide
 
 
 def make_networks(n=3, n_outputs=4, head_layers=(0,)):

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from auxcst_sklearn.modules._stacked import SharedDropout, StackedMLP, stack, unstack
 
 from auxcst_sklearn.modules import SeededModule
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
-from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
-from auxcst_sklearn.modules._feature_input import FeatureInput, Standardize
 from auxcst_sklearn.modules._layers import ScaledLinear
-from auxcst_sklearn.modules._stacked import SharedDropout, StackedMLP, stack, unstack
+from auxcst_sklearn.modules._mlp import AuxMLP
+from auxcst_sklearn.modules._network import ClassAndCostNetwork
+from auxcst_sklearn.modules._tables import FeatureInput, Standardize
 
 HEAD_LAYERS = ([], [0], [1], [0, 1])
 BOTH = pytest.mark.parametrize("scaled", [None, slice(1, 4)])
