@@ -78,14 +78,9 @@ class ValidationMixin:
         named = column_names(self.cost_matrix if cost is None else cost)
         goes_on = resume and self.decisions is None
         goes_on = goes_on and (named is None or same_labels(named, self.decisions_))
-        costs = Costs.of_fit(
-            y,
-            cost=cost,
-            cost_matrix=self.cost_matrix,
-            classes=self.classes_ if resume else classes,
-            decisions=self._decision_labels if goes_on else self.decisions,
-            given=given,
-        )
+        decisions = self._decision_labels if goes_on else self.decisions
+        known = self.classes_ if resume else classes
+        costs = Costs.of_fit(y, cost, self.cost_matrix, known, decisions, given)
         if resume and not np.array_equal(costs.decisions, self.decisions_):
             raise ValueError(
                 f"The costs have the columns {shorten(costs.decisions)}, but training continues "
