@@ -10,7 +10,7 @@ TESTS := $(VENV)/installed-test,examples
 
 # Folders have the names of some.
 .PHONY: help demo test fuzz test-oldest test-next coverage dist test-dist \
-	lint bench-cost bench-tables bench-speed bench-path paper-panel bench-serving format docs clean
+	lint bench-cost bench-tables bench-speed paper-panel bench-serving format docs clean
 
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
@@ -94,9 +94,6 @@ bench-tables: $(VENV)/installed-bench
 
 bench-speed: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_speed
-
-bench-path: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks.speed.bench_path
 
 # One panel of docs/experiments.rst: MNIST, ReLU under SGD, or with WEIGHTS, a file of SqueezeNet's,
 # one seed of the third experiment. DATA_HOME names the folder of MNIST, or of Caltech-101.

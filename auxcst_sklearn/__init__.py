@@ -7,14 +7,20 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import costs as costs
+    from . import datasets as datasets
+    from . import decisions as decisions
+    from . import losses as losses
+    from . import metrics as metrics
+    from . import modules as modules
+    from . import onnx as onnx
+    from . import plotting as plotting
     from ._estimators.auxnet import CostSensitiveAuxNet
     from ._estimators.bayes import BayesMinimumRiskClassifier
     from ._estimators.cnn import CostSensitiveAuxCNN
     from ._estimators.csae import CSAEPretrainedMLP
     from ._estimators.mlp import CostSensitiveAuxMLP
-    from ._estimators.mlp_cv import CostSensitiveAuxMLPCV
     from ._estimators.paper import PAPER
-    from ._estimators.path import alpha_path
     from ._estimators.pool import CostSensitivePoolClassifier
 
 try:
@@ -22,17 +28,19 @@ try:
 except PackageNotFoundError:  # a checkout that is not installed
     __version__ = "0+unknown"
 
-# Estimators load on first use: torch and scikit-learn take seconds, and `costs` needs no torch.
+# Submodules and estimators load on first use: torch and scikit-learn take seconds, and `costs`
+# needs no torch.
+_SUBMODULES = [
+    *("costs", "datasets", "decisions", "losses", "metrics", "modules", "onnx", "plotting")
+]
 _HOME = {
     "BayesMinimumRiskClassifier": "bayes",
     "CSAEPretrainedMLP": "csae",
     "CostSensitiveAuxCNN": "cnn",
     "CostSensitiveAuxMLP": "mlp",
-    "CostSensitiveAuxMLPCV": "mlp_cv",
     "CostSensitiveAuxNet": "auxnet",
     "CostSensitivePoolClassifier": "pool",
     "PAPER": "paper",
-    "alpha_path": "path",
 }
 
 __all__ = [
@@ -41,15 +49,15 @@ __all__ = [
     "CSAEPretrainedMLP",
     "CostSensitiveAuxCNN",
     "CostSensitiveAuxMLP",
-    "CostSensitiveAuxMLPCV",
     "CostSensitiveAuxNet",
     "CostSensitivePoolClassifier",
     "__version__",
-    "alpha_path",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"._estimators.{_HOME[name]}", __name__), name)
@@ -58,4 +66,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted([*__all__, *_SUBMODULES])

@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from ._checks.docs import described_like
+from ._checks.calls import described_like
 from .costs._assignment import Capacity, check_assignment, solve
 
 __all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def assign(

@@ -11,8 +11,7 @@ from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ._checks.docs import described_like
-from ._checks.warn import warn
+from ._checks.calls import described_like, warn
 from .costs._account import find_decisions
 from .costs._evaluation import check_evaluated, decided, decisions_of, evaluated
 from .costs._named import column_names, same_label_kind
@@ -25,6 +24,10 @@ __all__ = [
     "mean_cost",
     "savings_score",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def mean_cost(

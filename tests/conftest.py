@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
+
+# Before torch and numpy are loaded, here and in the processes that tests start: sums over several
+# threads round differently, and a busy machine has no cores to spare.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 import pytest
@@ -20,7 +25,7 @@ class Problem(NamedTuple):
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Sums over several threads round differently, and joblib's workers have one thread each."""
+    """Also where a plugin has loaded torch before."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

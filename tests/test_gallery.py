@@ -41,7 +41,7 @@ def test_script_is_a_short_page_with_a_title_cells_and_a_plot(script):
     assert 40 <= len(text.splitlines()) <= 100
     # A figure belongs to one cell: sphinx-gallery closes all figures at the end of a cell.
     for cell in text.split("# %%\n"):
-        assert len(re.findall(r"plt\.subplots|Display\.from_search", cell)) <= 1
+        assert len(re.findall(r"plt\.subplots", cell)) <= 1
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from .array_api import numpy_arrays
-from .frames import is_frame, select
-from .masks import check_no_mask
+from .calls import numpy_arrays
+from .data import check_no_mask, is_frame, select
 
 
 def check_labels(y: Any, name: str) -> None:

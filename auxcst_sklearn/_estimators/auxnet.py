@@ -18,11 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from .._checks.docs import described_like
-from .._checks.warn import warn
+from .._checks.calls import described_like, warn
 from .._inputs import ImageInputs
 from ..losses import Loss
-from ..modules import AuxNetwork, WrappedNetwork, find_hidden_layers
+from ..modules._network import AuxNetwork
+from ..modules.wrapping import WrappedNetwork, find_hidden_layers
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
@@ -259,8 +259,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self.net_params = net_params
         self.distributed = distributed
 
-    _inputs: ImageInputs
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep`, also those in `module_params`, by their prefix."""
         found: dict[str, Any] = super().get_params(deep)
@@ -279,8 +277,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     def _make_inputs(self) -> ImageInputs:
         return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
 
-    def _make_module(self, n_features: int, n_outputs: int) -> tuple[WrappedNetwork, list[float]]:
-        images = self._inputs.make_module()
+    def _make_module(
+        self, inputs: Any, n_features: int, n_outputs: int
+    ) -> tuple[WrappedNetwork, list[float]]:
+        images = inputs.make_module()
         body = make_body(self.module, images.out_shape, self.module_params)
         names = self._layer_names(body, images.out_shape)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")

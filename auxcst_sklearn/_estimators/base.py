@@ -1,42 +1,61 @@
-"""The base of all networks: validate, build, train, set attributes."""
+"""The base of all networks: a fit validates, prepares, builds and trains; then predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.array_api import numpy_arrays
-from .._checks.unchanged import unchanged_on_error
-from .._checks.warn import warn
-from .._training.distributed import joined, processes
+from .._checks.calls import available_if, numpy_arrays, unchanged_on_error, warn
+from .._inputs import Inputs
+from .._training.distributed import joined
+from .._training.held_out import Fold
+from .._training.rows import TrainingSet
 from .._training.runtime import neutral_torch_modes, thread_limit
-from .._training.state import FORMAT, check_format, from_state, to_state
-from .._training.training_set import TrainingSet
+from .._training.state import (
+    FORMAT,
+    check_format,
+    from_state,
+    to_state,
+    without_training_state,
+)
 from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
-from .building import BuildMixin
-from .few_rows import predict_few
+from ..modules import AuxNetwork
+from .building import (
+    Prepared,
+    build,
+    check_use_of_validation,
+    learn_temperature,
+    new_random_state,
+    plan_of,
+    prepare,
+)
 from .identity import check_same, open_checkpoints
-from .parameters import CONSTRAINTS, constant_rate
-from .prediction import CostPredictionMixin
-from .streams import StreamMixin
-from .validation import ValidationMixin
+from .parameters import CONSTRAINTS, DESCRIPTIONS, Recipe
+from .prediction import DecisionMixin, warn_of_missing_costs
+from .validation import (
+    Given,
+    Validated,
+    check_classes_are_named,
+    check_kind_of_costs,
+    given_validation_set,
+    validate,
+)
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
 
     from .._training.checkpoints import Checkpoints
-    from .._training.loop import Plan
-    from .._training.training import Training
+    from .._training.loop import Training
+    from .._training.net import CostNet
+    from .._training.rows import Rows
 
 
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
@@ -44,97 +63,8 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
-class BaseCostSensitiveNet(
-    StreamMixin, ValidationMixin, BuildMixin, CostPredictionMixin, BaseEstimator
-):
-    """Base of the cost-sensitive networks; a subclass builds its torch module.
-
-    Descriptions that several networks share:
-
-    Parameters
-    ----------
-    loss : str or Loss, default="bayes_risk"
-        Loss of the output, by name or as an object; see :mod:`auxcst_sklearn.losses`. With
-        "bayes_risk" and "cross_entropy" the output learns class probabilities, and costs are used
-        only in the decision; with "one_sided", the loss of the paper, "smooth_one_sided",
-        "softmin" and "squared" it learns the costs. For per-sample costs "bayes_risk" adds a cost
-        network of the same shape, which doubles the fit time.
-    aux_loss : str or Loss, default=None
-        Loss of the auxiliary heads; None for the same as `loss`.
-    batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
-    weight_decay : float, default=1e-2
-        Weight decay of the optimizer.
-    optimizer : str or type, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
-        ``torch.optim.Optimizer``.
-    early_stopping : bool, default=True
-        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
-        held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. With fewer than ten rows, none are held out.
-    validation_fraction : float, default=0.2
-        Fraction of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
-        more.
-    patience : int, default=10
-        Number of epochs without improvement of any network after which training stops.
-    temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
-        Without held-out rows it is 1; losses without class probabilities have none.
-    warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect. With one number of
-        rows, it also holds out the same rows.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
-        set that fills more than half of the free GPU memory stays in host memory.
-    precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
-    checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints of the training, from which another call to `fit` with the same data
-        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
-        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
-        for no checkpoints.
-    checkpoint_every : int, default=1
-        Number of epochs between checkpoints.
-    verbose : int or bool, default=0
-        Whether to print a line per epoch, with the time left without early stopping.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
-    net_params : dict, default=None
-        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
-    distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
-    channels_last : bool, default=False
-        Whether images are (H, W, C) rather than (C, H, W).
-    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
-        Random transforms of the training images, drawn again in every epoch: mirror left and right,
-        shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
-        on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
-    max_epochs : int, default=50
-        Number of passes over the training set.
-    schedule : {"one_cycle", "constant"}, default="one_cycle"
-        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
-        zero, along cosines, or not at all. `partial_fit` keeps it constant.
-
-    Attributes
-    ----------
-    hidden_layers_ : list of str
-        Names of the layers that have an auxiliary head.
-    history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and the like
-        for each layer in `hidden_layers_` (each head's mean loss), "dur" (seconds), and with early
-        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
-        "valid_cost", and with class probabilities "valid_refinement", the loss at the best
-        temperature. Numbers are means over the networks. Losses are in units of the mean cost above
-        the smallest, "valid_cost" in currency.
-    temperature_ : float
-        Divisor of the logits of the class probabilities.
-    """
+class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
+    __doc__ = DESCRIPTIONS
 
     # Routers pass costs on without a set_fit_request call by the user.
     __metadata_request__fit = dict.fromkeys(
@@ -146,21 +76,36 @@ class BaseCostSensitiveNet(
 
     _parameter_constraints: dict[str, Any] = CONSTRAINTS
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Arrays and plain values; a net converts itself to such a state."""
-        state = to_state(dict(super().__getstate__()))  # it may be the attributes themselves
-        if self.callbacks:
-            from .._training.callbacks import without_training_state
+    classes: ArrayLike | None
+    loss: Any
+    net_: CostNet
+    _inputs: Inputs
+    _known_costs: bool
+    _random_state: np.random.RandomState
 
-            state["callbacks"] = without_training_state(self.callbacks)
-        return {**state, "_format": FORMAT}
+    # ------------------------------------------------------- what a subclass decides
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        check_format(state.pop("_format", None))
-        super().__setstate__(from_state(state))
+    _may_add_cost_network = True
 
-    # -------------------------------------------------------------- training
+    def _make_inputs(self) -> Inputs:
+        """What X becomes, before any X is known."""
+        raise NotImplementedError
+
+    def _make_module(
+        self, inputs: Inputs, n_features: int, n_outputs: int
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Build the network, and the weight alpha of each of its auxiliary heads."""
+        raise NotImplementedError
+
+    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
+        """Arguments of the skorch net that the estimator itself needs; here none."""
+        return {}
+
+    def _pretrain(self, net: CostNet, rows: Rows, rng: np.random.RandomState) -> dict[str, Any]:
+        """Pretrain the hidden layers before joint training, and return attributes; here none."""
+        return {}
+
+    # ------------------------------------------------------------------------- fit
 
     def fit(
         self,
@@ -211,88 +156,150 @@ class BaseCostSensitiveNet(
             If the data, costs or parameters are not as described, or the loss becomes NaN or
             infinite. A fitted estimator is then unchanged.
         """
-        resume = self.warm_start and hasattr(self, "net_")
-        with self._fitting(resume):
-            held_out = (X_val, y_val, cost_val, sample_weight_val)
-            data = self._validate_sets(X, y, cost, sample_weight, groups, held_out, resume)
-            return self._train(*data, resume)
-
-    def _train(
-        self, data: TrainingSet, validation: TrainingSet | None, resume: bool = False
-    ) -> Self:
-        """Build the training, run it, and set the fitted attributes."""
-        check_same(self, data, validation, resume)
-        with open_checkpoints(self, data, validation) as checkpoints:
-            training = self._build(data, resume, validation=validation)
-            if validation is not None:
-                self._check_use_of_validation(training.net)
-            training.run(self._plan(checkpoints))
-        self._set_attributes(training)
-        if self.store_held_out_proba and validation is None:
-            from .._training.held_out import held_out_proba
-
-            self.held_out_proba_ = held_out_proba(training, data)
-        self._warn_if_collapsed(data)
+        has_cost = cost is not None
+        validation = given_validation_set(X_val, y_val, cost_val, sample_weight_val, has_cost)
+        self._fit(Given(X, y, sample_weight, cost, groups), validation)
         return self
 
+    def _fit_on_folds(
+        self, X: Any, y: Any, folds: Sequence[Fold], **params: Any
+    ) -> NDArray[np.float64]:
+        """Fit so that network i holds out fold i; return probabilities of the held-out rows."""
+        from .._training.held_out import held_out_proba
+
+        data, training = self._fit(Given(X, y, **params), folds=folds)
+        return held_out_proba(training, data.rows)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        cost: ArrayLike | None = None,
+    ) -> Self:
+        """Train on the rows for one more epoch, at a constant rate and without early stopping.
+
+        The first call learns scales and categories, and the unit of the costs, from its rows;
+        later calls update them, except for the categories. To learn the scales, categories and bins
+        of all blocks from a random sample of their rows, call `fit` on the sample first, which also
+        finds a good start: later calls to `partial_fit` do not change them.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that can ever occur; needed at the first call, unless `fit` was called, or
+            they are given by `classes` of the constructor or by the columns of a DataFrame of
+            costs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples relative to each other: a step of the optimizer has the same
+            size whatever the mean weight of a call is. To forget older blocks, do not weight
+            blocks, but change `learning_rate`.
+        cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
+                or DataFrame, default=None
+            Cost of each possible prediction for each sample, as in `fit`.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            As `fit`, or if the classes are unknown at the first call or differ at a later one.
+        """
+        self._fit(Given(X, y, sample_weight, cost), classes=classes, stream=True)
+        return self
+
+    def _fit(
+        self,
+        given: Given,
+        validation: Given | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        folds: Sequence[Fold] | None = None,
+        stream: bool = False,
+    ) -> tuple[Validated, Training]:
+        """Validate, prepare, build, train, and set attributes; a pool passes its folds."""
+        recipe = Recipe.of(self)
+        resume = (stream or recipe.warm_start) and hasattr(self, "net_")
+        with self._fitting(recipe, resume) as rng:
+            data = self._validate(given, validation, classes, resume, stream)
+            net = self.net_ if resume else None
+            check_same(self, data.rows, data.validation, rng, net)
+            with self._checkpoints(recipe, data, stream) as checkpoints:
+                if checkpoints is not None and self.random_state is None:
+                    rng = np.random.RandomState(checkpoints.seed)
+                rows = prepare(data, recipe, self, net=net, stream=stream)
+                fold_seed = getattr(self, "_fold_seed", None) if recipe.warm_start else None
+                known: Any = {"net": net, "given_folds": folds, "fold_seed": fold_seed}
+                training = build(rows, recipe, self, rng, stream=stream, **known)
+                check_use_of_validation(training, data, recipe)
+                training.run(plan_of(recipe, checkpoints, stream=stream))
+            learn_temperature(training, recipe)
+            self._random_state = rng
+            self._set_fitted(data, rows, training)
+            if not stream:
+                self._warn_if_collapsed(data.rows)
+        return data, training
+
+    def _checkpoints(
+        self, recipe: Recipe, data: Validated, stream: bool
+    ) -> AbstractContextManager[Checkpoints | None]:
+        if stream or recipe.checkpoint_dir is None:
+            return nullcontext()
+        return open_checkpoints(self, data.rows, data.validation)
+
+    def _validate(
+        self, given: Given, validation: Given | None, classes: Any, resume: bool, stream: bool
+    ) -> Validated:
+        named = self.classes if classes is None else classes
+        if stream and not resume:
+            check_classes_are_named(named, given.cost, self.cost_matrix)
+        data = validate(self, given, validation, classes=named, resume=resume)
+        if stream and resume:
+            check_kind_of_costs(data.kind_of_costs, (self._sample_costs, self._known_costs))
+        return data
+
     @contextmanager
-    def _fitting(self, resume: bool) -> Iterator[None]:
-        """Leave the estimator, and the net that training continues with, unchanged on error."""
+    def _fitting(self, recipe: Recipe, resume: bool) -> Iterator[np.random.RandomState]:
+        """The random numbers of a fit; an error changes neither the estimator nor its net."""
         with (
             unchanged_on_error(self),
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),
-            joined(self.distributed),
+            joined(recipe.distributed),
         ):
             self._validate_params()
             # A new net is discarded with its failed fit; only an earlier one has a state worth
             # copying.
             with self.net_.unchanged_on_error() if resume else nullcontext():
-                self._start_random_state(resume)
-                yield
+                # A failed call must not draw from the generator.
+                earlier = deepcopy(self._random_state) if resume else None
+                yield earlier or new_random_state(self.random_state)
 
-    def _start_random_state(self, resume: bool) -> None:
-        if not resume:
-            self._random_state = check_random_state(self.random_state)
-            if self.random_state is None:  # its own state, with which later calls continue
-                seed = processes().from_first("the random state", self._draw_seed())
-                self._random_state = np.random.RandomState(seed)
-        else:  # a failed call must not draw from the generator
-            self._random_state = deepcopy(self._random_state)
-
-    def _determining_params(self) -> dict[str, Any]:
-        """The parameters on which the result of a fit may depend."""
-        params: dict[str, Any] = self.get_params(deep=False)
-        return params
-
-    def _plan(self, checkpoints: Checkpoints | None = None) -> Plan:
-        from .._training.loop import Plan
-
-        patience = self.patience if self.early_stopping else None
-        rate = constant_rate(self.learning_rate)
-        return Plan(self.max_epochs, self.schedule, patience, self.averaging, checkpoints, rate)
-
-    # -------------------------------------------------------- set attributes
-
-    def _set_attributes(self, training: Training) -> Self:
-        """Learn the temperature, and set the fitted attributes."""
-        self.__dict__.pop("held_out_proba_", None)  # of earlier weights
-        net, held_out = training.net, training.held_out
+    def _set_fitted(self, data: Validated, rows: Prepared, training: Training) -> None:
+        net = training.net
         earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
-        if held_out is not None and self._calibrates(net):
-            learnt = net.learn_temperature(held_out)
-            net.temperature = processes().from_first("the temperature", learnt)
-        elif isinstance(self.temperature, Real):  # which a warm start may have changed
-            net.temperature = float(self.temperature)
-        self.net_ = net
+        costs = data.rows.costs
+        self.classes_, self.decisions_ = costs.classes, costs.decisions
+        self._sample_costs, self._known_costs = data.kind_of_costs
+        self._inputs, self.net_ = rows.inputs, net
+        if training.fold_seed is not None:
+            self._fold_seed = training.fold_seed
         self.class_prior_ = net.statistics.weight / net.statistics.weight.sum()
-        self.__dict__.update(self._inputs.attributes())
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied again at every call to partial_fit.
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
-        return self
+        self.__dict__.update(rows.inputs.attributes() | training.attributes)
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
@@ -313,27 +320,136 @@ class BaseCostSensitiveNet(
                 f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
             )
 
-    # --------------------------------------------------------------- predict
+    def __getstate__(self) -> dict[str, Any]:
+        """Arrays and plain values; a net converts itself to such a state."""
+        state = to_state(dict(super().__getstate__()))  # it may be the attributes themselves
+        if self.callbacks:
+            state["callbacks"] = without_training_state(self.callbacks)
+        return {**state, "_format": FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        check_format(state.pop("_format", None))
+        super().__setstate__(from_state(state))
+
+    # --------------------------------------------------------------------- predict
+
+    def predict_cost(
+        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
+    ) -> np.ndarray:
+        if cost is None and prior is None:
+            (estimate,) = self._predict_heads(X, every_head=False)
+            if self._known_costs and self._has_probabilities():
+                warn_of_missing_costs()
+            return estimate
+        check_is_fitted(self)
+        if not self._has_probabilities():
+            given = "prior" if cost is None else "cost"
+            raise ValueError(
+                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
+                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
+            )
+        probability = self._predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
+        if cost is None:
+            return self._expected_cost(X, probability)
+        return self._class_costs().expected_cost(probability, cost)
+
+    @available_if(lambda self: self._has_probabilities())
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Class probabilities, after the temperature.
+
+        Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
+        :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns as in `classes_`.
+        """
+        return self._predict_proba(X)
+
+    @available_if(lambda self: not self._has_probabilities())
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Minus the estimated costs: larger values mean better classes.
+
+        Only for losses without class probabilities. Where there are probabilities, the order of
+        rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
+        logit, would be wrong by the threshold of the decision; scikit-learn then uses
+        `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
+            ``classes_[1]``, positive if the second is predicted.
+        """
+        (estimate,) = self._predict_heads(X, every_head=False)
+        values = self._of_classes(estimate)
+        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
+
+    def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
+        """Estimate the costs from each head in turn, first hidden layer to output.
+
+        Layers with ``alpha = 0`` have no head, and are skipped.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            Estimated costs of one head; the last are those of `predict_cost`.
+        """
+        yield from self._predict_heads(X, every_head=True)
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
+        """Predict from each head in turn, first hidden layer to output.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Predicted labels of one head; the last are those of `predict`.
+        """
+        for cost in self.staged_predict_cost(X):
+            yield self._cheapest(cost)
+
+    def _rows_of(self, X: ArrayLike) -> Any:
+        """Rows of the network."""
+        return self._inputs.transform(self._inputs.validate(self, X, reset=False))
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
-        if not every_head and (few := predict_few(self, X, "to_cost")) is not None:
-            return [self.net_.scale.to_currency(few)]
+        """Estimated costs of the output, or of every head, first hidden layer to output."""
         check_is_fitted(self)
-        X = self._inputs.transform(self._validate(X, reset=False))
-        return self.net_.predict_heads(X, every_head=every_head)
+        return self.net_.predict_heads(self._rows_of(X), every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        if (few := predict_few(self, X, "probabilities")) is not None:
-            probability: np.ndarray = few / few.sum(axis=1, keepdims=True)
-            return probability
         check_is_fitted(self)
-        return self.net_.predict_proba(self._inputs.transform(self._validate(X, reset=False)))
+        return self.net_.predict_proba(self._rows_of(X))
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
         net = self.net_
         if net.learns_sample_costs:
-            X = self._inputs.transform(self._validate(X, reset=False))
-            return net.expected_cost(X, probability)
+            return net.expected_cost(self._rows_of(X), probability)
         if net.criterion_.loss.n_cost_outputs(len(self.classes_)):
             raise ValueError(
                 f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "

@@ -21,8 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.array_api import numpy_arrays
-from .._checks.docs import described_like
+from .._checks.calls import described_like, numpy_arrays
 from .._checks.labels import label_index
 from .bayes_decision import BayesDecisionMixin
 from .prediction import DecisionMixin

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
-from .._checks.array_api import numpy_arrays
+from .._checks.calls import numpy_arrays
+from .._checks.data import check_row_order, check_some_weight, check_weight
 from .._checks.labels import check_labels
-from .._checks.rows import check_row_order
-from .._checks.weights import check_some_weight, check_weight
 from ..costs._account import Costs
 from .prediction import DecisionMixin, warn_of_missing_costs
 

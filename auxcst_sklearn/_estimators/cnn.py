@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from .._checks.docs import described_like
+from .._checks.calls import described_like
 from .._inputs import ImageInputs
 from ..losses import Loss
-from ..modules import ACTIVATIONS, AuxCNN
+from ..modules._aux_cnn import AuxCNN
+from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, check_each, layers_with_head, per_layer
 
@@ -87,7 +88,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxMLP : The fully connected network.
-    auxcst_sklearn.datasets.fetch_cifar10 : Images to start with.
+    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----
@@ -223,17 +224,17 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         self.net_params = net_params
         self.distributed = distributed
 
-    _inputs: ImageInputs
-
     def _make_inputs(self) -> ImageInputs:
         parameters = self.image_shape, self.channels_last, self.augmentation
         return ImageInputs(*parameters, convolved=True)
 
-    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxCNN, list[float]]:
-        images = self._inputs.make_module()
-        self.image_shape_ = images.out_shape
+    def _make_module(
+        self, inputs: Any, n_features: int, n_outputs: int
+    ) -> tuple[AuxCNN, list[float]]:
+        images = inputs.make_module()
         layers = self._layers()
-        self._check_sizes(layers["pool"])
+        if self.image_shape is not None or len(inputs.shape) > 1:
+            self._check_sizes(layers["pool"], *images.out_shape[1:])
         head_layers, weights = layers_with_head(
             self.alpha,
             len(layers["channels"]) + len(layers["width"]) - 1,
@@ -269,11 +270,8 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
             check_each(values, name=name, interval=_SIZE)
         return layers
 
-    def _check_sizes(self, pool: Sequence[int]) -> None:
+    def _check_sizes(self, pool: Sequence[int], height: int, width: int) -> None:
         """Check that pooling leaves at least one pixel of an image."""
-        if self.image_shape is None and len(self._inputs.shape) == 1:
-            return
-        _, height, width = self.image_shape_
         if any(1 < size < prod(pool) for size in (height, width)):
             raise ValueError(
                 f"pool={self.pool!r} in {len(pool)} convolution blocks divides height and width by "

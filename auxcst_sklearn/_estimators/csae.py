@@ -13,16 +13,16 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.docs import described_like
-from .._inputs import NumberInputs
+from .._checks.calls import described_like
+from .._inputs import Inputs, NumberInputs
 from .._training.batches import shuffled
-from .._training.log import report
 from .._training.rows import Rows
-from .._training.runtime import seeded
+from .._training.runtime import report, seeded
 from ..losses import Loss
-from ..modules import AuxMLP, CostSensitiveAutoencoder
+from ..modules._autoencoder import CostSensitiveAutoencoder
+from ..modules._aux_mlp import AuxMLP
 from .base import BaseCostSensitiveNet
-from .parameters import check_each, per_layer
+from .parameters import check_each, draw_seed, per_layer
 
 if TYPE_CHECKING:
     from .._training.net import CostNet
@@ -217,7 +217,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     def _make_inputs(self) -> NumberInputs:
         return NumberInputs()
 
-    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Inputs, n_features: int, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             n_features,
             n_outputs,
@@ -225,7 +227,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             head_layers=(),
             activation="sigmoid",
             dropout=self.dropout,
-            inputs=self._inputs.make_module(),
+            inputs=inputs.make_module(),
         )
         return module, []
 
@@ -234,28 +236,35 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         check_each(values, name=name, interval=interval)
         return values
 
-    def _pretrain(self, net: CostNet, rows: Rows) -> None:
+    def _pretrain(self, net: CostNet, rows: Rows, rng: np.random.RandomState) -> dict[str, Any]:
         beta = self._per_layer("beta", _BETA)
         corruption = self._per_layer("corruption", _CORRUPTION)
         net.module_.eval()  # the layers below must not drop neurons
-        self.pretrain_history_ = {}
+        histories = {}
         for i, (name, (encoder, *_)) in enumerate(net.module_.hidden.items()):
-            with seeded(self._draw_seed()):
+            with seeded(draw_seed(rng)):
                 autoencoder = CostSensitiveAutoencoder(
-                    encoder, len(self.decisions_), beta=beta[i], corruption=corruption[i]
+                    encoder, rows.cost.shape[1], beta=beta[i], corruption=corruption[i]
                 )
-            self.pretrain_history_[name] = self._pretrain_layer(
-                net, autoencoder.to(net.device), i, name, rows
+            histories[name] = self._pretrain_layer(
+                net, autoencoder.to(net.device), i, name, rows, rng
             )
+        return {"pretrain_history_": histories}
 
     def _pretrain_layer(
-        self, net: CostNet, autoencoder: CostSensitiveAutoencoder, below: int, name: str, rows: Rows
+        self,
+        net: CostNet,
+        autoencoder: CostSensitiveAutoencoder,
+        below: int,
+        name: str,
+        rows: Rows,
+        rng: np.random.RandomState,
     ) -> list[dict[str, float]]:
         """Train one auto-encoder on the code of the layers below it, and record its losses."""
         args, kwargs = net.get_params_for_optimizer("optimizer", autoencoder.named_parameters())
         optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})
-        noise = torch.Generator(net.device).manual_seed(self._draw_seed())
-        generator = torch.Generator().manual_seed(self._draw_seed())
+        noise = torch.Generator(net.device).manual_seed(draw_seed(rng))
+        generator = torch.Generator().manual_seed(draw_seed(rng))
         batches = shuffled([rows], net.batch_size, [generator])
         history = []
         for epoch in range(1, self.pretrain_epochs + 1):

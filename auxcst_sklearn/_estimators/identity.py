@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import fspath
 from pickle import PicklingError
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from joblib.hashing import NumpyHasher
 from sklearn.utils import check_random_state
 
-from .._checks.warn import warn
-from .._training.digests import digest
+from .._checks.calls import warn
+from .._checks.data import is_frame
+from .._inputs.reading import LazyRows, row_blocks
 from .._training.distributed import processes
-from .._training.training_set import TrainingSet
+from .._training.rows import TrainingSet
+from .._training.state import to_state
 
 if TYPE_CHECKING:  # of a fit with checkpoints only
     from .._training.checkpoints import Checkpoints
+    from .._training.net import CostNet
 
 # Parameters that do not determine the result, or are treated below.
 FREE = {"callbacks", "random_state", "verbose"}
@@ -29,15 +34,18 @@ NAMES = {"label": "y", "weight": "sample_weight", "rows": "cost", "matrices": "c
 
 
 def check_same(
-    estimator: Any, data: TrainingSet, validation: TrainingSet | None, resume: bool
+    estimator: Any,
+    data: TrainingSet,
+    validation: TrainingSet | None,
+    rng: np.random.RandomState,
+    net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
 
     def key() -> dict[str, str]:
         given = _given(estimator, data, validation, MAY_DIFFER)
-        given["random_state"] = estimator._random_state.get_state()
-        if resume:
-            net = estimator.net_
+        given["random_state"] = rng.get_state()
+        if net is not None:
             n_epochs = len(net.history)
             has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
             given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
@@ -55,24 +63,19 @@ def _digest_or_none(value: Any) -> str:
 
 @contextmanager
 def open_checkpoints(
-    estimator: Any, data: TrainingSet, validation: TrainingSet | None, **more: Any
-) -> Iterator[Checkpoints | None]:
-    """The checkpoint folder of a fit on these data; `more` holds what else the fit depends on.
+    estimator: Any, data: TrainingSet, validation: TrainingSet | None
+) -> Iterator[Checkpoints]:
+    """The checkpoint folder of a fit on these data.
 
-    Without a random state, the estimator uses the random numbers of earlier fits in the folder.
+    Its seed is that of earlier fits in the folder, for estimators without a random state.
     """
     from .._training.checkpoints import Checkpoints
 
-    if estimator.checkpoint_dir is None:
-        yield None
-        return
     _check_use(estimator)
-    draws = any(state is None for state in more.get("random_state", [estimator.random_state]))
+    draws = estimator.random_state is None
     seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
-    key = _key({**_of_fit(estimator, data, validation), **more})
+    key = _key(_of_fit(estimator, data, validation))
     with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
-        if estimator.random_state is None:
-            estimator._random_state = np.random.RandomState(c.seed)
         yield c
     if draws and c.had_ended:
         _warn_of_equal_fits()
@@ -98,7 +101,7 @@ def _given(
     estimator: Any, data: TrainingSet, validation: TrainingSet | None, without: set[str]
 ) -> dict[str, Any]:
     """Parameters, data and validation set."""
-    given = {k: v for k, v in estimator._determining_params().items() if k not in without}
+    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
     for part, suffix in ((data, ""), (validation, "_val")):
         fields = {"X": None} if part is None else {**vars(part), **vars(part.costs)}
         fields.pop("costs", None)
@@ -146,3 +149,46 @@ def _warn_of_equal_fits() -> None:
         "random_state=None this fit used its random numbers: the two fits are equal. If they "
         "should differ, as in an ensemble, pass a different integer as random_state to each.",
     )
+
+
+# -------------------------------------------------------------------------------- digests
+
+
+def digest(value: Any) -> str:
+    """The same for equal values in any process; classes and functions count by their names.
+
+    A value that cannot be pickled, or is not defined at the top of a module, raises a
+    PicklingError.
+    """
+    if is_frame(value):
+        index = [str(label) for label in value.index] if hasattr(value, "index") else None
+        value = [str(c) for c in value.columns], np.asarray(value).tolist(), index
+    elif isinstance(value, LazyRows):
+        value = [digest(value[rows]) for rows in row_blocks(value)]
+    elif isinstance(value, list | tuple | np.ndarray | np.generic):
+        names = [getattr(value, name, None) for name in ("classes", "decisions")]  # of costs
+        with suppress(ValueError):  # of unequal lengths: they stay as they are, as do objects
+            array = np.asarray(value)
+            if array.dtype.kind != "O":
+                value = np.ascontiguousarray(array) if array.ndim else array.item()
+        value = [value, *map(digest, names)] if any(n is not None for n in names) else value
+    try:  # not of the value itself, because pickles of equal tensors differ
+        of_state: str = _Hasher("sha1").hash(to_state(value))
+    except PicklingError as error:  # joblib adds a description of the whole value
+        raise PicklingError(str(error.args[0])) from error
+    except (AttributeError, TypeError) as error:
+        raise PicklingError(str(error)) from error
+    return of_state
+
+
+class _Hasher(NumpyHasher):
+    """joblib's hasher, but with classes and functions by their names, importable or not."""
+
+    def save_global(self, obj: Any, name: str | None = None, **kwargs: Any) -> None:
+        name = name or obj.__qualname__
+        if "<" in name:  # a lambda or a local function, whose name others have, too
+            raise PicklingError(f"{name} is not defined at the top of a module")
+        self.save(f"{obj.__module__}.{name}")
+
+    dispatch = {**NumpyHasher.dispatch}  # noqa: RUF012
+    dispatch.update(dict.fromkeys((type, FunctionType, BuiltinFunctionType), save_global))

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.docs import described_like
-from .._inputs import TableInputs
+from .._checks.calls import described_like
+from .._inputs import Inputs, TableInputs
 from ..losses import Loss
-from ..modules import ACTIVATIONS, AuxMLP
+from ..modules._aux_mlp import AuxMLP
 from ..modules._feature_input import FeatureInput
+from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 
@@ -92,17 +93,12 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     patience : int, default=4
         Number of epochs without improvement after which training stops: of any network, or, with
         ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first.
-    store_held_out_proba : bool, default=False
-        Whether to keep `held_out_proba_`, as a stacking of models needs.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
 
     Attributes
     ----------
-    held_out_proba_ : ndarray of shape (n_samples, n_classes)
-        With `store_held_out_proba`: class probabilities of the training rows, by the networks that
-        held them out, and NaN where none did. A training set of more than a gigabyte has none.
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
         first dimension if there are several.
@@ -157,7 +153,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "averaging": [Interval(Real, 0, None, closed="left")],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
-        "store_held_out_proba": ["boolean"],
     }
 
     def __init__(
@@ -189,7 +184,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         validation_fraction: float = 0.2,
         patience: int = 4,
         temperature: float | Literal["auto"] = "auto",
-        store_held_out_proba: bool = False,
         warm_start: bool = False,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
@@ -227,7 +221,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.temperature = temperature
-        self.store_held_out_proba = store_held_out_proba
         self.warm_start = warm_start
         self.device = device
         self.precision = precision
@@ -239,8 +232,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self.net_params = net_params
         self.distributed = distributed
 
-    _inputs: TableInputs
-
     def _make_inputs(self) -> TableInputs:
         n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none
         return TableInputs(self.categorical_features, self.standardize, n_bins)
@@ -250,18 +241,19 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _make_module(self, n_features: int, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Inputs, n_features: int, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=_WIDTH)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        inputs = self._inputs.make_module()
-        scaled = None
-        if isinstance(inputs, FeatureInput):
-            n_features = inputs.n_outputs
-            if self.learn_scales and len(inputs.few_columns):
-                scaled = inputs.indicators
+        first, scaled = inputs.make_module(), None
+        if isinstance(first, FeatureInput):
+            n_features = first.n_outputs
+            if self.learn_scales and len(first.few_columns):
+                scaled = first.indicators
         module = AuxMLP(
             n_features,
             n_outputs,
@@ -270,6 +262,6 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             activation=self.activation,
             dropout=self.dropout,
             scaled=scaled,
-            inputs=inputs,
+            inputs=first,
         )
         return module, weights

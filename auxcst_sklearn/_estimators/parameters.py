@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from .._training.distributed import processes
 from ..losses import LOSSES, Loss
-from ..modules import TRANSFORMS
+from ..modules._transforms import TRANSFORMS
 
 # The automatic rate where nothing lowers it.
 CONSTANT_RATE = 2e-3
@@ -78,6 +78,96 @@ IMAGE_CONSTRAINTS: dict[str, list[Any]] = {
     "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
 }
 
+DESCRIPTIONS = """\
+Base of the cost-sensitive networks; a subclass builds its torch module.
+
+Descriptions that several networks share:
+
+Parameters
+----------
+loss : str or Loss, default="bayes_risk"
+    Loss of the output, by name or as an object; see :mod:`auxcst_sklearn.losses`. With
+    "bayes_risk" and "cross_entropy" the output learns class probabilities, and costs are used
+    only in the decision; with "one_sided", the loss of the paper, "smooth_one_sided",
+    "softmin" and "squared" it learns the costs. For per-sample costs "bayes_risk" adds a cost
+    network of the same shape, which doubles the fit time.
+aux_loss : str or Loss, default=None
+    Loss of the auxiliary heads; None for the same as `loss`.
+batch_size : int or "auto", default="auto"
+    Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
+weight_decay : float, default=1e-2
+    Weight decay of the optimizer.
+optimizer : str or type, default="adamw"
+    "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+    ``torch.optim.Optimizer``.
+early_stopping : bool, default=True
+    Whether to hold out rows, and keep the weights of the best epoch: the one with the least
+    held-out loss at its best temperature, or, for losses without class probabilities, with the
+    least held-out mean cost. With fewer than ten rows, none are held out.
+validation_fraction : float, default=0.2
+    Fraction of the rows that each network holds out. Several networks hold out different folds:
+    the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
+    more.
+patience : int, default=10
+    Number of epochs without improvement of any network after which training stops.
+temperature : "auto" or float, default="auto"
+    Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
+    Without held-out rows it is 1; losses without class probabilities have none.
+warm_start : bool, default=False
+    Whether another call to `fit` continues from the current weights, with the same network,
+    loss and optimizer; changes of their parameters then have no effect. With one number of
+    rows, it also holds out the same rows.
+device : str, default="auto"
+    Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
+    set that fills more than half of the free GPU memory stays in host memory.
+precision : {"float32", "bf16"}, default="float32"
+    Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
+    "bf16" is faster on processors with instructions for it, and slower on others.
+checkpoint_dir : str or path-like, default=None
+    Folder for checkpoints of the training, from which another call to `fit` with the same data
+    and parameters resumes after a crash; the result is the same. "{fit}" in its name is
+    replaced by a name for each fit: use it if a search, or ``cv``, fits several models. None
+    for no checkpoints.
+checkpoint_every : int, default=1
+    Number of epochs between checkpoints.
+verbose : int or bool, default=0
+    Whether to print a line per epoch, with the time left without early stopping.
+callbacks : list of skorch callbacks, default=None
+    Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
+    receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
+net_params : dict, default=None
+    Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+distributed : {"auto"} or False, default="auto"
+    Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
+    the training: each process calls `fit` with the same, complete data, and computes its part
+    of every mini-batch. False for a separate model in each process.
+channels_last : bool, default=False
+    Whether images are (H, W, C) rather than (C, H, W).
+augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+    Random transforms of the training images, drawn again in every epoch: mirror left and right,
+    shift by up to 4 pixels, both, or a callable that maps a float tensor (n_samples, C, H, W),
+    on the device, to one of the same shape. See :mod:`auxcst_sklearn.modules`.
+max_epochs : int, default=50
+    Number of passes over the training set.
+schedule : {"one_cycle", "constant"}, default="one_cycle"
+    How the learning rate changes over `max_epochs`: up during the first tenth and then down to
+    zero, along cosines, or not at all. `partial_fit` keeps it constant.
+
+Attributes
+----------
+hidden_layers_ : list of str
+    Names of the layers that have an auxiliary head.
+history_ : list of dict
+    One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and the like
+    for each layer in `hidden_layers_` (each head's mean loss), "dur" (seconds), and with early
+    stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
+    "valid_cost", and with class probabilities "valid_refinement", the loss at the best
+    temperature. Numbers are means over the networks. Losses are in units of the mean cost above
+    the smallest, "valid_cost" in currency.
+temperature_ : float
+    Divisor of the logits of the class probabilities.
+"""
+
 RESERVED_NET_PARAMS = {
     "batch_size",
     "callbacks",
@@ -100,35 +190,44 @@ RESERVED_NET_PARAMS = {
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 
 
-def with_keywords_of(
-    source: type, without: Collection[str]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a constructor the keyword-only parameters of another one, and assign them.
+def draw_seed(rng: np.random.RandomState) -> int:
+    """Draw a seed."""
+    return int(rng.randint(np.iinfo(np.int32).max))
 
-    They are in its signature, of which scikit-learn reads the parameters of an estimator.
-    """
 
-    def extend(init: Callable[..., None]) -> Callable[..., None]:
-        inherited = {
-            name: parameter
-            for name, parameter in signature(source.__init__).parameters.items()  # type: ignore[misc]
-            if parameter.kind is Parameter.KEYWORD_ONLY and name not in without
-        }
-        declared = signature(init)
-        parameters = [*declared.parameters.values(), *inherited.values()]
-        every = declared.replace(parameters=parameters)
+@dataclass(frozen=True)
+class Recipe:
+    """The parameters of losses, networks and training, with values where an estimator has none."""
 
-        @wraps(init)
-        def extended(self: Any, *args: Any, **kwargs: Any) -> None:
-            every.bind(self, *args, **kwargs)  # a TypeError for a name that is not among them
-            for name, parameter in inherited.items():
-                setattr(self, name, kwargs.pop(name, parameter.default))
-            init(self, *args, **kwargs)
+    loss: str | Loss
+    max_epochs: int
+    batch_size: int | str
+    learning_rate: Any
+    schedule: str
+    weight_decay: float
+    optimizer: str | type
+    early_stopping: bool
+    validation_fraction: float
+    patience: int
+    device: str
+    verbose: int | bool
+    callbacks: list[Any] | None
+    net_params: dict[str, Any] | None
+    distributed: Any
+    warm_start: bool
+    aux_loss: str | Loss | None = None
+    n_networks: int = 1
+    averaging: float = 0.0
+    temperature: float | str = 1.0
+    precision: str = "float32"
+    checkpoint_dir: str | os.PathLike[str] | None = None
+    checkpoint_every: int = 1
 
-        extended.__signature__ = every  # type: ignore[attr-defined]
-        return extended
-
-    return extend
+    @classmethod
+    def of(cls, estimator: Any) -> Recipe:
+        """The parameters of an estimator."""
+        given, names = estimator.get_params(deep=False), [field.name for field in fields(cls)]
+        return cls(**{name: given[name] for name in names if name in given})
 
 
 def check_callbacks(callbacks: Any) -> list[Any]:
@@ -196,7 +295,7 @@ def resolve_device(device: str) -> str:
     In distributed training each process has its own GPU.
     """
     if device in ("auto", "cuda") and torch.cuda.is_available():
-        return processes().rank_gpu()
+        return processes().gpu()
     if device == "auto":
         return "cpu"
     try:

@@ -13,28 +13,36 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.docs import described_like
-from .._checks.frames import check_frame
-from .._checks.unchanged import unchanged_on_error
-from .._training.holdout import folds
-from .._training.log import report, reports
+from .._checks.calls import described_like, unchanged_on_error
+from .._checks.data import check_frame
+from .._training.held_out import folds
+from .._training.runtime import report, reports
 from .bayes_decision import BayesDecisionMixin, Labelled
 from .pool_members import (
+    DEFAULT_MEMBERS,
+    DROP,
     Fold,
     FoldMean,
     Member,
     Task,
+    check_members,
     cost_estimators,
+    default_members,
+    is_dropped,
+    log_clipped,
+    log_loss_of,
+    mean_of_known,
     naming,
+    pool_weights,
+    pooled,
     prepare,
     probabilities,
     with_weight,
 )
-from .pool_parameters import DROP, NamedMembers, is_dropped
-from .pool_weights import log_clipped, pool_weights, pooled
 from .prediction import DecisionMixin
 
 if TYPE_CHECKING:
@@ -42,16 +50,17 @@ if TYPE_CHECKING:
 
 
 @described_like(DecisionMixin)
-class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedMembers):
+class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
     """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
 
     The pool's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w` are
     not negative, and minimise the log loss of rows that the members have not seen. Decisions are
     those of least expected cost, with the costs of `fit`, or with a matrix for each row.
 
-    Every member sees the same folds. A :class:`CostSensitiveAuxMLP` holds out folds itself, and is
-    fitted once. Other members are fitted once per fold, and the means of their probabilities
-    predict. Members whose weight is 0 are dropped, and take no time when predicting.
+    Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
+    once: each of its networks holds out a fold, and there is one at least for each fold. Other
+    members are fitted once per fold, and the means of their probabilities predict. Members whose
+    weight is 0 are dropped, and take no time when predicting.
 
     If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
     learn these costs from the features, too, and decisions use their estimates instead of means.
@@ -156,6 +165,46 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _members(self) -> Any:
+        """The members as they are given, before they are checked."""
+        return default_members() if self.estimators is None else self.estimators
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the pool, and of its members as ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the members and their parameters.
+
+        Returns
+        -------
+        dict
+            Names and values.
+        """
+        params: dict[str, Any] = self._get_params("_members", deep=deep)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the pool and of its members, or replace a member by its name.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : object
+            The pool.
+        """
+        of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
+        if self.estimators is None and of_default:
+            self.estimators = default_members()
+        self._set_params("estimators", **params)
+        return self
+
     # ------------------------------------------------------------------- fit
 
     def fit(
@@ -203,7 +252,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         """
         with unchanged_on_error(self):
             self._validate_params()
-            members = self._checked_members()
+            members = check_members(self._members, super().get_params(deep=False))
             data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
             X = self._validate_rows(X, reset=True)
             check_consistent_length(X, data.labels, groups)
@@ -215,8 +264,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
             ready = [
                 Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
             ]
-            fitted, held_out = self._fit_members(ready, X, data, found, groups)
-            self._set_pool(fitted, held_out, data, found)
+            fitted, held_out = self._fit_members(ready, X, data, found)
+            self._set_pool([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
             self._set_costs(data)
         return self
@@ -276,10 +325,10 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         return folds(data.costs.label, n_folds, random_state=seed, groups=groups)
 
     def _fit_members(
-        self, members: list[Member], X: Any, data: Labelled, found: list[Fold], groups: Any
+        self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, n, K)."""
-        tasks = [member.tasks(found, groups) for member in members]
+        tasks = [member.tasks(found) for member in members]
         run = delayed(Task.run)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(task, X, data.labels, data.costs.classes) for of_one in tasks for task in of_one
@@ -288,18 +337,19 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         held_out = []
         for member, of_one in zip(members, tasks):
             models, parts, seconds = zip(*(next(results) for _ in of_one))
-            whole = of_one[0].fold is None
+            whole = member.holds_out_itself
             fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
-            held_out.append(_mean_of_known(parts))
+            held_out.append(mean_of_known(parts))
             if reports(self.verbose):
                 known = ~np.isnan(held_out[-1]).any(axis=1)
-                loss = _loss(log_clipped(held_out[-1][known]), data.costs.label[known])
+                loss = log_loss_of(log_clipped(held_out[-1][known]), data.costs.label[known])
                 line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
                 report(line, self.verbose)
         return fitted, np.stack(held_out)
 
     def _set_pool(
         self,
+        names: Sequence[str],
         fitted: list[Any],
         held_out: NDArray[np.float64],
         data: Labelled,
@@ -315,8 +365,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         self.weights_ = np.full(len(fitted), 1 / len(fitted))
         if known.any():
             self.weights_ = pool_weights(logs, label, weight)
-        self.held_out_losses_ = np.array([_loss(of_one, label, weight) for of_one in logs])
-        names = [name for name, _ in self._checked_members()]
+        self.held_out_losses_ = np.array([log_loss_of(of_one, label, weight) for of_one in logs])
         trios = list(zip(names, self.weights_, fitted))
         self.estimators_ = [model for _, share, model in trios if share > 0]
         kept = {name: model if share > 0 else DROP for name, share, model in trios}
@@ -350,7 +399,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
             The routing of scikit-learn's metadata.
         """
         router = MetadataRouter(owner=self).add_self_request(self)
-        for name, member in self._named_members():
+        for name, member in self._members:
             if not is_dropped(member):
                 mapping = MethodMapping().add(caller="fit", callee="fit")
                 router.add(**{name: member}, method_mapping=mapping)
@@ -360,27 +409,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, NamedM
         tags = super().__sklearn_tags__()
         of_members = [
             get_tags(member).input_tags
-            for _, member in self._named_members()
+            for _, member in self._members
             if hasattr(member, "__sklearn_tags__")
         ]
         tags.input_tags.sparse = all(own.sparse for own in of_members)
         tags.input_tags.allow_nan = all(own.allow_nan for own in of_members)
         return tags
-
-
-def _mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of the probabilities that are not NaN; NaN where all are."""
-    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
-    count = np.sum([np.isfinite(part) for part in parts], axis=0)
-    mean: NDArray[np.float64] = np.full_like(total, np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return mean
-
-
-def _loss(
-    logs: NDArray[np.float64], label: NDArray[np.intp], weight: NDArray[np.float64] | None = None
-) -> float:
-    """Mean log loss; NaN of no rows."""
-    if not len(label):
-        return float("nan")
-    return float(-np.average(logs[np.arange(len(label)), label], weights=weight))

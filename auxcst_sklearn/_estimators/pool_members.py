@@ -1,9 +1,9 @@
-"""The members of a pool: each is fitted to folds, and predicts the rows that it did not see."""
+"""The members of a pool: each predicts the rows that it did not see, which give the weights."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any, NamedTuple
@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
 
 from .._checks.labels import label_index
 from ..costs._account import Costs
@@ -26,8 +29,18 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 # From scikit-learn 1.7 on, boosting can be stopped early by given rows.
 STOPS_BY_GIVEN_ROWS = "X_val" in signature(HistGradientBoostingClassifier.fit).parameters
 
-DEFAULT_MEMBERS = ("network", "boosting")
+DEFAULT_MEMBERS, DROP = ("network", "boosting"), "drop"
 MOST_ROUNDS = 300  # of boosting, which stops early
+
+# Smaller probabilities count as this one: no single row then decides on the weights.
+SMALLEST = 1e-6
+# A member with less than this share of the largest weight is dropped.
+LEAST_SHARE = 0.02
+# Prior for weights with a sum of at most 1, worth this many rows. Larger sums make probabilities
+# surer than those of the members, and held-out rows without a mistake set no bound.
+PRIOR_ROWS = 10
+# Loss of a unit of weight: a member that changes nothing has none.
+PRICE = 1e-5
 
 # A row with a smaller share of the largest weight counts as absent.
 SMALLEST_WEIGHT = 1e-30
@@ -40,6 +53,37 @@ def default_members() -> list[tuple[str, Any]]:
     if sklearn.get_config()["enable_metadata_routing"]:
         members = [member.set_fit_request(sample_weight=True) for member in members]
     return list(zip(DEFAULT_MEMBERS, members))
+
+
+def is_dropped(member: Any) -> bool:
+    """Whether a member is left out."""
+    return isinstance(member, str) and member == DROP
+
+
+def check_members(members: Any, taken: Collection[str]) -> list[tuple[str, Any]]:
+    """Names and classifiers, without those left out; no name is `taken` by a parameter."""
+    if not all(isinstance(entry, tuple) and len(entry) == 2 for entry in members):
+        raise ValueError(
+            f"estimators={members!r} must be a list of pairs of a name and a classifier."
+        )
+    names = [name for name, _ in members]
+    for name in names:
+        if not isinstance(name, str) or "__" in name or name in taken or names.count(name) > 1:
+            raise ValueError(
+                f"estimators has the names {names}; expected different strings without '__', "
+                "and no names of parameters of the pool."
+            )
+    found = [(name, member) for name, member in members if not is_dropped(member)]
+    for name, member in found:
+        if not (hasattr(member, "fit") and hasattr(member, "predict_proba")):
+            raise TypeError(
+                f"The member {name!r} is {member!r}, which has no predict_proba; expected a "
+                "classifier that estimates probabilities, such as one in a "
+                "CalibratedClassifierCV."
+            )
+    if not found:
+        raise ValueError("estimators names no member; expected one at least.")
+    return found
 
 
 class FoldMean(ClassifierMixin, BaseEstimator):
@@ -77,29 +121,22 @@ class Member(NamedTuple):
 
     @property
     def holds_out_itself(self) -> bool:
-        """Whether the classifier has probabilities of rows that it has held out."""
-        given = self.estimator.get_params(deep=False)
-        is_network = isinstance(self.estimator, CostSensitiveAuxMLP)
-        return is_network and "store_held_out_proba" in given and given["early_stopping"]
+        """Whether one fit has networks that hold out all folds."""
+        estimator = self.estimator
+        return isinstance(estimator, CostSensitiveAuxMLP) and estimator.early_stopping
 
-    def tasks(self, folds: Sequence[Fold], groups: Any) -> list[Task]:
-        """The fits: one for each fold, or one of a network to all rows."""
-        if not self.holds_out_itself:
-            return [Task(self, fold) for fold in folds]
-        network, params = self.estimator, dict(self.fit_params)
-        params["groups"] = groups
-        number = fold_numbers(folds)
-        if number is not None and _n_folds(network) <= len(folds):
-            params["groups"] = number  # the same folds as those of the other members
-        network = clone(network).set_params(store_held_out_proba=True)
-        return [Task(Member(self.name, network, params), None)]
+    def tasks(self, folds: Sequence[Fold]) -> list[Task]:
+        """The fits: one for each fold, or one with a network, at least, for each."""
+        if self.holds_out_itself:
+            return [Task(self, folds)]
+        return [Task(self, [fold]) for fold in folds]
 
 
 class Task(NamedTuple):
-    """A fit of a member: to the rows outside of a fold, or for None to all rows."""
+    """A fit of a member to the rows outside of a fold; that of networks to those of several."""
 
     member: Member
-    fold: Fold | None
+    folds: Sequence[Fold]
 
     def run(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any]
@@ -109,30 +146,29 @@ class Task(NamedTuple):
         estimator, params = clone(self.member.estimator), self.member.fit_params
         found = np.full((len(y), len(classes)), np.nan)
         with naming(self.member.name):
-            if self.fold is None:
-                estimator.fit(X, y, **params)
-                columns = label_index(estimator.classes_, classes, name="classes_")
-                found[:, columns] = estimator.held_out_proba_
-                del estimator.held_out_proba_
-                estimator.set_params(store_held_out_proba=False)
+            if self.member.holds_out_itself:
+                n_networks = max(estimator.n_networks, len(self.folds))
+                estimator.set_params(n_networks=n_networks)
+                held_out = estimator._fit_on_folds(X, y, self.folds, **params)
+                found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
-                seen, unseen = self.fold
-                params = {name: take_rows(value, seen, len(y)) for name, value in params.items()}
+                ((seen, unseen),) = self.folds
+                params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
-                estimator.fit(take(X, seen), y[seen], **params)
-                found[unseen] = probabilities(estimator, take(X, unseen), classes)
+                estimator.fit(_safe_indexing(X, seen), y[seen], **params)
+                found[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
         """The held-out rows, for scikit-learn's boosting, which then needs no others to stop."""
-        estimator, fold = self.member.estimator, self.fold
+        estimator, (fold, *_) = self.member.estimator, self.folds
         boosts = isinstance(estimator, HistGradientBoostingClassifier) and estimator.early_stopping
-        if not (STOPS_BY_GIVEN_ROWS and boosts) or fold is None:
+        if not (STOPS_BY_GIVEN_ROWS and boosts):
             return {}
         rows = fold[1][np.isin(y[fold[1]], y[fold[0]])]
         weight = self.member.fit_params.get("sample_weight")
         known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[rows]}
-        return {"X_val": take(X, rows), "y_val": y[rows], **known} if len(rows) else {}
+        return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
 
 
 def probabilities(estimator: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
@@ -169,38 +205,12 @@ def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
     return [network for network in networks if network.net_.learns_sample_costs]
 
 
-def take(X: Any, index: NDArray[Any]) -> Any:
-    """Some of the rows of an array, a DataFrame or a sparse matrix."""
-    if hasattr(X, "iloc"):
-        return X.iloc[index]
-    return X.tocsr()[index] if sparse.issparse(X) else X[index]
-
-
-def take_rows(value: Any, index: NDArray[Any], n_rows: int) -> Any:
-    """The same of an argument of `fit` with one value per row; others unchanged."""
-    if isinstance(value, Costs):
-        return value.part(index)
-    if value is None or isinstance(value, str) or not hasattr(value, "__len__"):
-        return value
-    if len(value) != n_rows:
-        return value
-    return take(value if hasattr(value, "shape") else np.asarray(value), index)
-
-
-def fold_numbers(folds: Sequence[Fold]) -> NDArray[np.intp] | None:
-    """The fold of each row, if each row is held out once and the others are learnt from."""
-    n = sum(len(unseen) for _, unseen in folds)
-    number = np.full(n, -1)
-    for i, (seen, unseen) in enumerate(folds):
-        if len(seen) + len(unseen) != n or unseen.max(initial=0) >= n:
-            return None
-        number[unseen] = i
-    return None if (number < 0).any() else number
-
-
-def _n_folds(network: Any) -> int:
-    """Number of folds from which a network holds out some."""
-    return int(max(network.n_networks, round(1 / network.validation_fraction)))
+def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str, Any]:
+    """Arguments of `fit` for some of the rows of X."""
+    costs = {name: value for name, value in fit_params.items() if isinstance(value, Costs)}
+    others = {name: value for name, value in fit_params.items() if name not in costs}
+    found: dict[str, Any] = _check_method_params(X, others, indices=index)
+    return found | {name: value.part(index) for name, value in costs.items()}
 
 
 Passed = dict[str, dict[str, Any]]
@@ -211,11 +221,11 @@ def with_weight(
 ) -> tuple[Any, Labelled, Any, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
     groups = None if groups is None else np.asarray(groups)
-    weight, n = data.weight, len(data.labels)
+    weight = data.weight
     if weight is None or (keep := weight > SMALLEST_WEIGHT * weight.max()).all():
         return X, data, groups, passed, given
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
-    if len(np.unique(data.labels[index])) < 2:
+    if len(np.unique(data.costs.label[index])) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
@@ -223,13 +233,10 @@ def with_weight(
     data = data._replace(
         labels=data.labels[index], costs=data.costs.part(index), weight=weight[index]
     )
-    passed = {
-        name: {key: take_rows(value, index, n) for key, value in params.items()}
-        for name, params in passed.items()
-    }
+    passed = {name: part_of(X, own, index) for name, own in passed.items()}
     if given is not None:
         given = [tuple(place[rows[keep[rows]]] for rows in fold) for fold in given]
-    return take(X, index), data, take_rows(groups, index, n), passed, given
+    return _safe_indexing(X, index), data, None if groups is None else groups[index], passed, given
 
 
 def prepare(
@@ -247,3 +254,80 @@ def prepare(
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         fit_params = {**fit_params, "cost": data.costs}
     return member.set_params(**changed), fit_params
+
+
+# ------------------------------------------------------------------------------- weights
+
+
+def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithms of probabilities that are not too small."""
+    logs: NDArray[np.float64] = np.log(np.clip(probability, SMALLEST, 1))
+    return logs
+
+
+def pooled(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
+    probability: NDArray[np.float64] = softmax(np.tensordot(weights, logs, 1), axis=1)
+    return probability
+
+
+def pool_weights(
+    logs: NDArray[np.float64],
+    label: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Weights (M,) of least log loss, none negative, from log probabilities (M, n, K).
+
+    Their sum is free, so that they hold a temperature, with a prior against sums above 1. Members
+    that add next to nothing have weight 0; where none is better than a guess, the best has one.
+    """
+    n_members, n, _ = logs.shape
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    share = weight / weight.sum()
+    # Weights that count repetitions are rows; smaller ones, such as shares, leave their number.
+    prior = PRIOR_ROWS / max(weight.sum(), n)
+    rows = np.arange(n)
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        score = log_softmax(np.tensordot(weights, logs, 1), axis=1)
+        expected = np.einsum("nk,mnk->mn", np.exp(score), logs)
+        above = max(weights.sum() - 1, 0)
+        penalty = prior * above**2 + PRICE * weights.sum()
+        slope = 2 * prior * above + PRICE
+        return (
+            penalty - share @ score[rows, label],
+            slope + (expected - logs[:, rows, label]) @ share,
+        )
+
+    kept = np.ones(n_members, dtype=bool)
+    weights = np.full(n_members, 1 / n_members)
+    while True:
+        bounds = [(0.0, None if keep else 0.0) for keep in kept]
+        weights = minimize(loss, weights * kept, jac=True, method="L-BFGS-B", bounds=bounds).x
+        dropped = kept & (weights < LEAST_SHARE * weights.max())
+        if not dropped.any():
+            break
+        kept &= ~dropped
+    if not weights.any():
+        alone = [loss(one)[0] for one in np.eye(n_members)]
+        weights[int(np.argmin(alone))] = LEAST_SHARE
+    found: NDArray[np.float64] = weights
+    return found
+
+
+def mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of the probabilities that are not NaN; NaN where all are."""
+    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
+    count = np.sum([np.isfinite(part) for part in parts], axis=0)
+    mean: NDArray[np.float64] = np.full_like(total, np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
+
+
+def log_loss_of(
+    logs: NDArray[np.float64], label: NDArray[np.intp], weight: NDArray[np.float64] | None = None
+) -> float:
+    """Mean log loss; NaN of no rows."""
+    if not len(label):
+        return float("nan")
+    return float(-np.average(logs[np.arange(len(label)), label], weights=weight))

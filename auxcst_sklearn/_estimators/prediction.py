@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
 
-from .._checks.array_api import numpy_arrays
-from .._checks.decorators import available_if
+from .._checks.calls import numpy_arrays, warn
 from .._checks.labels import shorten
-from .._checks.warn import warn
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector
 from ..costs._evaluation import check_evaluated, evaluated
@@ -296,126 +293,3 @@ class DecisionMixin(ClassifierMixin):
             given, cost, matrix, *labels, sample_weight, of_model=True
         )
         return -float(np.average(costs.paid(chosen), weights=weight))
-
-
-class CostPredictionMixin(DecisionMixin):
-    """Predictions from the cost estimates of the heads."""
-
-    loss: Any
-    _known_costs: bool
-
-    @abstractmethod
-    def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
-        """Estimated costs of the output, or of every head, first hidden layer to output."""
-
-    @abstractmethod
-    def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities, for losses that have them."""
-
-    @abstractmethod
-    def _has_probabilities(self) -> bool:
-        """Whether the loss has class probabilities."""
-
-    @available_if(lambda self: self._has_probabilities())
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities, after the temperature.
-
-        Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
-        :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`.
-        """
-        return self._predict_proba(X)
-
-    @available_if(lambda self: not self._has_probabilities())
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Minus the estimated costs: larger values mean better classes.
-
-        Only for losses without class probabilities. Where there are probabilities, the order of
-        rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
-        logit, would be wrong by the threshold of the decision; scikit-learn then uses
-        `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
-            ``classes_[1]``, positive if the second is predicted.
-        """
-        values = self._of_classes(self._learnt_cost(X))
-        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
-
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        if cost is None and prior is None:
-            estimate = self._learnt_cost(X)
-            if self._known_costs and self._has_probabilities():
-                warn_of_missing_costs()
-            return estimate
-        check_is_fitted(self)
-        if not self._has_probabilities():
-            given = "prior" if cost is None else "cost"
-            raise ValueError(
-                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
-                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
-            )
-        probability = self._predict_proba(X)
-        if prior is not None:
-            probability = self._with_prior(probability, prior)
-        if cost is None:
-            return self._expected_cost(X, probability)
-        return self._class_costs().expected_cost(probability, cost)
-
-    @abstractmethod
-    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-
-    def _learnt_cost(self, X: ArrayLike) -> np.ndarray:
-        return self._predict_heads(X, every_head=False)[0]
-
-    def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Estimate the costs from each head in turn, first hidden layer to output.
-
-        Layers with ``alpha = 0`` have no head, and are skipped.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-            Estimated costs of one head; the last are those of `predict_cost`.
-        """
-        yield from self._predict_heads(X, every_head=True)
-
-    def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Predict from each head in turn, first hidden layer to output.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Predicted labels of one head; the last are those of `predict`.
-        """
-        for cost in self.staged_predict_cost(X):
-            yield self._cheapest(cost)

@@ -1,147 +1,169 @@
-"""From the arguments of `fit` to a training set and a validation set."""
+"""Step 1 of a fit: the arguments of `fit` become validated rows, labels, costs and weights."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from copy import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.frames import check_in_memory
-from .._checks.labels import as_labels, check_labels, label_index, shorten, sorted_labels
-from .._checks.rows import check_row_order
-from .._checks.weights import check_weight
-from .._training.training_set import TrainingSet
+from .._checks.data import check_in_memory, check_row_order, check_weight
+from .._checks.labels import (
+    as_labels,
+    check_labels,
+    label_index,
+    shorten,
+    sorted_labels,
+)
+from .._inputs import Inputs
+from .._training.rows import TrainingSet
 from ..costs._account import Costs
 from ..costs._named import column_names, same_labels
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
-# What validation sets.
-VALIDATED = {"_inputs", "_known_costs", "_sample_costs", "classes_", "decisions_"}
-VALIDATED |= {"n_features_in_", "feature_names_in_"}
+@dataclass(frozen=True)
+class Given:
+    """Rows as the caller passes them; `suffix` ends the names of a validation set."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    cost: Any = None
+    groups: Any = None
+    suffix: str = ""
+
+    def check(self) -> None:
+        """Raise an error for labels, costs or an order of rows that cannot be meant."""
+        check_in_memory(self.cost, f"cost{self.suffix}")
+        named = {"X": self.X, "y": self.y, "cost": self.cost, "sample_weight": self.sample_weight}
+        check_labels(self.y, f"y{self.suffix}")
+        check_row_order(
+            **{f"{name}{self.suffix}": value for name, value in named.items()}, groups=self.groups
+        )
 
 
-class ValidationMixin:
-    """Validation of the rows, labels, costs and weights of a network."""
+@dataclass(frozen=True)
+class Validated:
+    """What `fit` received: rows and labels as arrays, with costs in currency.
 
-    classes: ArrayLike | None
-    classes_: np.ndarray
-    cost_matrix: Any
-    decisions: ArrayLike | None
-    decisions_: np.ndarray
-    _decision_labels: Any
-    _inputs: Any
+    `inputs` are those of the estimator, which have seen the form of X.
+    """
 
-    @abstractmethod
-    def _make_inputs(self) -> Any:
-        """What X becomes, before any X is known."""
+    inputs: Inputs
+    rows: TrainingSet
+    validation: TrainingSet | None
 
-    def _validate_sets(
-        self,
-        X: Any,
-        y: Any,
-        cost: Any,
-        sample_weight: Any,
-        groups: Any,
-        held_out: tuple[Any, Any, Any, Any] = (None, None, None, None),
-        resume: bool = False,
-    ) -> tuple[TrainingSet, TrainingSet | None]:
-        """The training set, and the validation set if there is one."""
-        data = self._validate_training_set(X, y, cost, sample_weight, self.classes, resume, groups)
-        return data, self._validate_validation_set(*held_out)
+    @property
+    def kind_of_costs(self) -> tuple[bool, bool]:
+        """Whether costs of samples were given, and whether as a matrix for each."""
+        return not self.rows.per_class, self.rows.matrices is not None
 
-    def _validate_training_set(
-        self,
-        X: Any,
-        y: Any,
-        cost: Any,
-        sample_weight: Any,
-        classes: Any,
-        resume: bool,
-        groups: Any = None,
-    ) -> TrainingSet:
-        check_in_memory(cost, "cost")
-        check_labels(y, "y")
-        check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
-        given = y
-        X, y = self._validate(X, y, reset=not resume)
-        if resume and classes is not None and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
-                f"continues with, {self.classes_.tolist()}; expected the same, or None."
-            )
-        named = column_names(self.cost_matrix if cost is None else cost)
-        goes_on = resume and self.decisions is None
-        goes_on = goes_on and (named is None or same_labels(named, self.decisions_))
-        decisions = self._decision_labels if goes_on else self.decisions
-        known = self.classes_ if resume else classes
-        costs = Costs.of_fit(y, cost, self.cost_matrix, known, decisions, given)
-        if resume and not np.array_equal(costs.decisions, self.decisions_):
-            raise ValueError(
-                f"The costs have the columns {shorten(costs.decisions)}, but training continues "
-                f"with the decisions {shorten(self.decisions_)}; expected the same, in this order."
-            )
-        self.classes_, self.decisions_ = costs.classes, costs.decisions
-        if groups is not None:
-            groups = np.asarray(groups)
-            if groups.ndim == 0 or groups.size != len(groups):
-                raise ValueError(
-                    f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
-                )
-            groups = groups.ravel()
-            sorted_labels(groups, name="groups")
-            check_consistent_length(X, groups)
-        self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
-        return TrainingSet(X, costs, check_weight(sample_weight, X), groups)
 
-    def _validate_validation_set(
-        self, X_val: Any, y_val: Any, cost_val: Any, sample_weight_val: Any
-    ) -> TrainingSet | None:
-        given = {"X_val": X_val, "y_val": y_val, "cost_val": cost_val}
-        missing = [name for name in ("X_val", "y_val") if given[name] is None]
-        if len(missing) == 2 and cost_val is None and sample_weight_val is None:
-            return None
-        if self._sample_costs != (cost_val is not None):
-            missing.append("cost_val" if cost_val is None else "cost")
-        if missing:
-            raise ValueError(
-                f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
-                "y_val, and cost_val exactly where cost is passed."
-            )
-        check_labels(y_val, "y_val")
-        try:
-            check_row_order(
-                X_val=X_val, y_val=y_val, cost_val=cost_val, sample_weight_val=sample_weight_val
-            )
-            X, y = self._validate(X_val, y_val, reset=False)
-            label = label_index(as_labels(y, "y"), self.classes_, name="y").astype(np.int64)
-            decisions, matrix = self._decision_labels, self.cost_matrix
-            costs = Costs.of_labels(label, self.classes_, decisions, cost_val, matrix)
-            weight = check_weight(sample_weight_val, X)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
-        if self._known_costs != (costs.matrices is not None):
-            dimensions = 3 if self._known_costs else 2
-            raise ValueError(
-                f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
-                "the same, because a matrix for each sample decides, and a cost vector does not. "
-                "Pass the row of the true class, or the matrix, of each sample in both."
-            )
-        return TrainingSet(X, costs, weight)
+def validate(
+    estimator: Any,
+    given: Given,
+    validation: Given | None = None,
+    *,
+    classes: Any = None,
+    resume: bool = False,
+) -> Validated:
+    """Validate the rows of a fit; with `resume` against those of the earlier training."""
+    given.check()
+    inputs = estimator._inputs if resume else estimator._make_inputs()
+    X, y = inputs.validate(estimator, given.X, given.y, reset=not resume)
+    decisions, cost, matrix = estimator.decisions, given.cost, estimator.cost_matrix
+    if resume:
+        _check_same_classes(classes, estimator.classes_)
+        classes = estimator.classes_
+        named = column_names(matrix if cost is None else cost)
+        if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
+            decisions = estimator._decision_labels
+    costs = Costs.of_fit(y, cost, matrix, classes, decisions, given.y)
+    if resume and not np.array_equal(costs.decisions, estimator.decisions_):
+        raise ValueError(
+            f"The costs have the columns {shorten(costs.decisions)}, but training continues "
+            f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
+        )
+    groups = None if given.groups is None else _checked_groups(given.groups, X)
+    rows = TrainingSet(X, costs, check_weight(given.sample_weight, X), groups)
+    if validation is None:
+        return Validated(inputs, rows, None)
+    return Validated(inputs, rows, _validation_set(estimator, validation, inputs, costs))
 
-    def _like(self, other: Any) -> Self:
-        """Take over what the validation of another estimator has set."""
-        for name in VALIDATED & vars(other).keys():
-            setattr(self, name, copy(getattr(other, name)))
-        return self
 
-    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """Rows, and labels if given, as arrays."""
-        if reset:
-            self._inputs = self._make_inputs()
-        return self._inputs.validate(self, X, y, reset=reset)
+def _check_same_classes(classes: Any, known: NDArray[Any]) -> None:
+    if classes is not None and not np.array_equal(classes, known):
+        raise ValueError(
+            f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
+            f"continues with, {known.tolist()}; expected the same, or None."
+        )
+
+
+def _checked_groups(given: Any, X: Any) -> NDArray[Any]:
+    groups: NDArray[Any] = np.asarray(given)
+    if groups.ndim == 0 or groups.size != len(groups):
+        raise ValueError(
+            f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
+        )
+    groups = groups.ravel()
+    sorted_labels(groups, name="groups")
+    check_consistent_length(X, groups)
+    return groups
+
+
+def given_validation_set(X: Any, y: Any, cost: Any, weight: Any, has_cost: bool) -> Given | None:
+    """The validation set that `fit` received; None without one."""
+    missing = [name for name, value in (("X_val", X), ("y_val", y)) if value is None]
+    if len(missing) == 2 and cost is None and weight is None:
+        return None
+    if has_cost != (cost is not None):
+        missing.append("cost_val" if cost is None else "cost")
+    if missing:
+        raise ValueError(
+            f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
+            "y_val, and cost_val exactly where cost is passed."
+        )
+    return Given(X, y, weight, cost, suffix="_val")
+
+
+def _validation_set(estimator: Any, given: Given, inputs: Inputs, training: Costs) -> TrainingSet:
+    try:
+        given.check()
+        X, y = inputs.validate(estimator, given.X, given.y, reset=False)
+        label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
+        source = given.cost, estimator.cost_matrix
+        costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
+        weight = check_weight(given.sample_weight, X)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
+    known = training.matrices is not None
+    if known != (costs.matrices is not None):
+        dimensions = 3 if known else 2
+        raise ValueError(
+            f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
+            "the same, because a matrix for each sample decides, and a cost vector does not. "
+            "Pass the row of the true class, or the matrix, of each sample in both."
+        )
+    return TrainingSet(X, costs, weight)
+
+
+def check_kind_of_costs(found: tuple[bool, bool], of_first: tuple[bool, bool]) -> None:
+    """Raise an error for a block whose costs are of another kind than those of the first."""
+    if of_first != found:
+        kinds = {(False, False): "no cost", (True, False): "a cost vector for each sample"}
+        known = "a cost matrix for each sample"
+        raise ValueError(
+            f"cost: the first block had {kinds.get(of_first, known)}, and this one has "
+            f"{kinds.get(found, known)}; expected the same for all blocks."
+        )
+
+
+def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
+    """Raise an error for a first block of a stream that names not all labels."""
+    if classes is None and all(column_names(c) is None for c in (cost, cost_matrix)):
+        raise ValueError(
+            "classes must be passed at the first call to partial_fit: all labels that "
+            "can ever occur, in classes= here or in the constructor."
+        )

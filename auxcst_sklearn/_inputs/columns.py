@@ -12,10 +12,10 @@ from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
 
-from .._checks.frames import (
+from .._checks.data import (
     MISSING,
     as_float64,
-    as_numbers,
+    as_floats,
     holds_categories,
     holds_string,
     is_frame,
@@ -23,8 +23,7 @@ from .._checks.frames import (
     select,
     without_gaps,
 )
-from .float32 import row_blocks
-from .lazy import stays_lazy
+from .reading import row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
@@ -108,7 +107,7 @@ class CategoryCodes:
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
         # Old scikit-learn returns objects for nullable columns beside those of objects.
-        return as_numbers(
+        return as_floats(
             check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
         )
 
@@ -147,7 +146,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
         X = as_table(X)
         if len(X.shape) != 2:  # scikit-learn raises the error
             return None
-        mask = _named(X, categorical_features)
+        mask = _selected(X, categorical_features)
         if sparse.issparse(X) and mask.any():
             raise ValueError(
                 f"categorical_features={categorical_features!r}, but X is sparse; expected a "
@@ -156,7 +155,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
     return mask if mask.any() else None
 
 
-def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
+def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the columns given by a mask, positions or names."""
     given, n_features = np.asarray(categorical_features), X.shape[1]
     given_as = f"categorical_features={categorical_features!r}"
@@ -171,17 +170,20 @@ def _named(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
                 f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected "
                 "one value per column."
             )
-        mask[:] = given
-        return mask
-    if given.dtype.kind in "iu":
+    elif given.dtype.kind in "iu":
         if given.min() < 0 or given.max() >= n_features:
             raise ValueError(
                 f"{given_as}, but X has {n_features} columns; expected positions from 0 to "
                 f"{n_features - 1}."
             )
-        mask[given] = True
-        return mask
-    names = given.tolist()
+    else:
+        given = _named(X, given.tolist(), given_as)
+    mask[given] = True
+    return mask
+
+
+def _named(X: Any, names: list[Any], given_as: str) -> NDArray[np.bool_]:
+    """Mask of the columns with these names."""
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"{given_as}; expected a mask, or the positions or names of columns.")
     if not is_frame(X):

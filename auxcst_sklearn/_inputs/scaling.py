@@ -1,4 +1,4 @@
-"""Centre and scale of the features, if the training set needs them."""
+"""Statistics of the features, and the centre and scale of each, if the training needs them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.utils import assert_all_finite
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .float32 import as_float32, row_blocks
-from .statistics import IS_EVEN, LEVELS, FeatureStatistics
+from .reading import ROUNDING, as_float32, row_blocks
 
+# Quantiles are computed from all rows, or a random sample of this many; wide tables have smaller
+# samples, of about this many values.
+MOST_SAMPLED, LEAST_SAMPLED, SAMPLED_VALUES = 2**14, 2**10, 2**21
+# A seed that nobody draws data with, whose values would be the keys.
+SEED = 8_316_470_529
+# Quantiles are computed again when there are more rows by this factor.
+GROWTH = 1.02
+# Levels of the quantiles: sixty-fourths, and smaller steps at both ends.
+EVEN_LEVELS = np.linspace(0, 1, 65)
+_ENDS = np.array([1 / 512, 1 / 256, 1 / 128])
+LEVELS = np.sort(np.concatenate([EVEN_LEVELS, _ENDS, 1 - _ENDS]))
+IS_EVEN = np.isin(LEVELS, EVEN_LEVELS)
 # Deviations, and root mean squares of features with a common unit, that suit initial weights and
 # learning rates; and the largest distance of a mean from zero, in deviations.
 SMALLEST_DEVIATION, LARGEST_DEVIATION, FARTHEST_MEAN = 0.1, 10.0, 10.0
@@ -25,6 +37,119 @@ MERGED, MERGED_OUTSIDE = 0.01, 0.1
 MERGED_SHARE, MERGED_ROWS = 1 / 128, 10
 # Distance between the outer quartiles of a normal distribution, in deviations.
 NORMAL_IQR = 1.349
+
+
+class FeatureStatistics:
+    """Means, deviations, bounds and quantiles of features, over one or several blocks of rows.
+
+    Missing values and codes of categories are ignored. Sparse rows have no quantiles.
+    """
+
+    def __init__(self, categorical: NDArray[np.bool_] | None = None) -> None:
+        self.categorical = categorical
+
+    @np.errstate(over="ignore", invalid="ignore")  # detected when deviations are computed
+    def update(self, X: Any) -> FeatureStatistics:
+        """Add rows; the first ones decide whether the features count as sparse."""
+        d = X.shape[1]
+        if not hasattr(self, "count"):
+            self.sparse = sparse.issparse(X)
+            self.count, self.mean, self.var = np.zeros((3, d))
+            self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
+            self.quantiles = np.zeros((len(LEVELS), d))
+            self.sample = _Sample(d)
+        for part in row_blocks(X):  # without a copy of all rows
+            rows = X[part]
+            if sparse.issparse(rows) and self.sparse:
+                rows = rows.astype(np.float64)
+                rows.sum_duplicates()  # entries of one place count as one value
+                mean, var = mean_variance_axis(rows, axis=0)
+                self._join(np.full(d, float(rows.shape[0])), mean, var)
+            else:
+                self._add(rows)
+        if not self.sparse:
+            constant = self.low == self.high  # whose moments have errors of rounding
+            self.mean[constant], self.var[constant] = self.low[constant], 0.0
+            if self.sample.n_rows > GROWTH * self.sample.n_rows_before:
+                self.quantiles = self.sample.quantiles(self.mean)
+        return self
+
+    @property
+    def quartiles(self) -> NDArray[Any]:
+        """Quartiles of the features, (3, n_features)."""
+        return self.quantiles[IS_EVEN][[16, 32, 48]]
+
+    def deviation(self) -> NDArray[Any]:
+        """Deviations, zero for features that are constant up to rounding."""
+        if not np.isfinite(self.var).all():
+            column = np.flatnonzero(~np.isfinite(self.var))[0]
+            raise ValueError(
+                f"Column {column} of X has values too large to be squared in float64; divide it by "
+                "a constant first."
+            )
+        deviation = np.sqrt(self.var)
+        return np.where(deviation > ROUNDING * abs(self.mean), deviation, 0.0)
+
+    def _add(self, rows: Any) -> None:
+        """Add dense rows, or sparse ones of features that do not count as sparse."""
+        rows = (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
+        if self.categorical is not None:
+            rows[:, self.categorical] = np.nan
+        if not self.sparse:
+            self.sample.add(rows)
+        self.low = np.fmin(self.low, np.fmin.reduce(rows))
+        self.high = np.fmax(self.high, np.fmax.reduce(rows))
+        known = ~np.isnan(rows)
+        count = known.sum(axis=0).astype(np.float64)
+        mean = np.sum(rows, axis=0, where=known) / np.maximum(count, 1)
+        rows -= mean
+        self._join(count, mean, np.sum(rows**2, axis=0, where=known) / np.maximum(count, 1))
+
+    def _join(self, count: NDArray[Any], mean: NDArray[Any], var: NDArray[Any]) -> None:
+        """Moments of all rows, from those so far and those of new rows."""
+        total = np.maximum(self.count + count, 1)
+        share, apart = count / total, mean - self.mean
+        self.var = (1 - share) * self.var + share * var + share * (1 - share) * apart**2
+        self.mean = self.mean + share * apart
+        self.count = self.count + count
+
+
+class _Sample:
+    """All rows, or a random sample of them, whatever their order and blocks.
+
+    Every row draws a random key; those with the smallest keys are kept.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.size = min(max(SAMPLED_VALUES // max(1, n_features), LEAST_SAMPLED), MOST_SAMPLED)
+        self.rng = np.random.default_rng(SEED)
+        self.keys, self.rows = np.empty(0), np.empty((0, n_features))
+        self.new: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self.n_rows, self.n_rows_before = 0, 0  # so far, and at the last quantiles
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Add rows, of which some are copied."""
+        keys = self.rng.random(len(rows))
+        kept = keys < (np.inf if len(self.keys) < self.size else self.keys.max())
+        self.new.append((keys[kept], rows[kept]))
+        self.n_rows += len(rows)
+        if sum(len(keys) for keys, _ in self.new) >= self.size:
+            self._join()
+
+    def _join(self) -> None:
+        keys, rows = zip((self.keys, self.rows), *self.new)
+        self.keys, self.rows, self.new = np.concatenate(keys), np.concatenate(rows), []
+        if len(self.keys) > self.size:
+            kept = np.argpartition(self.keys, self.size)[: self.size]
+            self.keys, self.rows = self.keys[kept], self.rows[kept]
+
+    def quantiles(self, default: NDArray[Any]) -> NDArray[Any]:
+        """Quantiles (n_levels, n_features); `default` where all sampled values are missing."""
+        self._join()
+        self.n_rows_before = self.n_rows
+        rows = np.where(np.isnan(self.rows).all(axis=0), default, self.rows)
+        quantiles: NDArray[Any] = np.nanquantile(rows, LEVELS, axis=0)
+        return quantiles
 
 
 @dataclass
@@ -48,11 +173,8 @@ class Scaling:
     def __post_init__(self) -> None:
         self.has_heavy = bool(self.heavy.any())
         self.changes = bool((self.center != 0).any() or (self.scale != 1).any())
-
-    @property
-    def moves(self) -> bool:
-        """Whether rows without missing values change at all."""
-        return self.changes or self.has_heavy or bool(self.ranked.any())
+        # Whether rows without missing values change at all.
+        self.moves = self.changes or self.has_heavy or bool(self.ranked.any())
 
     def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
         """Float32 rows; NaN is kept in the columns `keep`, and replaced by the median in others."""
@@ -72,15 +194,18 @@ class Scaling:
 
     def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows in float64, after scaling."""
-        scaled: NDArray[Any] = (
-            rows - self.center
-        ) / self.scale  # in float64, whatever the rows are
+        scaled: NDArray[Any] = (rows - self.center) / self.scale  # float64, whatever the rows are
         if self.has_heavy:
-            heavy = scaled[:, self.heavy]
-            scaled[:, self.heavy] = heavy / np.hypot(1, heavy / OUTLYING)
+            scaled[:, self.heavy] = _clipped(scaled[:, self.heavy])
         for i, j in enumerate(np.flatnonzero(self.ranked)):
             scaled[:, j] = np.interp(rows[:, j], self.quantiles[:, i], self.scores[:, i])
         return scaled
+
+
+def _clipped(scaled: NDArray[Any]) -> NDArray[Any]:
+    """Scaled values, clipped softly."""
+    clipped: NDArray[Any] = scaled / np.hypot(1, scaled / OUTLYING)
+    return clipped
 
 
 def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scaling:
@@ -153,7 +278,7 @@ def _merge(
     """Mask of features of several scales, of which one scale makes frequent values almost equal."""
     quantiles = statistics.quantiles
     far = z = (quantiles - mean) / np.where(deviation > 0, deviation, 1.0)
-    z = np.where(heavy, z / np.hypot(1, z / OUTLYING), z)
+    z = np.where(heavy, _clipped(z), z)
     even, scaled, resolution = quantiles[IS_EVEN], z[IS_EVEN], rounding_of(quantiles)
     differ = even[6:-2] - even[2:-6] > resolution
     inside = differ & (scaled[8:] - scaled[:-8] < MERGED)
@@ -181,7 +306,7 @@ def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
 def rounding_of(quantiles: NDArray[Any]) -> NDArray[Any]:
     """Differences that may be errors of rounding of frequent values, for each feature."""
     frequent = quantiles[IS_EVEN][1:-1]
-    rounding: NDArray[Any] = 100 * np.finfo(np.float64).eps * abs(frequent).max(axis=0)
+    rounding: NDArray[Any] = ROUNDING * abs(frequent).max(axis=0)
     return rounding
 
 

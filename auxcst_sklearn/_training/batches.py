@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..losses import Target
+from .distributed import ALONE, Processes
 from .rows import Batch, Rows, to_device
 
 # Batches are sliced from this many bytes of rows at a time, which fit into the cache.
@@ -23,16 +24,13 @@ MIXED_BYTES = 2**26
 # Without a gradient, batches of all networks together have at most this many bytes.
 EVALUATED_BYTES = 2**26
 
-# From ordered rows: the rows of this process in each batch, and the sizes of its batches.
-RankPart = Callable[[Tensor, list[int]], tuple[Tensor, list[int]]]
-
 
 class Batches:
     """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
 
     A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
-    sets differ in size, each epoch leaves out different rows. In distributed training each process
-    has a `rank_part` of every batch; see `distributed.py`.
+    sets differ in size, each epoch leaves out different rows. Each of several processes has its
+    part of every batch, or all rows of one that is too small to be divided.
     """
 
     def __init__(
@@ -40,26 +38,36 @@ class Batches:
         sets: Sequence[Rows],
         size: int,
         generators: Sequence[torch.Generator] | None = None,
-        *,
         stacked: bool = False,
-        rank_part: RankPart | None = None,
+        group: Processes = ALONE,
     ) -> None:
         self.sets, self.size, self.generators = sets, size, generators
-        self.stacked, self.rank_part = stacked, rank_part
+        self.stacked, self.group = stacked, group
+        self.sizes = batch_sizes(min(map(len, sets)), size)  # in each set, of all processes
 
     def __len__(self) -> int:
         return len(self.sizes)
-
-    @property
-    def sizes(self) -> list[int]:
-        """Numbers of rows of the batches in each set, of all processes together."""
-        return batch_sizes(min(map(len, self.sets)), self.size)
 
     def __iter__(self) -> Iterator[Batch]:
         generators: Any = self.generators or repeat(None)
         iterators = [*map(self._of_set, self.sets, generators)]
         for _ in self.sizes:
             yield self._side_by_side(map(next, iterators))
+
+    def _part_of(self, batch: Tensor) -> Tensor:
+        """The rows of this process in a batch; batch normalisation needs two."""
+        n, rank, size = len(batch), self.group.rank, self.group.size
+        return batch[n * rank // size : n * (rank + 1) // size] if n >= 2 * size else batch
+
+    def epoch_means(self, means: Tensor) -> np.ndarray:
+        """Means over all rows, from those of the batches of this process."""
+        n_own = [len(self._part_of(torch.arange(size))) for size in self.sizes]
+        weights = np.where(np.equal(n_own, self.sizes), np.divide(n_own, self.group.size), n_own)
+        mean: np.ndarray = np.average(means.cpu().double().numpy(), axis=0, weights=weights)
+        if self.group.size > 1:
+            share = means.new_tensor(mean * weights.sum() / sum(self.sizes))
+            mean = self.group.sum(share).cpu().double().numpy()
+        return mean
 
     def _of_set(self, rows: Rows, generator: torch.Generator | None) -> Iterator[Batch]:
         """Views of the rows of several batches: selecting each takes as long as a small layer."""
@@ -68,8 +76,9 @@ class Batches:
             order = torch.arange(sum(sizes))
         else:
             order = torch.randperm(len(rows), generator=generator)[: sum(sizes)]
-        if self.rank_part is not None:
-            order, sizes = self.rank_part(order, sizes)
+        if self.group.size > 1:
+            own = [self._part_of(batch) for batch in order.split(sizes)]
+            order, sizes = torch.cat(own), [*map(len, own)]
         n_at_once = max(1, GATHER_BYTES // (self.size * rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
@@ -116,9 +125,8 @@ class BlockBatches(Batches):
                     queue.copy_rest()
                 self._read(next(blocks), queues)
             parts = [queue.take(size) for queue in queues]
-            if self.rank_part is not None:
-                index, _ = self.rank_part(torch.arange(size), [size])
-                parts = [_pick(part, index) for part in parts] if len(index) < size else parts
+            index = self._part_of(torch.arange(size))
+            parts = [_pick(part, index) for part in parts] if len(index) < size else parts
             x, target = self._side_by_side(iter(parts))
             yield to_device(x, device), target
 
@@ -168,11 +176,11 @@ class _Queue:
 
 
 def shuffled(
-    sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], **more: Any
+    sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], *more: Any
 ) -> Batches:
     """The shuffled batches of an epoch."""
     kind = BlockBatches if sets[0].in_blocks else Batches
-    return kind(sets, size, generators, **more)
+    return kind(sets, size, generators, *more)
 
 
 def batch_sizes(n: int, size: int) -> list[int]:
@@ -205,8 +213,3 @@ def split_target(target: Target, n: int) -> list[Target]:
     """The targets that `join_targets` joined."""
     fields = (repeat(None, n) if field is None else field.chunk(n) for field in target)
     return [Target(*parts) for parts in zip(*fields)]
-
-
-def epoch_means(means: Tensor, sizes: Sequence[int]) -> np.ndarray:
-    """Means over all rows, from those of the batches."""
-    return np.average(means.cpu().double().numpy(), axis=0, weights=sizes)

@@ -16,14 +16,12 @@ import joblib
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
-from skorch import NeuralNet
-from skorch.callbacks import Callback
 
-from .._checks.warn import warn
-from .callbacks import EarlyStopping, Plateaus
-from .log import report
+from .._checks.calls import warn
+from .runtime import report
+from .schedule import Plateaus
 
-FORMAT = b"auxcst_sklearn checkpoint 1\n"
+HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
 OF_FIT = "{fit}"
@@ -130,11 +128,8 @@ class Checkpoints:
         self._lock.release()
 
 
-class TrainingCheckpoints(Callback):
-    """The last callback of a training, which saves all that the next epoch depends on.
-
-    Only the last files are kept.
-    """
+class TrainingCheckpoints:
+    """The files of a training, with all that its next epoch depends on; the last ones are kept."""
 
     had_ended = False
 
@@ -148,27 +143,21 @@ class TrainingCheckpoints(Callback):
         """Number of epochs that need not be trained again."""
         return 0 if self.state is None else self.state["epoch"]
 
-    def epochs_left(self, epochs: int) -> int:
-        """Number of epochs to train."""
-        stopped = self.state is not None and self.state["stopped"]
-        left = 0 if stopped else epochs - self.n_finished
+    def restore(self, loop: Any, n_epochs: int) -> int:
+        """Restore the state of a training; return the number of epochs that are left."""
+        left = n_epochs - self.n_finished
+        if self.state is not None:
+            set_state(loop, self.state)
+            report(f"Epochs 1 to {self.n_finished} are those of {self.folder}.", loop.net.verbose)
+            left = 0 if self.state["stopped"] else left
         self.had_ended = left == 0
         return left
 
-    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.n_before = len(net.history)
-        if self.state is not None:
-            set_state(net, self.state)
-            report(f"Epochs 1 to {self.n_finished} are those of {self.folder}.", net.verbose)
-
-    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        if (len(net.history) - self.n_before) % self.every == 0:
-            self.on_train_end(net)
-
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        epoch = len(net.history) - self.n_before
-        if epoch > self.n_saved:
-            self.save({"epoch": epoch, **get_state(net, self.n_before)})
+    def save_epoch(self, loop: Any, *, is_last: bool = False) -> None:
+        """Save the state after an epoch, if it is time."""
+        epoch = len(loop.net.history) - loop.n_before
+        if epoch > self.n_saved and (is_last or epoch % self.every == 0):
+            self.save({"epoch": epoch, **get_state(loop)})
             self.n_saved = epoch
 
     # ------------------------------------------------------------------ files
@@ -199,7 +188,7 @@ class TrainingCheckpoints(Callback):
         content = buffer.getvalue()
         path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
-            write_whole(path, FORMAT + sha256(content).digest() + content)
+            write_whole(path, HEADER + sha256(content).digest() + content)
             for old in self._paths()[KEPT:]:
                 old.unlink(missing_ok=True)
         except OSError as error:
@@ -212,59 +201,57 @@ class TrainingCheckpoints(Callback):
 
 def _read(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
-    if not content.startswith(FORMAT):
+    if not content.startswith(HEADER):
         raise ValueError("it does not begin as one of this version")
-    digest, state = content[len(FORMAT) :][:32], content[len(FORMAT) + 32 :]
+    digest, state = content[len(HEADER) :][:32], content[len(HEADER) + 32 :]
     if sha256(state).digest() != digest:
         raise ValueError("its checksum is another one")
     loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
     return loaded
 
 
-def get_state(net: Any, n_before: int) -> dict[str, Any]:
-    """The state to resume from, as tensors and plain values; epochs from `n_before` on."""
-    stop, average = _stop_of(net), net._average
+def get_state(loop: Any) -> dict[str, Any]:
+    """The state to resume from, as tensors and plain values."""
+    net, stop, average = loop.net, loop.stop, loop.average
     return {
         "weights": net.module_.state_dict(),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, *net.dropout_generators)],
-        "histories": [_plain(part.history[n_before:]) for part in net.recorded_nets],
-        "stop_values": torch.as_tensor(getattr(net, "stop_values", np.zeros(0))),
+        "history": _plain(net.history[loop.n_before :]),
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
-            "best": [torch.stack(tensors) for tensors in zip(*stop.best_)],
-            **{name: torch.from_numpy(getattr(stop, name)) for name in stop.counts},
+            "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
+            **{name: _stored(getattr(stop, name)) for name in stop.counts},
         },
-        "stopped": stop is not None and not stop.running.any(),
+        "stopped": stop is not None and not stop.running,
     }
 
 
 @torch.no_grad()
-def set_state(net: Any, state: dict[str, Any]) -> None:
-    """Restore a state, when weights, optimizer and callbacks of the training exist."""
+def set_state(loop: Any, state: dict[str, Any]) -> None:
+    """Restore a state, when weights, optimizer and average of the training exist."""
+    net, stop = loop.net, loop.stop
     net.module_.load_state_dict(state["weights"])
     net.optimizer_.load_state_dict(state["optimizer"])
     generators = (*net.generators, *net.dropout_generators)
     for generator, of_state in zip(generators, state["generators"], strict=True):
         generator.set_state(of_state)
-    for part, records in zip(net.recorded_nets, state["histories"], strict=True):
-        part.history.extend(records)
-    if len(state["stop_values"]):
-        net.stop_values = state["stop_values"].numpy()
-    if net._average is not None:
-        net._average.take_up(state["average"]["weights"], state["average"]["step"])
-    if (stop := _stop_of(net)) is not None:
-        stop.best_ = [*map(list, zip(*state["stop"]["best"]))]
+    net.history.extend(state["history"])
+    if loop.average is not None:
+        loop.average.take_up(state["average"]["weights"], state["average"]["step"])
+    if stop is not None:
+        stop.best = [*map(list, zip(*state["stop"]["best"]))]
         for name in stop.counts:
-            setattr(stop, name, state["stop"][name].numpy())
+            value = state["stop"][name]
+            setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)
         if isinstance(stop, Plateaus):
-            stop.set_rates(net)
+            stop.set_rate()
 
 
-def _stop_of(net: Any) -> EarlyStopping | None:
-    stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
-    return stops[0] if stops else None
+def _stored(value: Any) -> Any:
+    """A number, or an array as a tensor."""
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

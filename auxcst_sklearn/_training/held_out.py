@@ -1,16 +1,262 @@
-"""Class probabilities of the rows that networks have held out."""
+"""The rows that a training holds out: the folds of networks, and what networks predict for them."""
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    train_test_split,
+)
+from sklearn.utils.random import sample_without_replacement
 
-from .net import CostNet
-from .rows import RowSets
+from .rows import Rows, TrainingSet
 from .runtime import neutral_torch_modes
-from .training import Training
-from .training_set import TrainingSet
+
+if TYPE_CHECKING:  # skorch is slow to import: on first use
+    from .loop import Training
+    from .net import CostNet
+
+# With fewer rows, none are held out.
+MIN_HOLD_OUT_ROWS = 10
+# Folds of more groups are dealt; scikit-learn's loop over groups takes seconds for them.
+MOST_BALANCED_GROUPS = 1000
+# With many rows, the largest number, and size in bytes, of held-out rows of all networks together.
+MOST_HELD_OUT = 2**16
+MOST_HELD_OUT_BYTES = 2**26
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+# Training rows and held-out rows of each network.
+Shares = tuple[list[Rows], list[Rows]]
+
+
+def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, seed: int) -> Shares:
+    """Training rows and held-out rows of each network, drawn at random."""
+    n_folds = max(n_networks, round(1 / fraction))
+    share = fraction if n_networks == 1 else 1 / n_folds
+    if rows.in_blocks:
+        return _sample_out(rows, data, n_networks, share, seed)
+    if n_networks == 1:
+        parts = [hold_out(data.label, share, random_state=seed, groups=data.groups)]
+    else:
+        parts = folds(data.label, n_folds, random_state=seed, groups=data.groups)
+    return _rows_of_folds(rows, parts[:n_networks])
+
+
+def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[Fold]) -> Shares:
+    """The same by the folds of the caller: network i holds out fold i."""
+    if not rows.in_blocks:
+        return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
+    number = np.full(len(data.label), -1)
+    for i, (_, unseen) in enumerate(given):
+        number[unseen] = i
+    if (number < 0).any() or sum(len(unseen) for _, unseen in given) > len(number):
+        raise ValueError(
+            "Rows that are too many to be shuffled one by one need folds that hold out each row "
+            "once; expected cv to be a number, or a generator of such folds."
+        )
+    seed = len(given)  # the folds are given; only the sample of their rows is random
+    return _sample_out(rows, replace(data, groups=number), len(given), 1 / len(given), seed)
+
+
+def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
+    seen, held_out = zip(*parts)
+    return [rows.part(index) for index in seen], rows.held_out(held_out)
+
+
+def _sample_out(rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int) -> Shares:
+    """For very many rows: the training rows of each network, and a sample of its held-out rows."""
+    found = sampled_folds(
+        data.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
+    )
+    of_row = torch.from_numpy(found.of_row)
+    sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
+    ends = np.cumsum([len(part) for part in found.rows])[:-1]
+    held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
+    return [rows.without(of_row, i) for i in range(n_networks)], held_out
+
+
+# --------------------------------------------------------------------------------- folds
+
+
+def hold_out(
+    label: np.ndarray,
+    fraction: float,
+    *,
+    random_state: int,
+    groups: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of training and held-out rows, stratified if every class is large enough.
+
+    With groups, a fraction of the groups is held out, without stratification.
+    """
+    n = len(label) if groups is None else len(np.unique(groups))
+    n_held_out = max(1, round(fraction * n))
+    if n_held_out >= n:
+        units = "rows" if groups is None else "groups"
+        raise ValueError(
+            f"validation_fraction={fraction} holds out {n_held_out} of {n} {units} and leaves none "
+            "to train on. Lower it, or set early_stopping=False."
+        )
+    if groups is not None:
+        splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
+        split: tuple[NDArray[Any], NDArray[Any]] = next(splitter.split(label, label, groups))
+        return split
+    count = np.unique(label, return_counts=True)[1]
+    possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
+    seen, unseen = train_test_split(
+        np.arange(n),
+        test_size=n_held_out,
+        stratify=label if possible else None,
+        random_state=random_state,
+    )
+    return seen, unseen
+
+
+def folds(
+    label: np.ndarray,
+    n_folds: int,
+    *,
+    random_state: int,
+    groups: np.ndarray | None = None,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Indices of the rows outside and inside each fold, stratified if a class has enough rows.
+
+    With groups, no group is in two folds.
+    """
+    n_units = len(label) if groups is None else len(np.unique(groups))
+    if n_units < n_folds:
+        units = "rows" if groups is None else "different values of groups"
+        raise _too_few(n_units, units, n_folds)
+    if groups is not None and n_units > MOST_BALANCED_GROUPS:
+        of_row = _deal(label, groups, n_folds, np.random.RandomState(random_state))
+        return [(np.flatnonzero(of_row != i), np.flatnonzero(of_row == i)) for i in range(n_folds)]
+    stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
+    kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
+    for kind in kinds[0 if stratified else 1 :]:
+        splitter = kind(n_folds, shuffle=True, random_state=random_state)
+        with warnings.catch_warnings():  # for classes with fewer rows than folds
+            warnings.simplefilter("ignore", UserWarning)
+            splits = list(splitter.split(label, label, groups))
+        if all(len(unseen) for _, unseen in splits):  # few groups may leave a fold empty
+            break
+    return splits
+
+
+def _deal(
+    label: NDArray[Any], groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
+) -> NDArray[np.intp]:
+    """The fold of each row: groups of alike sizes and rarest classes are dealt to all folds."""
+    known, of_row = np.unique(groups, return_inverse=True)
+    rank = np.bincount(label).argsort().argsort()[label]  # 0 for the rarest class
+    rarest = np.full(len(known), rank.max())
+    np.minimum.at(rarest, of_row, rank)
+    n_rarest = np.bincount(of_row, rank == rarest[of_row])
+    order = np.lexsort((rng.random_sample(len(known)), np.bincount(of_row), n_rarest, rarest))
+    fold = np.empty(len(known), dtype=np.intp)
+    hands = rng.random_sample((-(-len(known) // n_folds), n_folds)).argsort(axis=1)
+    fold[order] = hands.ravel()[: len(known)]
+    return fold[of_row]
+
+
+class LargeFolds(NamedTuple):
+    """For many rows: the fold of each row, `n_folds` for none, and the rows evaluated per fold.
+
+    `weight` scales the evaluated rows of a class to represent all its rows.
+    """
+
+    of_row: NDArray[np.uint8]
+    rows: list[NDArray[Any]]
+    weight: list[NDArray[Any]]
+
+
+def sampled_folds(
+    label: NDArray[Any],
+    n_folds: int,
+    fraction: float,
+    row_nbytes: int,
+    *,
+    random_state: int,
+    groups: NDArray[Any] | None = None,
+) -> LargeFolds:
+    """Folds of which some rows are evaluated: equally many per class, or all of a rare class.
+
+    Without groups a fold consists of the evaluated rows, at most a `fraction` of each class; with
+    groups it is that fraction of the groups.
+    """
+    rng = np.random.RandomState(random_state)
+    n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
+    n_most = min(n_most, int(fraction * len(label)))
+    classes = np.flatnonzero(np.bincount(label))
+    n_each = max(1, n_most // len(classes))
+    of_row = np.full(len(label), n_folds, np.uint8)
+    if groups is not None:
+        of_row = _folds_of_groups(groups, n_folds, fraction, rng)
+    parts: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
+    weights: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
+    for k in classes:
+        of_class = np.flatnonzero(label == k)
+        if groups is None:
+            n = min(int(fraction * len(of_class)), n_each)
+            drawn = _draw(of_class, n * n_folds, rng).reshape(n_folds, n)
+            of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
+            of_folds, counts = list(drawn), [fraction * len(of_class)] * n_folds
+        else:
+            in_folds = [of_class[of_row[of_class] == i] for i in range(n_folds)]
+            of_folds = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
+            counts = [*map(len, in_folds)]
+        for i, rows in enumerate(of_folds):
+            parts[i].append(rows)
+            weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
+    if not any(map(len, parts[0])):  # for classes of a few rows each
+        drawn = _draw(np.arange(len(label)), n_folds * max(1, n_most), rng).reshape(n_folds, -1)
+        of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
+        parts, weights = [[rows] for rows in drawn], [[np.ones(len(rows))] for rows in drawn]
+    chosen, weight = [], []
+    for of_classes, their_weights in zip(parts, weights):
+        rows, counted = np.concatenate(of_classes), np.concatenate(their_weights)
+        order = rows.argsort()  # in their order on disk
+        chosen.append(rows[order])
+        weight.append(counted[order] / counted.mean())
+    return LargeFolds(of_row, chosen, weight)
+
+
+def _draw(rows: NDArray[Any], n: int, rng: np.random.RandomState) -> NDArray[Any]:
+    chosen = sample_without_replacement(len(rows), n, random_state=rng)
+    return rows[rng.permutation(chosen)]
+
+
+def _folds_of_groups(
+    groups: NDArray[Any], n_folds: int, fraction: float, rng: np.random.RandomState
+) -> NDArray[np.uint8]:
+    """A fold for each group, of `fraction` of the groups; `n_folds` for those in none."""
+    known, of_row = np.unique(groups, return_inverse=True)
+    n_in_all = max(n_folds, round(1 / fraction), 2)
+    if len(known) < n_in_all:
+        raise _too_few(len(known), "different values of groups", n_in_all)
+    fold = rng.permutation(len(known)) // max(1, int(fraction * len(known)))
+    return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
+
+
+def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
+    return ValueError(
+        f"There are {n_units} {units}, but n_networks and validation_fraction ask for "
+        f"{n_folds} folds of them. Lower n_networks, raise validation_fraction, or set "
+        "early_stopping=False."
+    )
+
+
+# -------------------------------------------------------------------------- predictions
 
 
 def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]:
@@ -20,20 +266,20 @@ def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]
     """
     counts, held_out = data.counts, training.held_out
     found = np.full((len(data.label), data.n_classes), np.nan)
-    if held_out is not None and not training.rows.sets[0].in_blocks:
+    if held_out is not None and not training.rows[0].in_blocks:
         found[counts] = _means(training.net, held_out, int(counts.sum()))
     return found
 
 
 @torch.no_grad()
-def _means(net: CostNet, held_out: RowSets, n_rows: int) -> NDArray[np.float64]:
+def _means(net: CostNet, held_out: Sequence[Rows], n_rows: int) -> NDArray[np.float64]:
     with neutral_torch_modes():
         batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
-    of_sets = of_sets.reshape(len(held_out.sets), -1, of_sets.shape[-1])
+    of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
     total = torch.zeros(n_rows, of_sets.shape[-1], dtype=torch.float64)
     count = torch.zeros(n_rows, dtype=torch.float64)
-    for rows, probability in zip(held_out.sets, of_sets):
+    for rows, probability in zip(held_out, of_sets):
         index = torch.arange(len(rows)) if rows.index is None else rows.index.cpu()
         if rows.weight is not None:  # rows that pad a smaller part have none
             counts = rows.weight.cpu()[index] > 0

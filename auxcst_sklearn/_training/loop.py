@@ -1,48 +1,31 @@
-"""The one training loop: skorch's, on rows in memory, for a network or a stack.
-
-skorch's loop and callbacks, without their overhead per batch: batches are slices of tensors, and
-callbacks are called for a batch only if they define a method for it.
-"""
+"""The one loop over epochs and steps, with skorch's callbacks."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import islice
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from skorch import NeuralNet
-from skorch.callbacks import Callback, EpochTimer
-from skorch.helper import predefined_split
-from torch import Tensor, nn
+from skorch.callbacks import Callback, LRScheduler
+from torch import Tensor
 
-from ..costs._statistics import CostScale, CostStatistics
-from ..losses import LayerWiseLoss, Target
-from ..modules import AuxNetwork, SeededModule
-from .batches import Batches, epoch_means, evaluation_size, shuffled
-from .callbacks import (
-    EarlyStopping,
-    EndWhenStopped,
-    Plateaus,
-    ProgressTable,
-    as_skorch_batch,
-    check_schedule,
-)
+from ..losses import Target
+from .batches import Batches
 from .checkpoints import Checkpoints
-from .distributed import Exchange, exchange, processes
-from .log import reports
-from .rows import RowSets
-from .runtime import InterruptWatch, multiplications_per_row, thread_limit
-from .schedule import INTERVAL, WeightAverage, one_cycle, set_rate
+from .distributed import processes
+from .net import CostNet
+from .rows import Batch, Rows
+from .runtime import InterruptWatch, report, reports
+from .schedule import INTERVAL, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
 
-PREDICT_ROWS = 4096
-
-# Entries of a skorch history that its callbacks read, but the user does not need.
-SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
+# Values of an epoch that a line of progress has.
+SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
 
 
 class Plan(NamedTuple):
@@ -61,343 +44,288 @@ class Plan(NamedTuple):
     constant_rate: float | None = None
 
 
-class _CallbackStop(Exception):  # noqa: N818
+@dataclass
+class Training:
+    """A net, the training rows of its networks, and their held-out rows.
+
+    Held-out rows are used for early stopping if the plan has a patience, and for the temperature of
+    the net. `fold_seed` is the one that drew them, `attributes` are those of pretraining.
+    """
+
+    net: CostNet
+    rows: Sequence[Rows]
+    held_out: Sequence[Rows] | None = None
+    fold_seed: int | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, plan: Plan) -> None:
+        """Train the net; stopped early, it has the weights of the best epoch."""
+        with self.net.thread_limit():
+            Loop(self, plan).run()
+
+
+class CallbackStop(Exception):  # noqa: N818
     """A callback ended the training; skorch raises KeyboardInterrupt for this, as for Ctrl-C."""
 
 
-class TrainingLoop(NeuralNet):
-    """A skorch net that trains an `AuxNetwork` on `Rows` with a `LayerWiseLoss`."""
+class Loop:
+    """A training as it runs: skorch's loop, without its overhead for each batch.
 
-    _default_callbacks: list[tuple[str, Callback]] = []
-    callbacks_: list[tuple[str, Callback]]
-    optimizer_: Any
-    batch_size: int
+    Batches are slices of tensors, and callbacks are called for a batch only if they define a method
+    for it.
+    """
 
-    callbacks: list[Any]
-    generators: list[torch.Generator]
-    dropout_generators: list[torch.Generator]
+    rates: Iterator[float] | None = None
+    average: WeightAverage | None = None
+    stop: EarlyStopping | None = None
+    stop_values: np.ndarray  # of held-out rows in the last epoch, for each network
 
-    # State during a training only.
-    _interrupts = InterruptWatch()
-    _average: WeightAverage | None = None
-    _trained: Sequence[nn.Parameter] = ()
-    _rates: Iterator[float] | None = None
-    _slowed: dict[int, float] = {}  # networks with a lower rate than others, and its share
-    _exchange: Exchange | None = None  # with other processes
-
-    def __init__(
-        self,
-        module: AuxNetwork,
-        objective: LayerWiseLoss,
-        *,
-        scale: CostScale,
-        statistics: CostStatistics,
-        user_callbacks: Sequence[Any] = (),
-        **arguments: Any,
-    ) -> None:
-        callbacks = [*user_callbacks, *(arguments.pop("callbacks", None) or [])]
-        super().__init__(module, objective, callbacks=callbacks, **arguments)
-        self.scale = scale
-        self.statistics = statistics
-        self.user_callbacks = list(user_callbacks)
-
-    @cached_property
-    def multiplications_per_row(self) -> float:
-        """Multiply-adds of a forward pass of one row."""
-        return multiplications_per_row(self.module_)
-
-    def thread_limit(self) -> AbstractContextManager[Any]:
-        """Limit the threads of a training."""
-        return thread_limit(self.batch_size * self.multiplications_per_row)
-
-    @property
-    def predict_rows(self) -> int:
-        """Rows of a batch without a gradient."""
-        return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
-
-    # Whether the module is a stack of networks, each with a set of rows.
-    is_stack = False
-
-    # Held-out values of the last epoch, used for early stopping of each network.
-    stop_values: np.ndarray
-
-    @property
-    def model_sizes(self) -> list[int]:
-        """Numbers of networks that stop together; several in a stack of models."""
-        return [self.n_networks]
-
-    @property
-    def recorded_nets(self) -> list[TrainingLoop]:
-        """The nets whose histories the training records."""
-        return [self]
-
-    @property
-    def n_networks(self) -> int:
-        """Number of networks: 1, or more in a stack."""
-        n_networks: int = self.module_.n_networks
-        return n_networks
-
-    def seed(self, seed: int) -> None:
-        """Seed the generators of shuffling and of all modules that draw random numbers."""
-        self.generators = [torch.Generator().manual_seed(seed)]
-        on_device = torch.Generator(device=self.device).manual_seed(processes().rank_seed(seed))
-        self.dropout_generators = [on_device]
-        for module in self.module_.modules():
-            if isinstance(module, SeededModule):
-                module.generator = on_device
-
-    def initialize_for_prediction(self) -> None:
-        """Initialize without the optimizer, which takes a second of imports."""
-        self._initialize_virtual_params()
-        self._initialize_module()
-        self._initialize_criterion()
-        self._initialize_history()
-        self.callbacks_, self.optimizer_, self.initialized_ = [], None, True
-
-    def weights(self) -> list[list[Tensor]]:
-        """The tensors of the network; of each, in a stack."""
-        return [list(self.module_.state_dict().values())]
-
-    def fit_rows(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
-        """Train on rows; with a patience, stop early on held-out rows, if there are any.
-
-        The weights are then those of the epoch with the smallest `stop_values`.
-        """
-        check_schedule(plan.schedule, self.callbacks_)
-        self._prepare_optimizer()
-        try:
-            with exchange(self) as self._exchange:
-                self._train(rows, held_out, plan)
-        finally:
-            self._exchange = None
-        self.finish(rows)
-
-    def _train(self, rows: RowSets, held_out: RowSets | None, plan: Plan) -> None:
-        stop = None
+    def __init__(self, training: Training, plan: Plan) -> None:
+        net, rows, held_out = training.net, training.rows, training.held_out
+        net.prepare_optimizer()
+        self.net, self.plan, self.rows = net, plan, rows
+        self.group, self.interrupts = processes(), InterruptWatch()
+        self.parameters = [p for part in net.optimizer_.param_groups for p in part["params"]]
+        self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
+        self.notifies_gradients = self._is_defined("on_grad_computed")
+        self.n_before = len(net.history)
+        self.saved = plan.checkpoints.next_training() if plan.checkpoints else None
+        held_out = None if plan.patience is None else held_out
+        self.datasets = {"dataset_train": rows, "dataset_valid": held_out}
+        self.batches = net.get_iterator(rows, training=True, group=self.group)
+        self.held_out = None
         if held_out is not None and plan.patience is not None:
-            self.train_split = predefined_split(held_out)
+            self.held_out = net.get_iterator(held_out, group=self.group)
             kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
-            stop = kind(plan.patience, self.model_sizes)
-        saved = plan.checkpoints.next_training() if plan.checkpoints else None
-        epochs = saved.epochs_left(plan.epochs) if saved else plan.epochs
-        n_steps = len(self.get_iterator(rows, training=True))
+            self.stop = kind(net, plan.patience)
+        self._schedule(len(self.batches))
+
+    def _schedule(self, n_steps: int) -> None:
+        """Prepare the rates and the average of a training with so many steps in an epoch."""
+        net, plan = self.net, self.plan
+        _check_schedule(plan.schedule, net.callbacks_)
         if plan.schedule == "one_cycle":
-            rates = one_cycle(plan.epochs * n_steps)
-            self._rates = islice(rates, saved.n_finished * n_steps if saved else 0, None)
-        if plan.schedule == "plateau" and plan.constant_rate and stop is None:
-            set_rate(self.optimizer_, plan.constant_rate / self.lr)
+            n_finished = self.saved.n_finished if self.saved else 0
+            self.rates = islice(one_cycle(plan.epochs * n_steps), n_finished * n_steps, None)
+        if plan.schedule == "plateau" and plan.constant_rate and self.stop is None:
+            set_rate(net.optimizer_, plan.constant_rate / net.lr)
         if plan.averaging:
-            self._average = WeightAverage(
-                list(self.module_.parameters()), plan.averaging * n_steps, min(n_steps, INTERVAL)
-            )
-        users = self.callbacks_
-        progress = ProgressTable(epochs) if reports(self.verbose) else None
-        last = [EpochTimer(), progress, stop and EndWhenStopped(stop), saved]
-        self.callbacks_ = [*_named([stop]), *users, *_named(last)]
+            parameters = list(net.module_.parameters())
+            horizon, interval = plan.averaging * n_steps, min(n_steps, INTERVAL)
+            self.average = WeightAverage(parameters, horizon, interval)
+
+    def run(self) -> None:
+        """Train to the last epoch, or until early stopping or a callback ends it."""
+        net, rows = self.net, self.rows
+        self.group.copy_from_first(net.module_)
         try:
-            with InterruptWatch() as self._interrupts:
-                self._run_loop(rows, epochs)
-            if self._average is not None:  # a callback may have ended an epoch
-                self._average.put_in_place()
+            with self.interrupts, torch.enable_grad():
+                with suppress(CallbackStop):
+                    self._notify("on_train_begin", X=rows, y=None)
+                    self._run_epochs()
+                with suppress(CallbackStop):
+                    self._notify("on_train_end", X=rows, y=None)
+                if self.saved is not None:
+                    self.saved.save_epoch(self, is_last=True)
+            if self.average is not None:  # a callback may have ended an epoch
+                self.average.put_in_place()
         finally:
-            self.callbacks_, self.train_split = users, None
-            if plan.schedule != "constant":
-                set_rate(self.optimizer_, 1.0)
-            self._trained, self._rates, self._average = (), None, None
-            self._slowed = {}
-            self._set_training(False)
-        if stop is not None:
-            stop.restore(self)
-
-    def _prepare_optimizer(self) -> None:
-        if self.optimizer_ is None:  # a loaded net
-            self.initialize_callbacks()
-            self._initialize_optimizer()
-        for group in self.optimizer_.param_groups:  # schedules need it
-            group.setdefault("initial_lr", group["lr"])
-
-    @torch.enable_grad()
-    def _run_loop(self, rows: RowSets, epochs: int) -> None:
-        with suppress(_CallbackStop):
-            self.notify("on_train_begin", X=rows, y=None)
-            self.fit_loop(rows, None, epochs)
-        with suppress(_CallbackStop):
-            self.notify("on_train_end", X=rows, y=None)
+            if self.plan.schedule != "constant":
+                set_rate(net.optimizer_, 1.0)
+            net.module_.train(False)
+        if self.stop is not None:
+            self.stop.restore()
+        self.group.copy_from_first(net.module_)
+        self._check_last_step()
 
     @torch.no_grad()
-    def finish(self, rows: RowSets) -> None:
+    def _check_last_step(self) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
-        x, _ = rows.sets[0][torch.arange(min(len(rows), self.batch_size))]
-        outputs = self.module_.forward_heads(self.to_sets(x))
+        x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
+        outputs = self.net.module_.forward_heads(self.net.to_sets(x))
         check_finite([r.abs().sum().item() for r in outputs])
 
-    def to_sets(self, x: Tensor) -> Tensor:
-        """Rows in the form of the module's input: in a stack, the single set of all networks."""
-        return x.unsqueeze(0) if self.is_stack else x
+    def _run_epochs(self) -> None:
+        n_epochs = self.plan.epochs
+        if self.saved is not None:
+            n_epochs = self.saved.restore(self, n_epochs)
+        progress = Progress(n_epochs, self.net.verbose)
+        for _ in range(n_epochs):
+            start = perf_counter()
+            self._notify("on_epoch_begin", **self.datasets)
+            self._pass_over(self.batches, "train", self._step)
+            if self.held_out is not None:
+                self._pass_over(self.held_out, "valid", self._evaluate)
+            if self.stop is not None:
+                self.stop.update(self.stop_values)
+            self.net.history.record("dur", perf_counter() - start)
+            self._notify("on_epoch_end", **self.datasets)
+            progress.report(self.net.history[-1])
+            if self.saved is not None:
+                self.saved.save_epoch(self)
+            if self.stop is not None and not self.stop.running:
+                progress.report_end(self.stop.patience)
+                break
 
-    def notify(self, method_name: str, **kwargs: Any) -> None:
-        """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
-        try:
-            super().notify(method_name, **kwargs)
-        except KeyboardInterrupt as stop:
-            if self._interrupts.seen:
-                raise
-            raise _CallbackStop from stop
+    # ------------------------------------------------------------------ epochs
 
-    def _any_callback_defines(self, *methods: str) -> bool:
-        return any(
-            getattr(type(callback), method) is not getattr(Callback, method)
-            for _, callback in self.callbacks_
-            for method in methods
-        )
-
-    def get_iterator(self, dataset: RowSets, training: bool = False) -> Batches:
-        """Batches of every set of rows, shuffled for training, large for validation."""
-        rank_part = None if self._exchange is None else self._exchange.rank_part
-        sets, size, stacked = dataset.sets, self.batch_size, self.is_stack
-        if training:
-            return shuffled(sets, size, self.generators, stacked=stacked, rank_part=rank_part)
-        size = evaluation_size(max(size, self.predict_rows), sets)
-        return Batches(sets, size, stacked=stacked, rank_part=rank_part)
-
-    def run_single_epoch(
-        self, iterator: Batches | None, training: bool, prefix: str, step_fn: Any, **_: Any
+    def _pass_over(
+        self, batches: Batches, prefix: str, step: Callable[[Batch], dict[str, Tensor]]
     ) -> None:
-        """Pass over the rows once and record the mean loss of every head."""
-        if iterator is None:
-            return
-        self._set_training(training)
-        if training and self._average is not None:
-            self._average.set_aside()
-        notify_batch = self._any_callback_defines("on_batch_begin", "on_batch_end")
-        self.notify_gradient = self._any_callback_defines("on_grad_computed")
-        self._trained = [p for group in self.optimizer_.param_groups for p in group["params"]]
+        """Take a step with each batch, and record the mean losses."""
+        net, training = self.net, prefix == "train"
+        net.module_.train(training)
+        if training and self.average is not None:
+            self.average.set_aside()
         means = torch.empty(0)
-        if not notify_batch:  # one for all: checkpoints refer to the last batch
-            self.history.new_batch()
-        batches = iter(iterator)
-        for i in range(len(iterator)):
-            batch = next(batches)
-            if notify_batch:
-                self.history.new_batch()
-                self.notify("on_batch_begin", batch=as_skorch_batch(batch), training=training)
-            step = step_fn(batch)
+        if not self.notifies_batches:  # one for all: checkpoints refer to the last batch
+            net.history.new_batch()
+        rest = iter(batches)
+        for i in range(len(batches)):
+            batch = next(rest)
+            if self.notifies_batches:
+                net.history.new_batch()
+                self._notify("on_batch_begin", batch=_for_callbacks(batch), training=training)
+            results = step(batch)
             if i == 0:  # one tensor for all: thousands of small ones fragment the memory
-                means = step["means"].new_empty((len(iterator), *step["means"].shape))
-            means[i] = step["means"]
-            if notify_batch:
-                step = {name: value.detach() for name, value in step.items()}
-                self.history.record_batch(f"{prefix}_loss", step["loss"].item())
-                self.history.record_batch(f"{prefix}_batch_size", len(batch[1].label))
-                self.notify("on_batch_end", batch=as_skorch_batch(batch), training=training, **step)
+                means = results["means"].new_empty((len(batches), *results["means"].shape))
+            means[i] = results["means"]
+            if self.notifies_batches:
+                results = {name: value.detach() for name, value in results.items()}
+                net.history.record_batch(f"{prefix}_loss", results["loss"].item())
+                net.history.record_batch(f"{prefix}_batch_size", len(batch[1].label))
+                self._notify(
+                    "on_batch_end", batch=_for_callbacks(batch), training=training, **results
+                )
             del batch  # before the next one is read
         if training:
-            if self._exchange is not None:
-                self._exchange.average_statistics(self.module_)
-            if self._average is not None:
-                self._average.put_in_place()
-        mean = self._exchange.epoch_means if self._exchange else epoch_means
-        of_epoch = mean(means, iterator.sizes)
-        self.record(prefix, of_epoch.reshape(len(of_epoch), -1))
+            if self.group.size > 1:
+                self.group.average_statistics(net.module_)
+            if self.average is not None:
+                self.average.put_in_place()
+        of_epoch = batches.epoch_means(means)
+        self._record(prefix, of_epoch.reshape(len(of_epoch), -1))
 
-    def record(self, prefix: str, means: np.ndarray) -> None:
+    def _step(self, batch: Batch) -> dict[str, Tensor]:
+        """One step of the optimizer."""
+        (x, target), optimizer = batch, self.net.optimizer_
+        if self.rates is not None:
+            set_rate(optimizer, next(self.rates))
+        for parameter in self.parameters:  # zero_grad without its bookkeeping
+            parameter.grad = None
+        loss, losses, output = self._losses(x, target)
+        loss.backward()
+        if self.group.size > 1:
+            loss = self.group.average_gradients(self.parameters, loss, len(target.label))
+        if self.notifies_gradients:
+            named = list(self.net.module_.named_parameters())
+            given = {"batch": _for_callbacks(batch), "training": True}
+            self._notify("on_grad_computed", named_parameters=named, **given)
+        optimizer.step()
+        if self.average is not None:
+            self.average.update()
+        return {"loss": loss, "y_pred": output, "means": losses}
+
+    @torch.no_grad()
+    def _evaluate(self, batch: Batch) -> dict[str, Tensor]:
+        """Means of the heads' losses, and the values of held-out rows."""
+        x, target = batch
+        loss, losses, output = self._losses(x, target)
+        means = torch.cat([losses, self.net.held_out_means(output, target)])
+        return {"loss": loss, "y_pred": output, "means": means}
+
+    def _losses(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+        """The objective, the heads' losses, and the outputs."""
+        outputs = self.net.module_.forward_heads(x)
+        return *self.net.criterion_(outputs, target), outputs[-1]
+
+    def _record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
 
         `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
-        the values of `held_out_means`.
+        the values of `CostNet.held_out_means`.
         """
         check_finite(means)
-        layers = self.module_.layers
+        layers, record = self.net.module_.layers, self.net.history.record
         values, of_held_out = np.split(means, [len(layers)])
         if prefix == "valid":  # weighted means
             cost, weight, *refined = of_held_out
             values = values / weight
-        weights = self.criterion_.head_weights.numpy(force=True).reshape(len(layers), -1)
+        weights = self.net.criterion_.head_weights.numpy(force=True).reshape(len(layers), -1)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
-            self.history.record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
+            record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
         if prefix == "valid":
-            cost = self.scale.to_currency(cost / weight)
+            cost = self.net.scale.to_currency(cost / weight)
             self._record_with_best("valid_cost", float(cost.mean()))
             self.stop_values = cost
             if refined:
                 self.stop_values = np.min(refined, axis=0) / weight
-                self.history.record("valid_refinement", float(self.stop_values.mean()))
+                record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:
         """Record a value, and whether it is the smallest so far, for skorch's checkpoints."""
-        best = (record[name] for record in reversed(self.history) if record.get(f"{name}_best"))
+        history = self.net.history
+        best = (record[name] for record in reversed(history) if record.get(f"{name}_best"))
         is_best = value < next(best, float("inf"))
-        self.history.record(name, value)
-        self.history.record(f"{name}_best", is_best)
+        history.record(name, value)
+        history.record(f"{name}_best", is_best)
 
-    def records(self, start: int) -> list[dict[str, Any]]:
-        """The records of the finished epochs from `start` on, for the user."""
-        return [
-            {key: value for key, value in record.items() if key not in SKORCH_ENTRIES}
-            for record in self.history[start:]
-            if "train_loss" in record
-        ]
+    # --------------------------------------------------------------- callbacks
 
-    def train_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
-        """One step of the optimizer."""
-        x, target = batch
-        if self._rates is not None:
-            set_rate(self.optimizer_, next(self._rates))
-        for parameter in self._trained:  # zero_grad without its bookkeeping
-            parameter.grad = None
-        loss, losses, output = self._evaluate(x, target)
-        loss.backward()
-        if self._exchange is not None:
-            loss = self._exchange.average_gradients(loss, len(target.label))
-        if self.notify_gradient:
-            parameters = list(self.module_.named_parameters())
-            self.notify(
-                "on_grad_computed",
-                named_parameters=parameters,
-                batch=as_skorch_batch(batch),
-                training=True,
-            )
-        self._step()
-        if self._average is not None:
-            self._average.update()
-        return {"loss": loss, "y_pred": output, "means": losses}
+    def _notify(self, method: str, **given: Any) -> None:
+        """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
+        try:
+            self.net.notify(method, **given)
+        except KeyboardInterrupt as stop:
+            if self.interrupts.seen:
+                raise
+            raise CallbackStop from stop
 
-    def set_rates(self, rates: np.ndarray) -> None:
-        """Set the rate of each network, as a share of the first rate."""
-        largest = rates.max()
-        set_rate(self.optimizer_, float(largest))
-        self._slowed = {i: float(r / largest) for i, r in enumerate(rates) if r < largest}
+    def _is_defined(self, *methods: str) -> bool:
+        """Whether any callback defines a method."""
+        kinds = [type(callback) for _, callback in self.net.callbacks_]
+        return any(getattr(k, m) is not getattr(Callback, m) for k in kinds for m in methods)
 
-    @torch.no_grad()
-    def _step(self) -> None:
-        """Step; a part of it for networks with a lower rate, in which steps are linear."""
-        if not self._slowed:
-            self.optimizer_.step()
+
+def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
+    """A batch as skorch's callbacks expect it: inputs and labels."""
+    x, target = batch
+    return x, target.label
+
+
+def _check_schedule(schedule: str, callbacks: Sequence[tuple[str, Callback]]) -> None:
+    """Raise an error for two schedules at once."""
+    if schedule != "constant" and any(isinstance(c, LRScheduler) for _, c in callbacks):
+        raise ValueError(
+            f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "
+            "rate as well; expected one of them. Set schedule='constant' to use the callback."
+        )
+
+
+class Progress:
+    """A line per epoch: losses, held-out cost, and the time left without early stopping."""
+
+    def __init__(self, n_epochs: int, verbose: int) -> None:
+        self.n_epochs, self.verbose, self.durations = n_epochs, verbose, list[float]()
+
+    def report(self, record: dict[str, Any]) -> None:
+        """Report an epoch."""
+        if not reports(self.verbose):
             return
-        weights = self.weights()
-        before = {i: [weight.clone() for weight in weights[i]] for i in self._slowed}
-        self.optimizer_.step()
-        for i, share in self._slowed.items():
-            for weight, old in zip(weights[i], before[i]):
-                weight.lerp_(old, 1 - share)
+        names = [name for name in SHOWN if name in record]
+        if not self.durations:
+            header = "".join(f"{name:>18}" for name in names)
+            report(f"epoch{header}{'time left':>12}", self.verbose)
+        self.durations.append(record["dur"])
+        seconds = (self.n_epochs - len(self.durations)) * np.mean(self.durations)
+        values = "".join(f"{record[name]:18.5g}" for name in names)
+        left = timedelta(seconds=round(seconds))
+        report(f"{record['epoch']:5d}{values}{left!s:>12}", self.verbose)
 
-    def _evaluate(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
-        """The objective, the heads' losses, and the outputs."""
-        outputs = self.module_.forward_heads(x)
-        return *self.criterion_(outputs, target), outputs[-1]
-
-    @torch.no_grad()
-    def validation_step(self, batch: tuple[Tensor, Target], **_: Any) -> dict[str, Any]:
-        """Means of the heads' losses, and what `held_out_means` computes."""
-        x, target = batch
-        loss, losses, output = self._evaluate(x, target)
-        means = torch.cat([losses, self.held_out_means(output, target)])
-        return {"loss": loss, "y_pred": output, "means": means}
-
-    @abstractmethod
-    def held_out_means(self, output: Tensor, target: Target) -> Tensor:
-        """Means of the costs of predictions, of weights, and of losses at several temperatures."""
+    def report_end(self, patience: int) -> None:
+        """Report that the training has stopped early."""
+        report(f"Stopped: no better weights were found for {patience} epochs.", self.verbose)
 
 
 def check_finite(values: float | list[float] | np.ndarray) -> None:
@@ -410,8 +338,3 @@ def check_finite(values: float | list[float] | np.ndarray) -> None:
             "learning_rate (by a factor of 10, say), or scale the features of X, for example by "
             "a StandardScaler in front."
         )
-
-
-def _named(callbacks: Sequence[Callback | None]) -> list[tuple[str, Callback]]:
-    """Initialized callbacks as skorch lists them."""
-    return [(type(c).__name__, c.initialize()) for c in callbacks if c is not None]

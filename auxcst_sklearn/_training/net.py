@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,33 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import gen_batches
+from skorch import NeuralNet
+from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
-from ..losses import ProbabilisticLoss, Target
+from ..costs._statistics import CostScale, CostStatistics
+from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
-from .batches import epoch_means, join_targets
-from .callbacks import without_training_state
-from .loop import TrainingLoop
-from .rows import RowSets, densify
-from .runtime import neutral_torch_modes, thread_limit
-from .state import FORMAT, check_format, from_state, named_class, saved_arguments, to_state
-from .training_set import TrainingSet
+from ..modules._layers import SeededModule
+from ..modules._network import AuxNetwork
+from .batches import Batches, evaluation_size, join_targets, shuffled
+from .distributed import ALONE, Processes, processes
+from .rows import Rows, TrainingSet, densify
+from .runtime import multiplications_per_row, neutral_torch_modes, thread_limit
+from .state import (
+    FORMAT,
+    check_format,
+    from_state,
+    named_class,
+    saved_arguments,
+    to_state,
+    without_training_state,
+)
 
-# A CPU multiplies fewer rows with other routines, which round differently. Rows are padded, so that
-# a single row gets the same estimates as among others.
-MIN_PRODUCT_ROWS = 4
+# Up to this many rows are computed in batches of one size: the rounding of a product depends on its
+# number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
+FEW_ROWS = 32
 
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
@@ -38,19 +49,125 @@ STOP_TEMPERATURES = np.geomspace(1.0, 9.0, 12).tolist()
 HOTTEST = 9.0
 N_TRIED = 24
 
+# Rows of a batch without a gradient.
+PREDICT_ROWS = 4096
+
+# Entries of a skorch history that its callbacks read, but the user does not need.
+SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
+
 # Prior for temperature 1, equivalent to this many rows of mean loss and of mean squared cost.
 PRIOR_ROWS = 10
 
 
-class CostNet(TrainingLoop):
-    """A net with the unit of its costs, and a temperature.
+class CostNet(NeuralNet):
+    """A skorch net of networks side by side, with the unit of its costs, and a temperature.
 
     `scale` and `statistics` are those of the training costs; `temperature` divides the logits of
     the class probabilities.
     """
 
-    temperature: float = 1.0
+    _default_callbacks: list[tuple[str, Callback]] = []
+    callbacks_: list[tuple[str, Callback]]
+    optimizer_: Any
+    batch_size: int
     verbose: int
+
+    callbacks: list[Any]
+    generators: list[torch.Generator]
+    dropout_generators: list[torch.Generator]
+
+    temperature: float = 1.0
+
+    # Whether the module is a stack of networks, each with a set of rows.
+    is_stack = False
+
+    def __init__(
+        self,
+        module: AuxNetwork,
+        objective: LayerWiseLoss,
+        *,
+        scale: CostScale,
+        statistics: CostStatistics,
+        user_callbacks: Sequence[Any] = (),
+        **arguments: Any,
+    ) -> None:
+        callbacks = [*user_callbacks, *(arguments.pop("callbacks", None) or [])]
+        super().__init__(module, objective, callbacks=callbacks, **arguments)
+        self.scale = scale
+        self.statistics = statistics
+        self.user_callbacks = list(user_callbacks)
+
+    def initialize_for_prediction(self) -> None:
+        """Initialize without the optimizer, which takes a second of imports."""
+        self._initialize_virtual_params()
+        self._initialize_module()
+        self._initialize_criterion()
+        self._initialize_history()
+        self.callbacks_, self.optimizer_, self.initialized_ = [], None, True
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks."""
+        n_networks: int = self.module_.n_networks
+        return n_networks
+
+    @cached_property
+    def multiplications_per_row(self) -> float:
+        """Multiply-adds of a forward pass of one row."""
+        return multiplications_per_row(self.module_)
+
+    @property
+    def predict_rows(self) -> int:
+        """Rows of a batch without a gradient."""
+        return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
+
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each network."""
+        return [list(self.module_.state_dict().values())]
+
+    # --------------------------------------------------------------- training
+
+    def prepare_optimizer(self) -> None:
+        """Make the optimizer of a loaded net, and note the rates that schedules change."""
+        if self.optimizer_ is None:
+            self.initialize_callbacks()
+            self._initialize_optimizer()
+        for group in self.optimizer_.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+
+    def seed(self, seed: int) -> None:
+        """Seed the generators of shuffling and of all modules that draw random numbers."""
+        self.generators = [torch.Generator().manual_seed(seed)]
+        on_device = torch.Generator(device=self.device).manual_seed(processes().seed(seed))
+        self.dropout_generators = [on_device]
+        for module in self.module_.modules():
+            if isinstance(module, SeededModule):
+                module.generator = on_device
+
+    def thread_limit(self) -> AbstractContextManager[Any]:
+        """Limit the threads of a training."""
+        return thread_limit(self.batch_size * self.multiplications_per_row)
+
+    def get_iterator(
+        self, dataset: Sequence[Rows], training: bool = False, group: Processes = ALONE
+    ) -> Batches:
+        """Batches of every set of rows, shuffled for training, large for validation."""
+        sets, size, more = dataset, self.batch_size, (self.is_stack, group)
+        if training:
+            return shuffled(sets, size, self.generators, *more)
+        return Batches(sets, evaluation_size(max(size, self.predict_rows), sets), None, *more)
+
+    def records(self, start: int) -> list[dict[str, Any]]:
+        """The records of the finished epochs from `start` on, for the user."""
+        return [
+            {key: value for key, value in record.items() if key not in SKORCH_ENTRIES}
+            for record in self.history[start:]
+            if "train_loss" in record
+        ]
+
+    def to_sets(self, x: Tensor) -> Tensor:
+        """Rows in the form of the module's input: in a stack, the single set of all networks."""
+        return x.unsqueeze(0) if self.is_stack else x
 
     def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
         """Add the samples that training continues with; return them in its units.
@@ -103,15 +220,6 @@ class CostNet(TrainingLoop):
 
     def held_out_means(self, output: Tensor, target: Target) -> Tensor:
         """Means of the costs of predictions, of weights, and of losses at several temperatures."""
-        loss = self.criterion_.loss
-        means = self.decision_cost(output, target)
-        if not isinstance(loss, ProbabilisticLoss):
-            return means
-        refined = [loss.mean(loss.with_temperature(output, t), target) for t in STOP_TEMPERATURES]
-        return torch.cat([means, torch.stack(refined)])
-
-    def decision_cost(self, output: Tensor, target: Target) -> Tensor:
-        """Means of the predictions' weighted costs, and of the weights."""
         loss, matrices = self.criterion_.loss, target.matrices
         if matrices is None or not isinstance(loss, ProbabilisticLoss):
             choice = self.to_cost(output).argmin(dim=1)
@@ -120,20 +228,11 @@ class CostNet(TrainingLoop):
             choice = (p @ matrices).squeeze(1).argmin(dim=1)
         cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
         weight = torch.ones_like(cost) if target.weight is None else target.weight
-        return torch.stack([(weight * cost).mean(), weight.mean()])
-
-    @torch.no_grad()
-    def held_out_costs(self, rows: RowSets) -> tuple[np.ndarray, np.ndarray]:
-        """Mean cost of the rows held out from each network, in currency, and their weights."""
-        self._set_training(False)
-        means, sizes = [], []
-        n_rows = min(self.predict_rows, len(rows))
-        with neutral_torch_modes(), thread_limit(n_rows * self.multiplications_per_row):
-            for x, target in self.get_iterator(rows):
-                means.append(self.held_out_means(self.module_(x), target)[:2].reshape(2, -1))
-                sizes.append(x.shape[-2] if x.dim() > 1 else len(x))
-        cost, weight = epoch_means(torch.stack(means), sizes)
-        return self.scale.to_currency(cost / weight), weight * sum(sizes)
+        means = [(weight * cost).mean(), weight.mean()]
+        if isinstance(loss, ProbabilisticLoss):
+            for t in STOP_TEMPERATURES:
+                means.append(loss.mean(loss.with_temperature(output, t), target))
+        return torch.stack(means)
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
@@ -201,15 +300,19 @@ class CostNet(TrainingLoop):
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
-        size, n = self.predict_rows, X.shape[0]
+        n = X.shape[0]
+        few = n <= FEW_ROWS
+        size = self.module_.even_rows if few else self.predict_rows
         arrays: list[np.ndarray] = []
-        limit = thread_limit(min(size, X.shape[0]) * self.multiplications_per_row)
+        limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 x = densify(X[start : start + size]).to(self.device)
                 m = len(x)
-                if m < MIN_PRODUCT_ROWS:
-                    x = F.pad(x, (0, 0) * (x.dim() - 1) + (0, MIN_PRODUCT_ROWS - m))
+                if few:  # a copy, because rounding may depend on the position in memory
+                    padded = x.new_zeros((size, *x.shape[1:]))
+                    padded[:m] = x
+                    x = padded
                 results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]
@@ -218,7 +321,7 @@ class CostNet(TrainingLoop):
         return arrays
 
     @torch.no_grad()
-    def learn_temperature(self, rows: RowSets) -> float:
+    def learn_temperature(self, rows: Sequence[Rows]) -> float:
         """The temperature of least loss and that of least error of costs: their geometric mean.
 
         Both are computed on held-out rows. The loss weights all rows equally, but ignores which
@@ -247,7 +350,7 @@ class CostNet(TrainingLoop):
             expected = loss.probabilities(tempered) @ cost_matrix
             error = weight @ _squares(expected - cost) / unit
             risks.append([float(loss.mean(tempered, target)), float(error)])
-        n_copies = len(rows.sets) / len(set(map(id, rows.sets)))  # of rows shared by networks
+        n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
         prior = PRIOR_ROWS * n_copies / len(output) * heats**2
         best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
         return float(np.exp(heats[best].mean()))

@@ -1,25 +1,121 @@
-"""Rows of a training set on a device, or to be copied to it."""
+"""The rows of a training: validated ones on the host, and their tensors for the network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from .._inputs import lazy
+from .._checks.data import check_some_weight
+from .._inputs import reading
+from .._inputs.reading import pick
+from ..costs._account import Costs
+from ..costs._statistics import CostScale, CostStatistics
 from ..losses import Target
-from .training_set import TrainingSet
+
+SMALLEST_WEIGHT = 1e-30
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
 
 Batch = tuple[Tensor, Target]
+
+
+@dataclass
+class TrainingSet:
+    """Validated rows, with their labels and costs."""
+
+    X: Any
+    costs: Costs
+    weight: np.ndarray | None
+    groups: np.ndarray | None = None
+
+    @property
+    def label(self) -> np.ndarray:
+        """Place of the true class of each row."""
+        return self.costs.label
+
+    @property
+    def cost(self) -> np.ndarray:
+        """Costs of each row, or with `per_class` of each class."""
+        return self.costs.rows
+
+    @property
+    def per_class(self) -> bool:
+        """Whether the costs are those of classes."""
+        return self.costs.per_class
+
+    @property
+    def matrices(self) -> np.ndarray | None:
+        """Costs that are known when deciding (n_samples, n_classes, n_decisions)."""
+        return self.costs.matrices
+
+    def with_positive_weights(self) -> TrainingSet:
+        """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
+
+        Weights that count repetitions are kept. Weights that sum to 1 are increased, so that the
+        row that `CostStatistics.prior` adds to each class does not outweigh all others.
+        """
+        if self.weight is None:
+            return self
+        check_some_weight(self.weight)
+        keep = self.counts
+        data = self if keep.all() else self.part(keep)
+        weight = np.asarray(data.weight)
+        return replace(data, weight=weight / min(weight.mean(), 1))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
+        if self.weight is None:
+            return np.ones(len(self.label), dtype=bool)
+        counts: np.ndarray = self.weight > SMALLEST_WEIGHT * self.weight.max()
+        return counts
+
+    def part(self, index: np.ndarray) -> TrainingSet:
+        """Some of the rows."""
+        index = np.flatnonzero(index) if index.dtype == bool else index
+        weight, groups = (f if f is None else f[index] for f in (self.weight, self.groups))
+        return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; cost columns are the decisions."""
+        return len(self.costs.classes)
+
+    @property
+    def class_weight(self) -> np.ndarray:
+        """Number of rows of each class, or the sum of their weights."""
+        return self.costs.class_weight(self.weight)
+
+    def scale(self) -> CostScale:
+        """Unit of the costs."""
+        return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
+
+    def in_units(self, scale: CostScale) -> TrainingSet:
+        """The same rows, with costs in units of the network."""
+        return replace(self, costs=self.costs.in_units(scale))
+
+    def statistics(self) -> CostStatistics:
+        """Weight and mean cost vector of each class."""
+        return self.costs.statistics(self.weight)
+
+    @property
+    def constant_costs(self) -> np.ndarray:
+        """Mean cost of each class as the prediction for all rows."""
+        return np.average(
+            self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
+        )
+
+    def target(self) -> Target:
+        """Costs of every row, labels and weights, as arrays."""
+        return Target(self.costs.vectors(), self.label, self.weight)
 
 
 class Rows:
@@ -64,7 +160,7 @@ class Rows:
     def in_blocks(self) -> bool:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
-        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy.LARGE_BYTES
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
 
     # ------------------------------------------------------------------ parts
 
@@ -102,12 +198,12 @@ class Rows:
             on_device=True,
         )
 
-    def held_out(self, parts: Sequence[np.ndarray]) -> RowSets:
+    def held_out(self, parts: Sequence[np.ndarray]) -> list[Rows]:
         """Parts to evaluate on; smaller ones are padded with rows of weight 0."""
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
-            return RowSets([self.part(index) for index in parts])
-        return RowSets([self._padded(index, size) for index in parts])
+            return [self.part(index) for index in parts]
+        return [self._padded(index, size) for index in parts]
 
     def _padded(self, index: np.ndarray, size: int) -> Rows:
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
@@ -116,10 +212,6 @@ class Rows:
         part.weight = weight.to(self.label.device)
         part.weight[torch.from_numpy(others).to(self.label.device)] = 0
         return part
-
-    def shared(self, n_networks: int) -> RowSets:
-        """These rows for each of several networks."""
-        return RowSets([self] * n_networks)
 
     # ---------------------------------------------------------------- reading
 
@@ -163,16 +255,6 @@ class Rows:
         return (x, self._target(number)), number
 
 
-class RowSets(Dataset[Any]):
-    """A set of rows for each network; an epoch has the length of the smallest."""
-
-    def __init__(self, sets: Sequence[Rows]) -> None:
-        self.sets = list(sets)
-
-    def __len__(self) -> int:
-        return min(map(len, self.sets))
-
-
 def as_tensor(array: np.ndarray) -> Tensor:
     """Share the memory of an array, unless its strides are unsupported or it is read-only."""
     return torch.from_numpy(array if _is_shareable(array) else array.copy())
@@ -184,7 +266,7 @@ def _is_shareable(array: np.ndarray) -> bool:
 
 def _hold(X: Any) -> Any:
     """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= lazy.DISK_BYTES):
+    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
         return as_tensor(X)
     return X
 

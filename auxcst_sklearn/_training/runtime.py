@@ -1,7 +1,8 @@
-"""The process around a computation: its threads, torch's modes and generator, and Ctrl-C."""
+"""The process around a computation: its threads, torch's modes and generator, Ctrl-C, its log."""
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import signal
@@ -14,6 +15,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from .distributed import processes
 
 # Multiply-adds of a forward pass below which a second thread does not pay off.
 FEWEST_MULTIPLICATIONS = 2e7
@@ -163,17 +166,20 @@ class InterruptWatch:
             raise
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Defer Ctrl-C to the end of the context."""
-    before, signals = _interrupt_handler(), []
-    if not callable(before):
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *arguments: signals.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if signals:
-            signal.raise_signal(signal.SIGINT)
+# ----------------------------------------------------------------------------------------- log
+
+logger = logging.getLogger("auxcst_sklearn")
+logger.addHandler(logging.NullHandler())
+
+
+def reports(verbose: int | bool) -> bool:
+    """Whether a line has any reader, and is worth computing."""
+    return bool(verbose) or (logger.isEnabledFor(logging.INFO) and processes().rank == 0)
+
+
+def report(line: str, verbose: int | bool) -> None:
+    """Log a line at INFO, and print it with `verbose`."""
+    if verbose:
+        print(line, flush=True)
+    if reports(verbose=False):
+        logger.info(line)

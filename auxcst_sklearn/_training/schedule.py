@@ -1,10 +1,12 @@
-"""The learning rate over a training, and the average of the weights."""
+"""What changes from step to step and after each epoch: rate, average of the weights, the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import cos, pi
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -19,6 +21,11 @@ FIRST_STEPS = 10
 
 # Largest number of steps between two updates; an update takes as long as an optimizer step.
 INTERVAL = 4
+
+# On a plateau the rate is multiplied by this, so many times before the training ends.
+LOWER, N_LOWERED = 0.25, 2
+# A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
+LEAST = 2e-3
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
@@ -94,3 +101,79 @@ class WeightAverage:
         self.in_place = not self.in_place
         for i, parameter in enumerate(self.parameters):
             parameter.data, self.average[i] = self.average[i], parameter.data
+
+
+class EarlyStopping:
+    """Keep the weights of each network at its least held-out value.
+
+    Training ends when the value of none of them has decreased for `patience` epochs. skorch's
+    callback of the same name does this for one network.
+    """
+
+    counts: tuple[str, ...] = ("value", "misses")  # what a checkpoint holds beside the weights
+
+    def __init__(self, net: Any, patience: int) -> None:
+        self.net, self.patience = net, patience
+        self.best = [[weight.clone() for weight in of_one] for of_one in net.weights()]
+        self.value = np.full(len(self.best), np.inf)
+        self.misses = np.zeros(len(self.best), dtype=int)
+
+    @property
+    def running(self) -> bool:
+        """Whether better weights may still be found."""
+        return bool(self.misses.min() < self.patience)
+
+    @torch.no_grad()
+    def update(self, values: np.ndarray) -> None:
+        """Take the held-out values of the networks after an epoch."""
+        better = values < self.value
+        self.value[better] = values[better]
+        self.misses = np.where(better, 0, self.misses + 1)
+        for i, weights in enumerate(self.net.weights()):
+            if better[i]:
+                _copy(weights, self.best[i])
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Restore the weights of every network at its best epoch, if one was evaluated."""
+        for i, (best, weights) in enumerate(zip(self.best, self.net.weights())):
+            if np.isfinite(self.value[i]):
+                _copy(best, weights)
+
+
+class Plateaus(EarlyStopping):
+    """Lower the rate on each plateau, and stop on the last one.
+
+    On a plateau the mean held-out value of the networks has not decreased by `LEAST` of itself for
+    `patience` epochs. torch's `ReduceLROnPlateau` does this without an end.
+    """
+
+    counts = (*EarlyStopping.counts, "least", "waited", "lowered")
+
+    def __init__(self, net: Any, patience: int) -> None:
+        super().__init__(net, patience)
+        self.least, self.waited, self.lowered = np.inf, 0, 0
+
+    @property
+    def running(self) -> bool:
+        """Whether the last plateau has not been reached."""
+        return self.lowered <= N_LOWERED
+
+    def set_rate(self) -> None:
+        """Set the rate of the next epoch."""
+        set_rate(self.net.optimizer_, LOWER ** min(self.lowered, N_LOWERED))
+
+    def update(self, values: np.ndarray) -> None:
+        super().update(values)
+        mean = float(values.mean())
+        self.waited += 1
+        if mean < self.least - LEAST * (abs(self.least) if np.isfinite(self.least) else 0):
+            self.least, self.waited = mean, 0
+        if self.waited >= self.patience:
+            self.lowered, self.waited = self.lowered + 1, 0
+        self.set_rate()
+
+
+def _copy(source: Sequence[Tensor], to: Sequence[Tensor]) -> None:
+    for value, tensor in zip(source, to):
+        tensor.copy_(value)

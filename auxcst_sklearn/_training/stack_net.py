@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from ..losses import Loss, Target
 from ..losses._layer_wise import StackedLayerWiseLoss
-from ..modules import AuxNetwork, SeededModule
+from ..modules._layers import SeededModule
+from ..modules._network import AuxNetwork
 from ..modules._side_by_side import SideBySide
 from ..modules._stacked import SharedDropout, weights_by_network
 from .batches import split_target
@@ -70,7 +71,7 @@ class StackNet(CostNet):
         seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=self.n_row_sets)
         self._set_generators(
             [torch.Generator().manual_seed(s) for s in seeds.tolist()],
-            [torch.Generator(device=self.device).manual_seed(processes().rank_seed(seed))],
+            [torch.Generator(device=self.device).manual_seed(processes().seed(seed))],
         )
 
     def _set_generators(self, of_rows: list[torch.Generator], on_device: list[Any]) -> None:
@@ -93,5 +94,4 @@ class StackNet(CostNet):
 
     def mean_of_networks(self, estimate: Tensor) -> Tensor:
         """Means over the networks, of estimates (n_networks, ...)."""
-        # One network after the other: the rounding of torch's mean depends on a row's position.
-        return reduce(torch.add, estimate.unbind()) / len(estimate)
+        return estimate.mean(dim=0)

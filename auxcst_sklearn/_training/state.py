@@ -132,6 +132,21 @@ def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {**saved, "device": device, "optimizer": optimizer}
 
 
+def without_training_state(callbacks: list[Any]) -> list[Any]:
+    """Copies without the state of a training, such as the optimizer of a schedule."""
+    from skorch.callbacks import Callback  # slow to import: on first use
+
+    copies = []
+    for entry in callbacks:
+        *name, callback = entry if isinstance(entry, tuple) else (entry,)
+        if isinstance(callback, Callback):
+            fresh = object.__new__(type(callback))
+            fresh.__dict__ = {k: v for k, v in vars(callback).items() if not k.endswith("_")}
+            callback = fresh
+        copies.append((*name, callback) if name else callback)
+    return copies
+
+
 def _is_taken_apart(value: Any) -> bool:
     if isinstance(value, nn.Module):  # some user-defined modules have their own method
         return type(value).__reduce_ex__ is object.__reduce_ex__ and (

@@ -22,3 +22,7 @@ __all__ = [
     "randomized_proportional_cost_matrix",
     "tree_distance_cost_matrix",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

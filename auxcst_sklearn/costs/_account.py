@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._checks.calls import warn
 from .._checks.labels import (
     check_labels,
     check_spelling,
@@ -18,7 +19,6 @@ from .._checks.labels import (
     shorten,
     sorted_labels,
 )
-from .._checks.warn import warn
 from ._named import CostArray, column_names, row_names, same_label_kind, same_labels
 from ._statistics import CostScale, CostStatistics
 from ._validation import (

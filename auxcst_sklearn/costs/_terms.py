@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.frames import is_frame
+from .._checks.calls import warn
+from .._checks.data import check_row_order, is_frame
 from .._checks.labels import check_spelling
-from .._checks.rows import check_row_order
-from .._checks.warn import warn
 from ._named import column_names, named
 from ._validation import as_numbers
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks.calls import warn
 from .._checks.labels import own_order, shorten
-from .._checks.warn import warn
 from ._named import CostArray, column_names, column_positions, row_names
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from numbers import Integral
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -17,9 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.decorators import validate_params
-from .._checks.warn import warn
-from ._readers import naming_file, opened_archive
+from .._checks.calls import validate_params, warn
 
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
 
@@ -115,10 +115,16 @@ def load_image_folder(
     >>> colors.target_names[colors.target].tolist()
     ['blue', 'red']
     """
-    images, names = read_images(
+    _pillow()
+    size = _height_width(image_size)
+    if errors == "skip" and size is None:
+        raise ValueError(
+            "errors='skip' needs image_size, the shape of the images that are left; got None."
+        )
+    images, names = _read_images(
         Path(path),
-        [subset or ""],
-        _height_width(image_size),
+        PurePosixPath(subset or ""),
+        size,
         resize=resize,
         memmap=memmap,
         skip=errors == "skip",
@@ -135,38 +141,28 @@ def load_image_folder(
     )
 
 
-def read_images(
+def _read_images(
     path: Path,
-    subsets: Sequence[str],
-    size: tuple[int, int] | None = None,
+    root: PurePosixPath,
+    size: tuple[int, int] | None,
     *,
-    top: str = "",
-    resize: str = "stretch",
-    memmap: str | os.PathLike[str] | None = None,
-    skip: bool = False,
-    n_jobs: int | None = None,
-    verbose: int = 0,
+    resize: str,
+    memmap: str | os.PathLike[str] | None,
+    skip: bool,
+    n_jobs: int | None,
+    verbose: int,
 ) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
-    """Return images and names of files, subset after subset; all may be in a folder `top`."""
-    _pillow()
-    roots = [PurePosixPath(subset) for subset in subsets]
-    with _opened(path, roots) as files:
-        if top and not any(_is_image(name, roots) for name in files):
-            roots = [PurePosixPath(top, subset) for subset in subsets]
-        stored = [name for name in files if _is_image(name, roots)]
-        for root in roots:
-            if not any(name.parent.parent == root for name in stored):
-                raise FileNotFoundError(
-                    f"no images in {path / root}/<class>/, where files that end with "
-                    f"{', '.join(_SUFFIXES)} are expected. If the class folders lie deeper, name "
-                    "the folder that holds them with subset=."
-                )
-        names = sorted(stored, key=lambda name: (roots.index(name.parent.parent), name))
-        row = {name: i for i, name in enumerate(names)}
-        if skip and size is None:
-            raise ValueError(
-                "errors='skip' needs image_size, the shape of the images that are left; got None."
+    """Decode the images in class folders below `root`, a folder inside `path`; also their names."""
+    with _opened(path, root) as files:
+        stored = [name for name in files if _is_image(name, root)]
+        if not stored:
+            raise FileNotFoundError(
+                f"no images in {path / root}/<class>/, where files that end with "
+                f"{', '.join(_SUFFIXES)} are expected. If the class folders lie deeper, name "
+                "the folder that holds them with subset=."
             )
+        names = sorted(stored)
+        row = {name: i for i, name in enumerate(names)}
         shape = (3, *size) if size else _decode(path / stored[0], files[stored[0]]()).shape
         images = _empty((len(names), *shape), memmap)
         broken: dict[PurePosixPath, ValueError] = {}
@@ -225,21 +221,55 @@ def _without(
 
 
 @contextmanager
-def _opened(
-    path: Path, roots: Sequence[PurePosixPath]
-) -> Iterator[dict[PurePosixPath, Callable[[], bytes]]]:
+def _opened(path: Path, root: PurePosixPath) -> Iterator[dict[PurePosixPath, Callable[[], bytes]]]:
     """Functions that read the files of a folder or an archive, by name."""
     if path.is_dir():
-        files = [file for root in roots for file in (path / root).glob("*/*") if file.is_file()]
+        files = [file for file in (path / root).glob("*/*") if file.is_file()]
         yield {PurePosixPath(file.relative_to(path).as_posix()): file.read_bytes for file in files}
     else:
-        with opened_archive(path) as archived:
+        with _opened_archive(path) as archived:
             yield archived
 
 
-def _is_image(name: PurePosixPath, roots: Sequence[PurePosixPath]) -> bool:
+@contextmanager
+def _naming_file(path: Path | str) -> Iterator[None]:
+    """Name the file in any error of its content: decoders raise many types without a name."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # errors of the operating system already name the file
+        raise ValueError(
+            f"{path} cannot be read: {error}. If the file is truncated or corrupt, replace it by "
+            "a fresh copy."
+        ) from error
+
+
+@contextmanager
+def _opened_archive(path: Path) -> Iterator[dict[PurePosixPath, Callable[[], bytes]]]:
+    """Functions that read the files of a tar archive of any compression, by name, in its order."""
+    with ExitStack() as stack:
+        with _naming_file(path):
+            tar = stack.enter_context(tarfile.open(path))
+            members = tar.getmembers()
+            # tarfile accepts an archive that is truncated inside a header. Decompression notices;
+            # an uncompressed archive is checked for the closing block of zeros.
+            if members and isinstance(tar.fileobj, io.BufferedReader):
+                content = -(-members[-1].size // 512) * 512 if members[-1].isreg() else 0
+                if path.stat().st_size < members[-1].offset_data + content + 512:
+                    raise tarfile.ReadError("the end of the archive is missing")
+
+        def read(member: tarfile.TarInfo) -> bytes:
+            with _naming_file(path):
+                return tar.extractfile(member).read()  # type: ignore[union-attr]  # a file
+
+        files = (member for member in members if member.isfile())
+        yield {PurePosixPath(member.name): partial(read, member) for member in files}
+
+
+def _is_image(name: PurePosixPath, root: PurePosixPath) -> bool:
     """Whether a file is root/class/image, and neither of both is hidden."""
-    is_inside = name.parent.parent in roots and name.parent.name != ""
+    is_inside = name.parent.parent == root and name.parent.name != ""
     is_hidden = any(part.startswith(".") for part in name.parts[-2:])
     return is_inside and not is_hidden and name.suffix.lower() in _SUFFIXES
 
@@ -249,7 +279,7 @@ def _decode(
 ) -> NDArray[np.uint8]:
     """Decode an image to RGB, channels first."""
     Image, ImageOps = _pillow()
-    with naming_file(name), Image.open(io.BytesIO(content)) as image:
+    with _naming_file(name), Image.open(io.BytesIO(content)) as image:
         image.load()
     if image.mode.startswith(("I", "F")):  # Pillow would clip values above 255
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from .._checks.decorators import validate_params
-from .._checks.masks import check_no_mask
-from .._inputs.float32 import unresolved
+from .._checks.calls import validate_params
+from .._checks.data import check_no_mask
+from .._inputs.reading import unresolved
 
 # Values of an array or a DataFrame that are converted at a time.
 BLOCK_SIZE = 2**23

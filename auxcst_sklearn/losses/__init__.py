@@ -31,6 +31,11 @@ __all__ = [
     "get_loss",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 LOSSES: dict[str, Loss] = {
     "one_sided": OneSided(),
     "smooth_one_sided": SmoothOneSided(),

@@ -103,10 +103,8 @@ class CrossEntropy(ProbabilisticLoss):
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels removed."""
-        # Not over columns, as in `mean`: their rounding depends on the position.
         if outputs.shape[-1] < FEW_CLASSES:
-            p = (outputs - outputs.amax(dim=-1, keepdim=True)).exp_()
-            p = p / p.sum(dim=-1, keepdim=True)
+            p = F.softmax(outputs.mT, dim=-2).mT
         else:
             p = F.softmax(outputs, dim=-1)
         if self.smoothing > 0:

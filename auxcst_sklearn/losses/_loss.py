@@ -77,10 +77,10 @@ class Loss(ABC):
         ----------
         outputs : Tensor of shape (..., n_outputs)
             Outputs of a head.
-        statistics : CostStatistics
-            Statistics of the training costs, as arrays: `mean`, the mean cost vector (n_classes,),
-            `class_mean`, that of each class (n_classes, n_classes), and `prior`, the class
-            frequencies (n_classes,).
+        statistics : object
+            Statistics of the training costs, with the arrays `mean`, the mean cost vector
+            (n_classes,), `class_mean`, that of each class (n_classes, n_classes), and `prior`, the
+            class frequencies (n_classes,).
 
         Returns
         -------
@@ -94,7 +94,7 @@ class Loss(ABC):
 
         Parameters
         ----------
-        statistics : CostStatistics
+        statistics : object
             Statistics of the training costs, as in `to_cost`.
 
         Returns

@@ -67,7 +67,8 @@ class AuxCNN(LayeredNetwork):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import AuxCNN, ImageInput
+    >>> from auxcst_sklearn.modules._aux_cnn import AuxCNN
+    >>> from auxcst_sklearn.modules._image_input import ImageInput
     >>> network = AuxCNN(ImageInput((3, 8, 8)), 5, channels=[4, 6], kernel_size=[3, 3],
     ...                  pool=[2, 2], width=[16], head_layers=[0, 1])
     >>> network.layers

@@ -41,7 +41,7 @@ class AuxMLP(LayeredNetwork):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import AuxMLP
+    >>> from auxcst_sklearn.modules._aux_mlp import AuxMLP
     >>> network = AuxMLP(4, 3, width=[8, 8, 8], head_layers=[0, 1])
     >>> network.layers
     ('hidden1', 'hidden2', 'output')

@@ -19,6 +19,7 @@ class ClassAndCostNetwork(AuxNetwork):
         self.classes = classes
         self.costs = costs
         self.n_networks = classes.n_networks
+        self.even_rows = classes.even_rows
 
     @property
     def layers(self) -> tuple[str, ...]:

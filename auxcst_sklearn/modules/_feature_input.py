@@ -25,7 +25,7 @@ class Standardize(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import Standardize
+    >>> from auxcst_sklearn.modules._feature_input import Standardize
     >>> Standardize([10.0, 0.0], [2.0, 1.0])(torch.tensor([[14.0, 3.0]]))
     tensor([[2., 3.]])
     """
@@ -59,7 +59,7 @@ class UnitRange(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import UnitRange
+    >>> from auxcst_sklearn.modules._feature_input import UnitRange
     >>> UnitRange([0, 10], [2, 20])(torch.tensor([[1.0, 30.0]]))
     tensor([[0.5000, 1.0000]])
     """
@@ -143,6 +143,7 @@ class FeatureInput(nn.Module):
             "many_columns": [column for column, _ in many],
         }.items():
             self.register_buffer(name, torch.tensor(columns, dtype=torch.int64))
+        self.selects = bool(few or many)  # some columns
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
         codes = torch.tensor([code for _, code in own], dtype=torch.float32)
         self.register_buffer("few_codes", codes)
@@ -196,13 +197,13 @@ class FeatureInput(nn.Module):
 
     def known(self, x: Tensor) -> Tensor:
         """The outputs that are not learnt."""
-        numbers = x.index_select(-1, self.numbers)
+        numbers = x.index_select(-1, self.numbers) if self.selects else x
         parts = [torch.where(torch.isnan(numbers), self.fill, numbers)]
         if len(self.gaps):
             parts.append(torch.isnan(x.index_select(-1, self.gaps)).to(x.dtype))
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
-        return torch.cat(parts, dim=-1)
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
 
     def rows(self, x: Tensor) -> Tensor:
         """Rows of the table for each column of many levels."""

@@ -31,7 +31,7 @@ class ImageInput(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import ImageInput
+    >>> from auxcst_sklearn.modules._image_input import ImageInput
     >>> images = ImageInput((2, 2, 3), channels_last=True)
     >>> pixels = torch.full((5, 12), 255, dtype=torch.uint8)
     >>> images(pixels).shape, images(pixels).max()

@@ -113,7 +113,7 @@ class SeededDropout(SeededModule):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules import SeededDropout
+    >>> from auxcst_sklearn.modules._layers import SeededDropout
     >>> dropout = SeededDropout(0.5)
     >>> dropout.generator = torch.Generator().manual_seed(0)
     >>> dropout(torch.ones(4))

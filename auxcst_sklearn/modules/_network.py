@@ -21,6 +21,7 @@ class AuxNetwork(nn.Module):
     heads: nn.ModuleDict
     bf16: bool = False
     n_networks: int = 1  # more in a stack
+    even_rows: int = 1  # size of a batch whose rows are all rounded alike
 
     @property
     def layers(self) -> tuple[str, ...]:

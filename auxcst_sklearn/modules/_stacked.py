@@ -8,7 +8,6 @@ from typing import Any, Union
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from ._aux_mlp import AuxMLP
 from ._cost_network import ClassAndCostNetwork
@@ -30,7 +29,6 @@ class StackedLinear(nn.Module):
         super().__init__()
         weight, _ = weights_of(next(layer for layer in layers if layer is not None))
         n, shape = sum(counts), weight.shape[1:]
-        self._views: list[tuple[Tensor, Tensor]] = []
         self.weight = nn.Parameter(weight.new_zeros(n, *shape))
         self.bias = nn.Parameter(weight.new_zeros(n, shape[0], 1))
         for layer, part in zip(layers, slices(counts)):
@@ -41,33 +39,9 @@ class StackedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, out_features) for inputs (M, n_samples, in_features).
 
-        In memory samples come last, because batched products with few columns are slow. Their
-        rounding of a row depends on the number of rows, so that estimates are computed by single
-        products, except in an exported file.
+        In memory samples come last, because batched products with few columns are slow.
         """
-        if self.training or torch.compiler.is_compiling():
-            return torch.baddbmm(self.bias, self.weight, x.mT).mT
-        if torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type):
-            parts = zip(x, self.weight, self.bias.squeeze(-1))
-            return torch.stack([F.linear(*part) for part in parts])
-        outputs = x.new_empty(len(self.weight), x.shape[1], self.weight.shape[1])
-        for inputs, (bias, weight), output in zip(x.unbind(), self.views(), outputs.unbind()):
-            torch.addmm(bias, inputs, weight, out=output)
-        return outputs
-
-    def views(self) -> list[tuple[Tensor, Tensor]]:
-        """Bias (out,) and weights (in, out) of each network, which take longer than one row."""
-        views = self._views
-        if not views or (views[0][0].data_ptr(), views[0][1].data_ptr()) != (
-            self.bias.data_ptr(),
-            self.weight.data_ptr(),
-        ):
-            views = list(zip(self.bias.data.squeeze(-1), self.weight.data.mT))
-            self._views = views
-        return views
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_views": []}
+        return torch.baddbmm(self.bias, self.weight, x.mT).mT
 
     def copy_to(self, layer: Layer, part: slice) -> None:
         """Set the weights of the layer of some networks."""
@@ -102,8 +76,11 @@ class StackedHead(StackedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (M, n_samples, n_classes)."""
+        x = x.to(self.weight.dtype)
+        if not torch.is_autocast_enabled(x.device.type):
+            return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
-            return super().forward(x.to(self.weight.dtype))
+            return super().forward(x)
 
 
 def weights_of(layer: Layer) -> tuple[Tensor, Tensor]:
@@ -178,6 +155,8 @@ class StackedMLP(LayeredNetwork):
     The first dimension of inputs holds the sets of rows, that of outputs the networks: network i
     uses set i modulo the number of sets. `networks` are single networks or stacks.
     """
+
+    even_rows = 16
 
     def __init__(self, networks: Sequence[AuxMLP | StackedMLP]) -> None:
         super().__init__()

@@ -237,7 +237,7 @@ def get_transform(
 
     Examples
     --------
-    >>> from auxcst_sklearn.modules import get_transform
+    >>> from auxcst_sklearn.modules._transforms import get_transform
     >>> get_transform("shift")
     RandomFlipShift(flip=False, max_shift=4)
     """

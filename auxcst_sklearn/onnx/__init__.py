@@ -3,3 +3,7 @@
 from ._file import to_onnx
 
 __all__ = ["to_onnx"]
+
+
+def __dir__() -> list[str]:
+    return __all__

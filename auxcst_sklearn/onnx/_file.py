@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.frames import is_frame
+from .._checks.data import is_frame
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes_decision import BayesDecisionMixin
 from ..costs._evaluation import before_last
@@ -108,7 +108,7 @@ def to_onnx(
     rows = _rows(X)
     before = before_last(model, rows) if isinstance(model, Pipeline) else rows
     if isinstance(estimator, BaseCostSensitiveNet):
-        estimator._validate(before, reset=False)
+        estimator._inputs.validate(estimator, before, reset=False)
     else:
         estimator.predict_proba(before)
     if torch.__version__ < "2.7":  # a version object, not a string
@@ -117,7 +117,7 @@ def to_onnx(
             "would fix the number of rows."
         )
     with _extra():
-        from ._assembly import assemble
+        from ._estimates import assemble
 
         file = assemble(model, rows, takes_costs)
     for key in ("classes", "decisions"):

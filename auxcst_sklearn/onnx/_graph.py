@@ -25,7 +25,7 @@ def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-class Rows(NamedTuple):
+class GraphRows(NamedTuple):
     """Rows in a graph: a value, or None for the inputs of the file; a sample has their type."""
 
     sample: Any
@@ -58,17 +58,22 @@ class Graph:
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
+    def mean(self, values: str, n: int) -> str:
+        """The mean over the second of three dimensions, which has length n."""
+        total = self.add("ReduceSum", values, np.array([1]), keepdims=0)
+        return self.add("Div", total, float(n))
+
     def as_double(self, value: str) -> str:
         """The same in float64."""
         return self.add("Cast", value, to=TensorProto.DOUBLE)
 
-    def embed(self, part: onnx.ModelProto, rows: Rows) -> list[str]:
+    def embed(self, part: onnx.ModelProto, rows: GraphRows) -> list[str]:
         """Add a part that is computed from rows; returns the names of its outputs."""
         names = [value.name for value in part.graph.input]
         for name in {name for node in part.graph.node for name in node.output} & set(names):
-            raise _refused(name)
+            raise _refused_name(name)
         part = compose.add_prefix(part, f"{self._name()}/")
-        for name, value in zip(_input_names(names), part.graph.input):
+        for name, value in zip(_apart_from_outputs(names), part.graph.input):
             if rows.value is None:
                 self.uses[name].append(value)
             else:
@@ -78,7 +83,7 @@ class Graph:
         self.constants.extend(part.graph.initializer)
         return [value.name for value in part.graph.output]
 
-    def value(self, rows: Rows) -> str:
+    def value(self, rows: GraphRows) -> str:
         """Rows of an array, in float64."""
         if rows.value is not None:
             return self.as_double(rows.value)
@@ -114,7 +119,7 @@ class Graph:
         made = {name for node in nodes for name in node.output}
         for given in inputs:
             if given.name in made:
-                raise _refused(given.name)
+                raise _refused_name(given.name)
         constants = [part for part in self.constants if part.name in needed]
         graph = helper.make_graph(nodes, "decision", inputs, outputs, constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
@@ -123,16 +128,16 @@ class Graph:
         )
 
 
-def _input_names(names: list[str]) -> list[str]:
-    """Names of a file's inputs, apart from those of its outputs."""
+def _apart_from_outputs(names: list[str]) -> list[str]:
+    """Names of a file's inputs, of which none is that of an output."""
     renamed = [f"{name}_" if name in (*OUTPUTS, MATRICES) else name for name in names]
     for name, count in Counter(renamed).items():
         if not name or count > 1:
-            raise _refused(name)
+            raise _refused_name(name)
     return renamed
 
 
-def _refused(name: str) -> ValueError:
+def _refused_name(name: str) -> ValueError:
     return ValueError(
         f"X has a column {name!r}, a name that no input of the file can have: it is empty, or used "
         "by the file itself; expected another one. Rename the column before the training."

@@ -1,23 +1,30 @@
-"""Trees of scikit-learn, which compare and add up in float64 as scikit-learn does.
+"""Ensembles of trees: scikit-learn's, and those of LightGBM and XGBoost that onnxmltools converts.
 
-skl2onnx ignores splits by categories, and rounds the sums of a forest, which may be ties.
+scikit-learn's trees compare and add up in float64 as scikit-learn does: skl2onnx ignores splits by
+categories, and rounds the sums of a forest, which may be ties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from .._estimators.boosting import TableBoosting
-from ._graph import Graph
+from ._graph import Graph, GraphRows
 
-Levels = dict[int, NDArray[Any]]
 NEVER = -2  # no code of a category
+
+_CONVERTERS = {
+    "lightgbm": ("lightgbm.operator_converters.LightGbm", "convert_lightgbm"),
+    "xgboost": ("xgboost.operator_converters.XGBoost", "convert_xgboost"),
+}
 
 
 class _Nodes(NamedTuple):
@@ -62,15 +69,21 @@ class _Ensemble:
 
     def sums(self, graph: Graph, rows: str, n_outputs: int) -> str:
         """The sum of each output, (n, n_outputs), in float32."""
-        given: dict[str, Any] = dict(self.lists)
-        for name in ("nodes_values", "target_weights"):
-            values = given.pop(name)
-            given[f"{name}_as_tensor"] = helper.make_tensor(
-                name, TensorProto.DOUBLE, [len(values)], values
-            )
+        given = _in_float64(self.lists, "nodes_values", "target_weights")
         return graph.add(
             "TreeEnsembleRegressor", rows, domain="ai.onnx.ml", n_targets=n_outputs, **given
         )
+
+
+def _in_float64(attributes: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Attributes of an ensemble, with some of its lists of numbers in float64."""
+    given = dict(attributes)
+    for name in set(names) & set(given):
+        values = given.pop(name)
+        given[f"{name}_as_tensor"] = helper.make_tensor(
+            name, TensorProto.DOUBLE, [len(values)], values
+        )
+    return given
 
 
 def forest_probability(model: Any, graph: Graph, rows: str) -> str:
@@ -94,12 +107,12 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
     leaves = ensemble.sums(graph, graph.as_double(single), len(trees))
     index = graph.add("Add", graph.add("Cast", leaves, to=TensorProto.INT64), np.array(starts))
     table = np.concatenate([tree.value[tree.children_left < 0, 0] for tree in trees])
-    values = graph.add("Gather", table, index)
-    total = graph.add("ReduceSum", values, np.array([1]), keepdims=0)
-    return graph.add("Div", total, float(len(trees)))
+    return graph.mean(graph.add("Gather", table, index), len(trees))
 
 
-def boosting_scores(models: Sequence[Any], levels: Levels, graph: Graph, rows: str) -> str:
+def boosting_scores(
+    models: Sequence[Any], levels: dict[int, NDArray[Any]], graph: Graph, rows: str
+) -> str:
     """Raw scores (n, n_models * n_trees_per_iteration_), of rows with codes of `levels`."""
     ensemble, base = _Ensemble(), list[float]()
     step = _largest_step(models)
@@ -133,7 +146,7 @@ def _largest_step(models: Sequence[Any]) -> float:
     return float(2.0 ** (np.ceil(np.log2(largest + 1)) - 22))
 
 
-def common_levels(models: Sequence[Any]) -> Levels:
+def common_levels(models: Sequence[Any]) -> dict[int, NDArray[Any]]:
     """All categories of each column that has some, and NaN if one was missing."""
     by_column: dict[int, dict[Any, None]] = {}
     for model in models:
@@ -204,3 +217,63 @@ def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]])
 def _members(bits: NDArray[np.uint32]) -> NDArray[np.intp]:
     """The numbers in a set of bits."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+
+
+# ------------------------------------------------------- LightGBM and XGBoost
+
+
+def package_of(model: Any) -> str:
+    """The package of a classifier."""
+    return type(model).__module__.partition(".")[0]
+
+
+def register(model: Any) -> None:
+    """Register the converter of a classifier of these packages; of others do nothing."""
+    if package_of(model) not in _CONVERTERS:
+        return
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+
+    module, function = _CONVERTERS[package_of(model)]
+    update_registered_converter(
+        type(model),
+        f"{package_of(model)}{type(model).__name__}",
+        calculate_linear_classifier_output_shapes,
+        getattr(import_module(f"onnxmltools.convert.{module}"), function),
+        options={"nocl": [True, False], "zipmap": [True, False, "columns"]},
+    )
+
+
+def as_read(model: Any, graph: Graph, rows: GraphRows) -> GraphRows:
+    """Rows in the precision of the package: the thresholds of XGBoost are rows in float32."""
+    if package_of(model) != "xgboost":
+        return rows
+    value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
+    return GraphRows(np.zeros(rows.sample.shape, np.float32), value)
+
+
+def make_exact(part: onnx.ModelProto, model: Any) -> None:
+    """Give the trees of LightGBM its thresholds in float64, which onnxmltools rounds."""
+    if package_of(model) != "lightgbm":
+        return
+    exact = _thresholds(model.booster_.model_to_string())
+    for node in part.graph.node:
+        if node.op_type != "TreeEnsembleClassifier":
+            continue
+        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        pairs = zip(given["nodes_featureids"], given["nodes_values"])
+        given["nodes_values"] = [exact.get(pair, pair[1]) for pair in pairs]
+        given.pop("nodes_hitrates", None)
+        given = _in_float64(given, "nodes_values", "class_weights", "base_values")
+        del node.attribute[:]
+        node.attribute.extend(helper.make_attribute(*item) for item in given.items())
+
+
+def _thresholds(text: str) -> dict[tuple[int, float], float]:
+    """The threshold of a column and a rounded threshold, of a model as text."""
+    lines = [line.partition("=") for line in text.splitlines()]
+    columns, values = (
+        [float(v) for name, _, row in lines if name == wanted for v in row.split()]
+        for wanted in ("split_feature", "threshold")
+    )
+    return {(int(j), float(np.float32(v))): v for j, v in zip(columns, values)}

@@ -140,5 +140,5 @@ class CostCapacityDisplay:
             ylabel=f"expected cost ({unit})" if unit else "expected cost",
         )
         tidy(ax)
-        draw_legend(ax, None)
+        draw_legend(ax)
         return self

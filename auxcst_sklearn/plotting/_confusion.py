@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.decorators import validate_params
-from .._checks.docs import described_like
+from .._checks.calls import described_like, validate_params
 from .._checks.labels import as_labels, label_index
 from ..costs._account import Costs, labels_of_rows
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# The colour-blind-safe colours of Okabe and Ito, without the pale yellow.
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
-MARKERS = "osD^vPX"
+# Colour-blind-safe colours of Okabe and Ito.
+COLORS = ["#0072B2", "#D55E00", "#009E73"]
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -23,42 +20,21 @@ def axes(ax: Axes | None) -> Axes:
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def colors(n: int) -> list[Any]:
-    from matplotlib import colormaps, rcParams
-
-    # Black, or white on a dark background.
-    if n <= len(COLORS) + 1:
-        return [*COLORS, rcParams["text.color"]][:n]
-    return list(colormaps["viridis"](np.linspace(0, 0.9, n)))
-
-
 def tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", alpha=0.3)
     ax.set_axisbelow(True)
 
 
-def draw_legend(ax: Axes, title: str | None) -> Any:
-    """A legend in small print, if anything has a label."""
-    if not ax.get_legend_handles_labels()[1]:
-        return None
+def draw_legend(ax: Axes, title: str | None = None) -> Any:
+    """A legend in small print."""
     return ax.legend(title=title, fontsize="small", title_fontsize="small", framealpha=0.7)
 
 
-def points(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes in points, the unit of font sizes."""
-    box = ax.get_window_extent()
-    return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
-
-
 def cell_points(ax: Axes, n: int) -> float:
-    return min(points(ax)) / n
-
-
-def tilt_if_crowded(ax: Axes, labels: list[str]) -> None:
-    size = float(ax.get_xticklabels()[0].get_fontsize())
-    if max(map(len, labels)) * 0.6 * size > 0.9 * points(ax)[0] / len(labels):
-        ax.set_xticks(range(len(labels)), labels, rotation=30, ha="right", rotation_mode="anchor")
+    """Size of a cell in points, the unit of font sizes, if the axes have n by n of them."""
+    box = ax.get_window_extent()
+    return min(box.width, box.height) * 72 / ax.figure.dpi / n
 
 
 def thin_out_ticks(ax: Axes, rows: list[str], columns: list[str]) -> None:

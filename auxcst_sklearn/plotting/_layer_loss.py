@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.decorators import validate_params
 from ..costs._evaluation import final_estimator
-from ._drawing import axes, colors, draw_legend, tidy
+from ._drawing import axes, draw_legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Losses = dict[str, NDArray[Any]]
 
 
 @dataclass(eq=False, repr=False)
@@ -29,21 +29,17 @@ class LayerLossDisplay:
     epochs : ndarray of shape (n_epochs,)
         Numbers of the epochs.
     losses : dict of str to ndarray of shape (n_epochs,)
-        Mean loss of each head, first hidden layer to "output".
-    total : ndarray of shape (n_epochs,)
-        The weighted sum that was minimized.
-    part : {"train", "valid"}, default="train"
-        Whether the losses are those of the training rows or of the held-out rows.
-    held_out : LayerLossDisplay, default=None
-        Losses of the held-out rows, drawn dashed in addition to those of the training rows.
+        Mean loss of each head, first hidden layer to "output", on the training rows; if there is
+        more than one head, "total", the weighted sum that was minimized, comes last.
+    held_out : dict of str to ndarray of shape (n_epochs,), default=None
+        The same on the rows that early stopping held out, drawn dashed.
 
     Attributes
     ----------
     ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
-    lines_ : dict of str to matplotlib Line2D
-        The curve of each head, and of "total" if there is more than one head. Those of `held_out`
-        are in its own `lines_`.
+    lines_, held_out_lines_ : dict of str to matplotlib Line2D
+        The curves of `losses` and of `held_out`.
 
     Examples
     --------
@@ -54,37 +50,25 @@ class LayerLossDisplay:
     >>> classifier = CostSensitiveAuxMLP(depth=3, width=8, max_epochs=5, random_state=0)
     >>> display = LayerLossDisplay.from_estimator(classifier.fit(X, y))
     >>> list(display.losses)
-    ['hidden1', 'hidden2', 'output']
+    ['hidden1', 'hidden2', 'output', 'total']
     """
 
     epochs: NDArray[Any]
-    losses: dict[str, NDArray[Any]]
-    total: NDArray[Any]
-    _: KW_ONLY
-    part: Literal["train", "valid"] = "train"
-    held_out: LayerLossDisplay | None = None
+    losses: Losses
+    held_out: Losses | None = None
 
     @classmethod
-    @validate_params(
-        {"part": [StrOptions({"train", "valid", "both"})]}, prefer_skip_nested_validation=False
-    )
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        part: Literal["train", "valid", "both"] = "train",
-        **plot_kw: Any,
-    ) -> LayerLossDisplay:
+    def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
         """Draw the training of a fitted network.
+
+        Losses on the training rows are averaged over an epoch in which the network changes and
+        dropout is active. Those on held-out rows are taken after each epoch, and may be lower for
+        this reason.
 
         Parameters
         ----------
         estimator : estimator
             Fitted network, a pipeline that ends with one, or a search with such a best estimator.
-        part : {"train", "valid", "both"}, default="train"
-            "train" draws losses on the training rows, averaged over an epoch in which the network
-            changes and dropout is active. "valid" draws losses on the rows held out by early
-            stopping, after each epoch; they may be lower for this reason. "both" draws both.
         **plot_kw : dict
             Arguments of :meth:`plot`, such as `ax`.
 
@@ -95,8 +79,8 @@ class LayerLossDisplay:
 
         Raises
         ------
-        TypeError, ValueError
-            If the estimator records no `history_`, or no such losses, as without held-out rows.
+        TypeError
+            If the estimator records no `history_`.
         """
         check_is_fitted(estimator)
         network = final_estimator(estimator)
@@ -106,28 +90,9 @@ class LayerLossDisplay:
                 "network of auxcst_sklearn, a pipeline that ends with one, or a search with one "
                 "as best_estimator_."
             )
-        display = cls._of(network.history_, "train" if part == "both" else part)
-        display.held_out = cls._of(network.history_, "valid") if part == "both" else None
-        return display.plot(**plot_kw)
-
-    @classmethod
-    def _of(
-        cls, history: list[dict[str, Any]], part: Literal["train", "valid"]
-    ) -> LayerLossDisplay:
-        prefix = f"{part}_loss_"
-        records = [record for record in history if f"{prefix}output" in record]
-        if not records:
-            raise ValueError(
-                f"history_ holds no losses for part={part!r}. Held-out losses need "
-                "early_stopping=True in the estimator."
-            )
-        layers = [key.removeprefix(prefix) for key in records[0] if key.startswith(prefix)]
-        return cls(
-            np.array([record["epoch"] for record in records]),
-            {layer: np.array([r[prefix + layer] for r in records]) for layer in layers},
-            np.array([record[f"{part}_loss"] for record in records]),
-            part=part,
-        )
+        epochs = np.array([record["epoch"] for record in network.history_])
+        train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
+        return cls(epochs, train, held_out or None).plot(**plot_kw)
 
     def plot(self, ax: Axes | None = None, *, normalize: bool = False) -> LayerLossDisplay:
         """Draw the curves.
@@ -147,28 +112,42 @@ class LayerLossDisplay:
         """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
-        self._draw_curves(ax, normalize, "-")
-        name = {"train": "training loss", "valid": "held-out loss"}[self.part]
-        if self.held_out is not None:
-            self.held_out._draw_curves(ax, normalize, "--")
-            name = "loss (solid: training, dashed: held out)"
+        self.lines_ = self._draw(self.losses, normalize, "-")
+        self.held_out_lines_ = self._draw(self.held_out or {}, normalize, "--")
+        name = "loss (solid: training, dashed: held out)" if self.held_out else "training loss"
         ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
         self.legend_ = draw_legend(ax, "loss of")
         return self
 
-    def _draw_curves(self, ax: Axes, normalize: bool, linestyle: str) -> None:
-        """A curve for each head; solid curves have labels."""
-        curves, self.lines_ = dict(self.losses), {}
-        if len(curves) > 1:
-            curves["total"] = self.total
-        for color, (layer, loss) in zip(colors(len(curves)), curves.items()):
-            (self.lines_[layer],) = ax.plot(
+    def _draw(self, losses: Losses, normalize: bool, linestyle: str) -> dict[str, Any]:
+        """A curve for each head, from dark to light; solid curves have labels."""
+        from matplotlib import colormaps
+
+        shades = colormaps["viridis"](np.linspace(0, 1, len(self.losses))).tolist()
+        lines = {}
+        for shade, (layer, loss) in zip(shades, losses.items()):
+            (lines[layer],) = self.ax_.plot(
                 self.epochs,
-                loss / loss[0] if normalize else loss,
-                color="0.55" if layer == "total" else color,
+                loss / loss[np.isfinite(loss).argmax()] if normalize else loss,
+                color="0.55" if layer == "total" else shade,
                 label=layer if linestyle == "-" else None,
                 linestyle=linestyle,
                 marker="o" if len(loss) == 1 else None,
             )
+        return lines
+
+
+def _losses(history: list[dict[str, Any]], part: str) -> Losses:
+    """Loss of each head and their total, NaN in epochs without; empty if no epoch has any."""
+    prefix = f"{part}_loss"
+    first = next((record for record in history if f"{prefix}_output" in record), {})
+    layers = [key.removeprefix(f"{prefix}_") for key in first if key.startswith(f"{prefix}_")]
+    names = {layer: f"{prefix}_{layer}" for layer in layers}
+    if len(layers) > 1:
+        names["total"] = prefix
+    return {
+        layer: np.array([record.get(name, np.nan) for record in history])
+        for layer, name in names.items()
+    }

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.decorators import validate_params
-from .._checks.rows import check_row_order
+from .._checks.calls import validate_params
+from .._checks.data import check_row_order
 from ..costs._evaluation import check_evaluated, decisions_of, final_estimator
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 from ._threshold_costs import BinaryCosts
@@ -261,7 +261,7 @@ class CostThresholdDisplay:
         ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
         tidy(ax)
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
-        self.legend_ = draw_legend(ax, None)
+        self.legend_ = draw_legend(ax)
         return self
 
     def _lowest(self, xscale: str) -> float:

@@ -8,8 +8,10 @@ from typing import Any
 
 from benchmarks.common.provenance import program
 
+DATA_HOME = Path("data")
+
 SHARED: dict[str, dict[str, Any]] = {
-    "data_home": {"type": Path, "help": "folder of the data sets, None for scikit-learn's"},
+    "data_home": {"type": Path, "help": "folder of the data sets"},
     "seeds": {"type": int, "nargs": "+", "help": "each draws data, costs and random states"},
     "n_seeds": {"type": int, "help": "number of seeds"},
     "n_jobs": {"type": int, "help": "processes, one thread each"},

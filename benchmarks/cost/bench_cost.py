@@ -30,7 +30,7 @@ from typing import Any
 
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
-from benchmarks.common.options import make_parser
+from benchmarks.common.options import DATA_HOME, make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.methods import METHODS
 from benchmarks.cost.results import ALWAYS, Results
@@ -84,7 +84,7 @@ def save(content: dict[str, Any], out: Path) -> None:
 
 def parse_options() -> argparse.Namespace:
     parser = make_parser(
-        __doc__, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), data_home=None, out=RESULTS
+        __doc__, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), data_home=DATA_HOME, out=RESULTS
     )
     add = parser.add_argument
     add("--settings", nargs="+", default=["*"], metavar="PATTERN", help="such as 'digits/*'")

@@ -14,11 +14,11 @@ import numpy as np
 
 from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn.costs import randomized_proportional_cost_matrix
-from auxcst_sklearn.datasets import fetch_mnist
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS
+from benchmarks.common.image_sets import load_mnist
 from benchmarks.common.json_files import write_json
-from benchmarks.common.options import make_parser
+from benchmarks.common.options import DATA_HOME, make_parser
 from benchmarks.common.provenance import provenance
 
 STARTS: dict[str, dict[str, Any]] = {
@@ -50,14 +50,17 @@ def run(start: str, seed: int, epochs: int, train: tuple, test: tuple) -> dict[s
 
 
 def main() -> None:
-    parser = make_parser(__doc__, data_home=None, n_seeds=3, out=RESULTS / "csae_pretraining.json")
+    parser = make_parser(
+        __doc__, data_home=DATA_HOME, n_seeds=3, out=RESULTS / "csae_pretraining.json"
+    )
     parser.add_argument("--n-rows", type=int, default=10_000, help="training rows")
     parser.add_argument("--n-epochs", type=int, default=20, help="epochs after pretraining")
     options = parser.parse_args()
 
-    mnist = fetch_mnist(options.data_home, scaled=True)
-    train = mnist.data[: options.n_rows], mnist.target[: options.n_rows]
-    test = mnist.data[mnist.n_train :], mnist.target[mnist.n_train :]
+    mnist = load_mnist(options.data_home)
+    rows = mnist.scaled_rows()
+    train = rows[: options.n_rows], mnist.target[: options.n_rows]
+    test = rows[mnist.n_train :], mnist.target[mnist.n_train :]
     runs = []
     print(f"{'start':30s}{'last training loss':>20s}{'mean test cost':>16s}")
     for start in STARTS:

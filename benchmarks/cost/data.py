@@ -23,7 +23,7 @@ from sklearn.datasets import (
 )
 from sklearn.model_selection import train_test_split
 
-from auxcst_sklearn.datasets import fetch_cifar10, fetch_mnist, make_imbalanced
+from benchmarks.common.image_sets import IMAGE_SETS, ImageSet, thin_out
 
 N_TEST = 3000  # rows of a synthetic problem that are tested on
 IMBALANCED = "-imb"
@@ -87,21 +87,21 @@ def _draw_rows(X: NDArray, y: NDArray, n_train: int, seed: int) -> Split:
 
 
 @cache
-def _load_images(fetch: Callable, data_home: Path | None) -> tuple[NDArray, NDArray, int]:
-    bunch = fetch(data_home)
-    return bunch.data, bunch.target, bunch.n_train
+def _load(load: Callable[[Path], ImageSet], data_home: Path) -> ImageSet:
+    return load(data_home)
 
 
 def images(
-    fetch: Callable,
+    load: Callable[[Path], ImageSet],
     n_train: int | None,
     seed: int,
     development: bool,
-    data_home: Path | None = None,
+    data_home: Path,
     imbalanced: bool = False,
 ) -> Split:
     """Training images, thinned out if imbalanced, and the test part, or others to develop with."""
-    X, y, n_all = _load_images(fetch, data_home)
+    pixels, y, _, n_all = _load(load, data_home)
+    X = pixels.reshape(len(y), -1)
     train, test = np.arange(n_all), np.arange(n_all, len(y))
     if development:
         train, test = train_test_split(
@@ -110,7 +110,7 @@ def images(
     if n_train is not None:
         train, _ = train_test_split(train, train_size=n_train, stratify=y[train], random_state=seed)
     if imbalanced:
-        train, _ = make_imbalanced(train, y[train], random_state=seed)
+        train = train[thin_out(y[train], seed)]
     unit = np.float32(255)
     return Split(X[train] / unit, y[train], X[test] / unit, y[test])
 
@@ -129,7 +129,6 @@ class Data(NamedTuple):
 
 
 _overlap = partial(synthetic, class_sep=0.7, flip_y=0.05)
-_images = {"mnist": fetch_mnist, "cifar10": fetch_cifar10}
 
 DATA: dict[str, Data] = {
     "digits": Data(partial(table, load_digits), 10),
@@ -147,9 +146,9 @@ DATA: dict[str, Data] = {
     "overlap50": Data(partial(_overlap, 50, n_clusters_per_class=1), 50, 2500),
     **{
         name + variant: Data(
-            partial(images, fetch, imbalanced=variant == IMBALANCED), 10, pixels=True
+            partial(images, IMAGE_SETS[name], imbalanced=variant == IMBALANCED), 10, pixels=True
         )
-        for name, fetch in _images.items()
+        for name in ("mnist", "cifar10")
         for variant in ("", IMBALANCED)
     },
 }

@@ -12,11 +12,11 @@ import numpy as np
 
 from auxcst_sklearn import CSAEPretrainedMLP
 from auxcst_sklearn.costs import randomized_proportional_cost_matrix
-from auxcst_sklearn.datasets import fetch_mnist
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS
+from benchmarks.common.image_sets import load_mnist
 from benchmarks.common.json_files import write_json
-from benchmarks.common.options import make_parser
+from benchmarks.common.options import DATA_HOME, make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.common.statistics import standard_error
 
@@ -26,12 +26,13 @@ SEEDS = [10, 11, 12]
 
 
 def main() -> None:
-    parser = make_parser(__doc__, data_home=None, out=RESULTS / "csae_defaults.json")
+    parser = make_parser(__doc__, data_home=DATA_HOME, out=RESULTS / "csae_defaults.json")
     options = parser.parse_args()
 
-    mnist = fetch_mnist(options.data_home, subset="train", scaled=True)
-    X, y = mnist.data[10_000:14_000], mnist.target[10_000:14_000]
-    X_valid, y_valid = mnist.data[14_000:19_000], mnist.target[14_000:19_000]
+    mnist = load_mnist(options.data_home)
+    rows = mnist.scaled_rows()
+    X, y = rows[10_000:14_000], mnist.target[10_000:14_000]
+    X_valid, y_valid = rows[14_000:19_000], mnist.target[14_000:19_000]
     runs = []
     for beta, rate in product(BETA, PRETRAIN_LEARNING_RATE):
         costs = []

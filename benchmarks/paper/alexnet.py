@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,11 +51,6 @@ class AlexNetConfiguration(Configuration):
     weights: str | None
     freeze: int | tuple[str, ...] | None
     pretrained_lr_factor: float
-
-    @property
-    def joint(self) -> AlexNetConfiguration:
-        """Each network is trained alone."""
-        return self
 
 
 def make_network(
@@ -115,15 +110,14 @@ def make_estimator(
 
 
 def run(
-    job: Sequence[AlexNetConfiguration],
+    configuration: AlexNetConfiguration,
     data: Images,
     device: str,
     *,
     weights: Path | None = None,
     verbose: bool = False,
-) -> list[Result]:
-    """Train the one network of a job, and test its decisions."""
-    (configuration,) = job
+) -> Result:
+    """Train a network, and test its decisions."""
     sizes = configuration.train_size, configuration.test_size
     train, test = draw_rows(data, *sizes, configuration.seed)
     cost_matrix = tree_distance_cost_matrix(data.paths)
@@ -136,7 +130,7 @@ def run(
     seconds = time.perf_counter() - start
     batches = [test[rows] for rows in gen_batches(len(test), 1000)]
     estimates = np.concatenate([estimator.predict_cost(pixels(rows)) for rows in batches])
-    result = {
+    return {
         "n_classes": len(data.paths),
         "n_train": len(train),
         "n_test": len(test),
@@ -147,7 +141,6 @@ def run(
             for method, y_pred in decide(configuration, estimates, cost_matrix).items()
         ],
     }
-    return [result]
 
 
 def decide(

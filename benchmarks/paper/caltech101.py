@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxcst_sklearn.datasets import load_image_folder
+from benchmarks.common.image_sets import load_parts
 
-FILE = "caltech101-images.tar.xz"
 TREE = Path(__file__).with_name("caltech101_classes.csv")
 
 
@@ -34,18 +33,12 @@ def read_tree(*, in_caltech256: bool) -> dict[str, str]:
         }
 
 
-def load_caltech101(dataset: str, data_home: Path | None, *, image_size: int) -> Caltech101:
+def load_caltech101(dataset: str, data_home: Path, *, image_size: int) -> Caltech101:
     """Read ``caltech101/{train,test}/CLASS/image.jpg`` in an archive or folder of `data_home`."""
-    home = Path(data_home or "data")
-    path = next((p for p in (home / "caltech101-images", home / FILE) if p.exists()), home / FILE)
     tree = read_tree(in_caltech256=dataset.endswith("-39"))
-    parts = [
-        load_image_folder(path, image_size, subset=f"caltech101/{subset}")
-        for subset in ("train", "test")
-    ]
     names = list(tree)
     images, target = [], []
-    for part in parts:
+    for part in load_parts(data_home, "caltech101", "caltech101/", image_size):
         kept = np.isin(part.target_names, names)[part.target]
         number = np.array([names.index(n) if n in tree else -1 for n in part.target_names])
         images.append(part.images[kept])

@@ -6,11 +6,10 @@ networks of the paper. Run ``python -m benchmarks.paper.deep --help`` for option
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
-from auxcst_sklearn import CostSensitiveAuxMLP, alpha_path
+from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.engine import Result
 from benchmarks.paper import draws
@@ -31,32 +30,20 @@ class DefaultConfiguration(Configuration):
     method: str = "default"
     tuning: bool = False
 
-    @property
-    def joint(self) -> DefaultConfiguration:
-        """Networks that differ in alpha alone are trained together."""
-        return replace(self, alpha=0.0)
 
-
-def run(job: Sequence[DefaultConfiguration], data: Dataset, device: str) -> list[Result]:
-    """Train the networks of a job and test each."""
-    drawn, first = draw(job[0], data), job[0]
-    estimator = CostSensitiveAuxMLP(
-        first.depth, cost_matrix=drawn.cost_matrix, device=device, random_state=first.seed
-    )
-    alphas = [configuration.alpha for configuration in job]
-    networks = alpha_path(estimator, alphas, drawn.X_train, drawn.y_train)
-    return [
-        {
-            "test_cost": mean_cost(
-                drawn.y_test,
-                network.predict(drawn.X_test),
-                cost_matrix=drawn.cost_matrix,
-                classes=network.classes_,
-            ),
-            "epochs": len(network.history_),
-        }
-        for network in networks
-    ]
+def run(configuration: DefaultConfiguration, data: Dataset, device: str) -> Result:
+    """Train a network and test it."""
+    drawn = draw(configuration, data)
+    network = CostSensitiveAuxMLP(
+        configuration.depth,
+        alpha=configuration.alpha,
+        cost_matrix=drawn.cost_matrix,
+        device=device,
+        random_state=configuration.seed,
+    ).fit(drawn.X_train, drawn.y_train)
+    y_pred = network.predict(drawn.X_test)
+    costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
+    return {"test_cost": mean_cost(drawn.y_test, y_pred, **costs), "epochs": len(network.history_)}
 
 
 def main() -> dict[str, list[Row]]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 
-from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.losses import Loss, SmoothOneSided
 from auxcst_sklearn.metrics import mean_cost, savings_score
 from benchmarks.common.engine import Result
@@ -86,11 +85,6 @@ class DenseConfiguration(Configuration):
         )
 
     @property
-    def joint(self) -> DenseConfiguration:
-        """Networks that differ in alpha alone are trained together."""
-        return replace(self, alpha=None)
-
-    @property
     def score(self) -> str:
         """Name of the mean cost by which the run is judged."""
         return "held_out_cost" if self.tuning else "test_cost"
@@ -123,32 +117,20 @@ def make_estimator(
     return CostSensitiveAuxMLP(**{**PAPER, **parameters})
 
 
-def run(job: Sequence[DenseConfiguration], data: Dataset, device: str) -> list[Result]:
-    """Train the networks of a job and test each."""
-    drawn = draw(job[0], data)
+def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result:
+    """Train a network and test it."""
+    drawn = draw(configuration, data)
     start = time.perf_counter()
     try:
-        networks = fit(job, drawn, device)
+        network = make_estimator(configuration, drawn.cost_matrix, device).fit(
+            drawn.X_train, drawn.y_train
+        )
     except ValueError as error:
         if "became infinite or NaN" not in str(error):
             raise
-        if len(job) > 1:  # one of them diverged: each by itself
-            return [result for one in job for result in run([one], data, device)]
-        return [{"diverged": True}]
-    seconds = (time.perf_counter() - start) / len(job)
-    return [
-        {**judge(c, network, drawn), "seconds": round(seconds, 2)}
-        for c, network in zip(job, networks)
-    ]
-
-
-def fit(job: Sequence[DenseConfiguration], drawn: Draw, device: str) -> list[BaseEstimator]:
-    """The networks of a job, all of the same rows and with the same start."""
-    estimator = make_estimator(job[0], drawn.cost_matrix, device)
-    if len(job) == 1:
-        return [estimator.fit(drawn.X_train, drawn.y_train)]
-    alphas = [configuration.alpha for configuration in job]
-    return alpha_path(estimator, alphas, drawn.X_train, drawn.y_train)
+        return {"diverged": True}
+    seconds = time.perf_counter() - start
+    return {**judge(configuration, network, drawn), "seconds": round(seconds, 2)}
 
 
 def judge(configuration: DenseConfiguration, network: BaseEstimator, drawn: Draw) -> Result:

@@ -11,11 +11,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import resample
 
 from auxcst_sklearn.costs import randomized_proportional_cost_matrix
-from auxcst_sklearn.datasets import fetch_cifar10, fetch_cifar100, fetch_mnist, make_imbalanced
+from benchmarks.common.image_sets import IMAGE_SETS, thin_out
 from benchmarks.paper.runs import IMBALANCED
 
-FETCH = {"mnist": fetch_mnist, "cifar10": fetch_cifar10, "cifar100": fetch_cifar100}
-DATASETS = [name + variant for name in FETCH for variant in ("", IMBALANCED)]
+DATASETS = [name + variant for name in IMAGE_SETS for variant in ("", IMBALANCED)]
 HELD_OUT_FRACTION = 1 / 6  # 10,000 rows of MNIST
 
 
@@ -46,9 +45,9 @@ class Draw(NamedTuple):
     cost_matrix: NDArray[np.float64]
 
 
-def load(dataset: str, data_home: Path | None) -> Dataset:
-    bunch = FETCH[dataset.removesuffix(IMBALANCED)](data_home, scaled=True)
-    return Dataset(bunch.data, bunch.target, bunch.n_train)
+def load(dataset: str, data_home: Path) -> Dataset:
+    images = IMAGE_SETS[dataset.removesuffix(IMBALANCED)](data_home)
+    return Dataset(images.scaled_rows(), images.target, images.n_train)
 
 
 def draw(configuration: Drawing, data: Dataset) -> Draw:
@@ -63,7 +62,8 @@ def draw(configuration: Drawing, data: Dataset) -> Draw:
     if configuration.train_size is not None:
         rows, y = _take(configuration, rows, y, seeds[0])
     if configuration.dataset.endswith(IMBALANCED):
-        rows, y = make_imbalanced(rows, y, random_state=seeds[1])
+        left = thin_out(y, seeds[1])
+        rows, y = rows[left], y[left]
     if len(np.unique(y)) < len(np.unique(data.y)):
         raise ValueError(
             f"--train-size {configuration.train_size} leaves some of the {len(np.unique(data.y))} "

@@ -75,11 +75,6 @@ class FineTuningConfiguration(Configuration):
     network: str | None = None  # None is SqueezeNet
     n_heads: int | None = None  # of so many hidden layers, at equal steps; None for all
 
-    @property
-    def joint(self) -> FineTuningConfiguration:
-        """Each network is trained alone."""
-        return self
-
 
 def make_module(configuration: FineTuningConfiguration, weights: Path | None) -> Any:
     if configuration.network == EFFICIENTNET:
@@ -120,10 +115,9 @@ def make_estimator(
 
 
 def run(
-    job: Sequence[FineTuningConfiguration], data: Caltech101, device: str, *, weights: Path | None
-) -> list[Result]:
-    """Train the one network of a job, and test its decisions, or try them on held-out rows."""
-    (configuration,) = job
+    configuration: FineTuningConfiguration, data: Caltech101, device: str, *, weights: Path | None
+) -> Result:
+    """Train a network, and test its decisions, or try them on held-out rows."""
     train, test = np.arange(data.n_train), np.arange(data.n_train, len(data.target))
     if configuration.tuning:
         train, test = train_test_split(
@@ -151,7 +145,7 @@ def run(
         for name in ("output", *estimator.hidden_layers_[:1])
     }
     result = {"n_train": len(train), "n_test": len(test), "seconds": round(seconds, 1)}
-    return [{**result, "history": history, "results": results}]
+    return {**result, "history": history, "results": results}
 
 
 def make_parser() -> argparse.ArgumentParser:

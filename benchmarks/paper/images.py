@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import resample
 from torch.nn.functional import interpolate
 
-from auxcst_sklearn.datasets import caltech256_taxonomy, fetch_cifar10, load_image_folder
+from auxcst_sklearn.datasets import load_image_folder
+from benchmarks.common.class_tree import caltech256_taxonomy
+from benchmarks.common.image_sets import load_cifar10
 
 CIFAR10_BRANCHES = {
     "airplane": "vehicle/air",
@@ -49,14 +51,12 @@ class Images(NamedTuple):
         return interpolate(torch.from_numpy(images), size=(size, size), mode="bilinear").numpy()
 
 
-def load_images(
-    dataset: str, data_home: Path | None, *, folder: Path | None, image_size: int
-) -> Images:
+def load_images(dataset: str, data_home: Path, *, folder: Path | None, image_size: int) -> Images:
     """Load CIFAR-10 from `data_home`, or Caltech-256 from its own folder."""
     if dataset == "caltech256":
         return load_caltech256(folder, image_size)
-    cifar10 = fetch_cifar10(data_home)
-    paths = [f"{CIFAR10_BRANCHES[name]}/{name}" for name in cifar10.target_names]
+    cifar10 = load_cifar10(data_home)
+    paths = [f"{CIFAR10_BRANCHES[name]}/{name}" for name in cifar10.names]
     return Images(cifar10.images, cifar10.target, paths, cifar10.n_train)
 
 

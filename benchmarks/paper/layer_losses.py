@@ -54,11 +54,10 @@ def main() -> dict[str, list[Row]]:
     for dataset, ax in axes.items():
         of_dataset = [run["layer_losses"] for run in runs if run["dataset"] == dataset]
         means = {layer: np.mean([r[layer] for r in of_dataset], axis=0) for layer in of_dataset[0]}
-        total = means["output"] + options.alpha * sum(
+        means["total"] = means["output"] + options.alpha * sum(
             loss for layer, loss in means.items() if layer != "output"
         )
-        epochs = np.arange(1, options.epochs + 1)
-        LayerLossDisplay(epochs, means, total).plot(ax=ax)
+        LayerLossDisplay(np.arange(1, options.epochs + 1), means).plot(ax=ax)
         ax.set_yscale("log")
     save_figure(figure, "layer_losses", options)
     return {"losses": losses}

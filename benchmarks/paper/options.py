@@ -8,7 +8,6 @@ from pathlib import Path
 
 from auxcst_sklearn import PAPER
 from auxcst_sklearn.losses import LOSSES
-from auxcst_sklearn.modules import ACTIVATIONS
 from benchmarks.common import options
 from benchmarks.paper.draws import DATASETS
 
@@ -16,7 +15,11 @@ from benchmarks.paper.draws import DATASETS
 def make_parser(doc: str) -> argparse.ArgumentParser:
     """The options that all experiments have."""
     parser = options.make_parser(
-        doc, data_home=None, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), out=Path("out")
+        doc,
+        data_home=options.DATA_HOME,
+        seeds=[0, 1, 2, 3, 4],
+        n_jobs=os.cpu_count(),
+        out=Path("out"),
     )
     add = parser.add_argument
     add("--epochs", type=int, default=20, help="passes over the training set, at most")
@@ -38,7 +41,7 @@ def make_dense_parser(doc: str) -> argparse.ArgumentParser:
     add("--datasets", nargs="+", choices=DATASETS, default=DATASETS, metavar="NAME", help="names")
     add("--train-size", type=int, help="training examples, before thinning out; None for all")
     add("--width", type=int, default=1024, help="neurons of each hidden layer")
-    add("--activation", choices=list(ACTIVATIONS), default=PAPER["activation"])
+    add("--activation", default=PAPER["activation"], help="of hidden layers: relu, sigmoid ...")
     add("--optimizer", default=PAPER["optimizer"], help="of all networks: sgd, adamw ...")
     add(
         "--learning-rates",

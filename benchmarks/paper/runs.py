@@ -7,7 +7,6 @@ Each finished run is a line of ``OUT/runs.jsonl`` and is not run again. Experime
 from __future__ import annotations
 
 import argparse
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,19 +21,12 @@ IMBALANCED = "-imb"
 REVISION = 2  # to be raised where a change of code changes results
 RUNS = "runs.jsonl"
 
-Job = list["Configuration"]
-
 
 @dataclass(frozen=True)
-class Configuration(ABC):
+class Configuration:
     """All that determines the result of one run; a subclass adds what its networks need."""
 
     dataset: str
-
-    @property
-    @abstractmethod
-    def joint(self) -> Configuration:
-        """What configurations have in common that are trained together, in one job."""
 
     @property
     def data_name(self) -> str:
@@ -52,13 +44,13 @@ def run_all(
     options: argparse.Namespace,
     *,
     load: Callable[[str, Path | None], Any],
-    run: Callable[..., list[Result]],
+    run: Callable[..., Result],
 ) -> list[dict[str, Any]]:
     """Run what has not been run, and give configurations with their results.
 
     With ``--finished`` nothing is run, and what is not finished comes without a result.
-    `load` takes the name of a data set and the folder, `run` a job, what was loaded and the
-    device.
+    `load` takes the name of a data set and the folder, `run` a configuration, what was
+    loaded and the device.
     """
     ledger = Ledger(options.out / RUNS)
     unique = list(dict.fromkeys(configurations))
@@ -67,21 +59,12 @@ def run_all(
     if options.finished:
         todo = []
     for name, group in groupby(sorted(todo, key=_data_name), key=_data_name):
-        jobs = make_jobs(list(group))
+        missing = list(group)
         data = load(name, options.data_home)
         compute = partial(run, device=options.device)
-        for i, results in as_done(compute, jobs, n_jobs=options.n_jobs, shared=[data]):
-            for configuration, result in zip(jobs[i], results):
-                ledger.add(configuration.identity, result)
+        for i, result in as_done(compute, missing, n_jobs=options.n_jobs, shared=[data]):
+            ledger.add(missing[i].identity, result)
     return [{**asdict(c), **ledger.get(c.identity)} for c in configurations]
-
-
-def make_jobs(configurations: Sequence[Configuration]) -> list[Job]:
-    """Put together what is trained together, in the order given."""
-    jobs: dict[Configuration, Job] = {}
-    for configuration in configurations:
-        jobs.setdefault(configuration.joint, []).append(configuration)
-    return list(jobs.values())
 
 
 def _data_name(configuration: Configuration) -> str:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# Before torch is loaded, here and in the processes that tests start: sums over several threads
+# round differently.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +18,7 @@ from benchmarks.paper.options import make_dense_parser
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Sums over several threads round differently, and joblib's workers have one thread each."""
+    """Also where a plugin has loaded torch before."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

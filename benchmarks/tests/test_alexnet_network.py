@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import ImageInput, WrappedNetwork, find_hidden_layers
+from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn.modules import find_hidden_layers
 from benchmarks.paper.alexnet_network import AlexNet
 
 # Names and shapes of the published weights.
@@ -104,14 +105,11 @@ def test_seven_hidden_layers(small):
     [("pool", [64, 192, 384, 256, 256, 16]), ("flatten", [65536, 43200, 18816, 12544, 12544, 16])],
 )
 def test_parameters_of_the_heads(small, head_input, n_inputs):
-    module = AlexNet(5, small=True, width=16)
-    names = find_hidden_layers(module, (3, 32, 32))[:-1]
+    images, labels = np.zeros((4, 3, 32, 32), np.uint8), [0, 1, 0, 1]
 
-    network = WrappedNetwork(
-        ImageInput((3, 32, 32)), module, 2, hidden_layers=names, head_input=head_input
-    )
+    model = CostSensitiveAuxNet(small, head_input=head_input, max_epochs=1, random_state=0)
+    heads = model.fit(images, labels).net_.module_.heads.values()
 
-    heads = network.heads.values()
     assert [sum(p.numel() for p in head.parameters()) for head in heads] == [
         (n + 1) * 2 for n in n_inputs
     ]

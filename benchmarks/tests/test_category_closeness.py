@@ -307,7 +307,7 @@ def test_random_weights_keep_the_scale_of_a_signal():
 )
 def test_run_tests_what_it_trained(data, alpha, head_input):
     configuration = replace(TINY, alpha=alpha, head_input=head_input)
-    (record,) = run([configuration], data, "cpu")
+    record = run(configuration, data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
     estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None)
@@ -328,7 +328,7 @@ def test_run_tests_what_it_trained(data, alpha, head_input):
 
 def test_one_cost_blind_network_serves_both_decisions(data):
     configuration = replace(TINY, alpha=None, loss="cross_entropy")
-    (record,) = run([configuration], data, "cpu")
+    record = run(configuration, data, "cpu")
     train, test = draw_rows(data, 12, None, seed=0)
     cost_matrix = tree_distance_cost_matrix(data.paths)
     estimator = make_estimator(configuration, cost_matrix, device="cpu", weights=None).fit(
@@ -355,7 +355,7 @@ def test_bayes_decision_avoids_expensive_mistakes():
 def test_larger_images_of_cifar10(cifar10_home):
     data = load_images("cifar10", cifar10_home, folder=None, image_size=64)
     configuration = replace(TINY, dataset="cifar10", image_size=24, train_size=20, test_size=10)
-    (record,) = run([configuration], data, "cpu")
+    record = run(configuration, data, "cpu")
     assert (record["n_train"], record["n_test"], record["n_classes"]) == (20, 10, 10)
 
 

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.utils import Bunch
 
+from benchmarks.common.image_sets import ImageSet
 from benchmarks.cost.costs import COSTS, draw_tree, tumour
 from benchmarks.cost.data import DATA, images, synthetic
 from benchmarks.cost.settings import DEVELOPMENT, SETTINGS, Setting
@@ -19,11 +19,11 @@ def pixel_images(monkeypatch):
     rows = np.arange(350)
     X = np.stack([rows % 256, rows // 256, 20 * (rows % 10), rows % 10], axis=1).astype(np.uint8)
 
-    def fetch(data_home):
-        return Bunch(data=X, target=rows % 10, n_train=300)
+    def load(data_home):
+        return ImageSet(X[:, np.newaxis, np.newaxis], rows % 10, list("0123456789"), 300)
 
     for name, imbalanced in [("mnist", False), ("mnist-imb", True)]:
-        draw = partial(images, fetch, imbalanced=imbalanced)
+        draw = partial(images, load, imbalanced=imbalanced)
         monkeypatch.setitem(DATA, name, DATA["mnist"]._replace(draw=draw))
 
 

@@ -26,9 +26,9 @@ model = CostSensitiveAuxMLP(
 ).fit(X, y)
 
 # %%
-# ``part="both"`` draws the loss on the training rows and, dashed, on the held-out rows. Held-out
+# Solid curves are the losses on the training rows, dashed ones those on the held-out rows. Held-out
 # curves that rise while the others fall would mean overfitting.
-display = LayerLossDisplay.from_estimator(model, part="both")
+display = LayerLossDisplay.from_estimator(model)
 display.ax_.set_yscale("log")
 plt.show()
 

@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV, alpha_path
 from tests.factories import small_mlp
 
 CITIES = np.array(["Bonn", "Kyiv", "Lima", "Oslo"])
@@ -110,32 +109,6 @@ def test_behind_transformers_that_put_out_frames(output):
 
         assert model[-1].is_categorical_.tolist() == [False, False, True]
         assert model.score(X, y) > 0.85
-
-
-def test_alpha_is_chosen(frame):
-    X, y = frame
-    model = CostSensitiveAuxMLPCV(
-        [0, 0.5], 2, 16, cv=2, n_networks=2, max_epochs=20, learning_rate=1e-2, random_state=0
-    )
-
-    model.fit(X, y)
-
-    assert model.mean_cost_path_.max() < 0.3
-    assert model.score(X, y) > 0.85
-
-
-@pytest.mark.parametrize("n_cities", [4, 40])
-def test_a_path_is_what_separate_fits_give(n_cities):
-    columns, y = table()
-    cities = np.arange(240) * 7 % n_cities
-    X = pd.DataFrame(columns).assign(city=[f"c{i}" for i in cities])
-
-    paths = alpha_path(learner(max_epochs=3), [0, 0.5], X, y, random_states=[0, 1])
-
-    for seed, models in enumerate(paths):
-        for alpha, model in zip([0, 0.5], models):
-            alone = learner(max_epochs=3, alpha=alpha, random_state=seed).fit(X, y)
-            np.testing.assert_allclose(model.predict_cost(X), alone.predict_cost(X), atol=1e-4)
 
 
 def test_later_blocks_may_have_other_categories_and_gaps(frame):

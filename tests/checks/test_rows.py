@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier, alpha_path
-from auxcst_sklearn._checks.rows import check_row_order
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn._checks.data import check_row_order
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import (
     cost_difference,
@@ -50,9 +50,6 @@ FITS = {
     "partial_fit": lambda X, y, c, w, g: small_mlp().partial_fit(
         X, y, classes=[0, 1], cost=c, sample_weight=w
     ),
-    "path": lambda X, y, c, w, g: alpha_path(
-        small_mlp(), [0, 1], X, y, cost=c, sample_weight=w, groups=g
-    ),
     "validation set": lambda X, y, c, w, g: small_mlp().fit(
         np.eye(N, 3),
         [0, 1] * (N // 2),
@@ -77,7 +74,7 @@ FITS = {
 def test_in_every_fit(rows, fit, changed, change):
     given = list(rows)
     given[changed] = change(given[changed])
-    if changed == 4 and fit not in (FITS["network"], FITS["path"], FITS["pool"]):
+    if changed == 4 and fit not in (FITS["network"], FITS["pool"]):
         pytest.skip("takes no groups")
     with pytest.raises(ValueError, match=r"The index of \w+ has labels of that of \w+ (in|at)"):
         fit(*given)

@@ -6,12 +6,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from auxcst_sklearn import (
-    BayesMinimumRiskClassifier,
-    CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
-    alpha_path,
-)
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import savings_score
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 4, [0, 1, 0, 1] * 4
@@ -24,10 +19,6 @@ CALLS = {
     "partial_fit": lambda: MLP.partial_fit(X, Y, classes=[0, 1]),
     "pipeline": lambda: make_pipeline(MLP).fit(X, Y),
     "search": lambda: GridSearchCV(MLP, {"alpha": [0]}, cv=2).fit(X, Y),
-    "path": lambda: alpha_path(MLP, [0, 1], X, Y),
-    "cv": lambda: CostSensitiveAuxMLPCV(cost_matrix=M, alphas=[0, 1], max_epochs=1, width=2).fit(
-        X, Y
-    ),
     "rule": lambda: BayesMinimumRiskClassifier(cost_matrix=M).fit(X, Y),
     "metric": lambda: savings_score(Y, Y, cost_matrix=[[0, 0], [0, 0]]),
 }

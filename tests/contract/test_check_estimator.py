@@ -19,7 +19,6 @@ from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
     CostSensitiveAuxNet,
     CostSensitivePoolClassifier,
     CSAEPretrainedMLP,
@@ -40,7 +39,6 @@ IMAGES = {"max_epochs": 6, "batch_size": 32, "learning_rate": 3e-2, "random_stat
 NETWORKS = [
     CostSensitiveAuxMLP(n_networks=2, **SMALL),
     CostSensitiveAuxMLP(n_networks=1, loss="cross_entropy", early_stopping=False, **SMALL),
-    CostSensitiveAuxMLPCV(alphas=(0, 0.5), n_networks=1, **SMALL),
     CostSensitiveAuxCNN(channels=4, width=16, **IMAGES),
     CostSensitiveAuxNet(LazyMLP, **IMAGES),
     CSAEPretrainedMLP(

@@ -16,7 +16,6 @@ from torch import nn
 
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
-    CostSensitiveAuxMLPCV,
     CostSensitivePoolClassifier,
     CSAEPretrainedMLP,
 )
@@ -42,11 +41,6 @@ def pool(**parameters):
     return CostSensitivePoolClassifier(members, cv=2, random_state=0, **parameters)
 
 
-def mlp_cv(**parameters):
-    defaults = {"width": 8, "max_epochs": 2, "random_state": 0, "n_networks": 2}
-    return CostSensitiveAuxMLPCV(depth=2, alphas=[0, 0.5], **{**defaults, **parameters})
-
-
 def pretrained(**parameters):
     return CSAEPretrainedMLP(2, 8, pretrain_epochs=1, max_epochs=2, random_state=0, **parameters)
 
@@ -55,8 +49,6 @@ PROBABLE = {
     "network": small_mlp,
     "cross-entropy": lambda **more: small_mlp(loss="cross_entropy", **more),
     "stack": small_stack,
-    "MLPCV": mlp_cv,
-    "MLPCV, cv": lambda **more: mlp_cv(cv=2, **more),
     "pretrained": lambda **more: pretrained(loss="bayes_risk", **more),
     "module": lambda **more: small_net(
         nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), **more
@@ -74,7 +66,6 @@ REGRESSIONS = {
         for loss in ("one_sided", "smooth_one_sided", "softmin", "squared")
     },
     "CSDNN": pretrained,
-    "MLPCV, one_sided": lambda **more: mlp_cv(loss="one_sided", **more),
 }
 ESTIMATORS = {**PROBABLE, **REGRESSIONS}
 FOLDS = StratifiedKFold(3)

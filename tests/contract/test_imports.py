@@ -38,8 +38,6 @@ SHARED_BY_ESTIMATORS = {
     "validation",
 }
 BUILT_ON_OTHERS = {
-    "path": {"mlp"},
-    "mlp_cv": {"mlp", "path"},
     "pool_members": {"boosting", "mlp"},
     "pool_parameters": {"pool_members"},
     "pool": {"pool_members", "pool_parameters", "pool_weights"},

@@ -15,8 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
-    CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
     CSAEPretrainedMLP,
 )
 from auxcst_sklearn.costs import binary_cost_matrices
@@ -208,7 +206,7 @@ def test_held_out_rows_are_decided_by_their_own_costs(fraud):
     model.set_params(temperature=1.0).fit(X, y, cost=cost)
     random_state = np.random.RandomState(0)
     random_state.randint(np.iinfo(np.int32).max)  # the seed of the weights
-    from auxcst_sklearn._training.holdout import hold_out
+    from auxcst_sklearn._training.held_out import hold_out
 
     seed = random_state.randint(np.iinfo(np.int32).max)
     _, held_out = hold_out(y, 0.5, random_state=seed)
@@ -217,21 +215,6 @@ def test_held_out_rows_are_decided_by_their_own_costs(fraud):
 
     chosen = model.predict(X[held_out], cost[held_out])
     assert best == pytest.approx(paid(y[held_out], chosen, cost[held_out]), rel=1e-5)
-
-
-def test_alpha_is_chosen_by_known_costs(fraud):
-    X, y, cost = fraud
-    model = CostSensitiveAuxMLPCV([0, 1], width=8, cv=FOLDS, max_epochs=3, random_state=0)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(X, y, cost=cost)
-
-    train, test = next(FOLDS.split(X, y))
-    parameters = {"width": 8, "alpha": 0, "max_epochs": 3, "random_state": 0}
-    alone = CostSensitiveAuxMLP(**parameters).fit(X[train], y[train], cost=cost[train])
-    expected = paid(y[test], alone.predict(X[test], cost[test]), cost[test])
-    assert model.mean_cost_path_[0, 0] == pytest.approx(expected)
 
 
 def test_rows_of_weight_zero_leave_with_their_matrices(fraud):
@@ -313,19 +296,13 @@ def test_transposed_matrices_warn_where_the_user_called(fraud, kind):
     assert warned[0].filename == __file__
 
 
-def test_losses_without_probabilities_stop_and_choose_alpha_by_their_own_decisions(fraud):
+def test_losses_without_probabilities_stop_by_their_own_decisions(fraud):
     X, y, cost = fraud
     model = small_mlp(loss="one_sided", early_stopping=True).fit(X, y, cost=cost)
 
     vectors = small_mlp(loss="one_sided", early_stopping=True)
     vectors.fit(X, y, cost=cost[np.arange(len(y)), y])
     assert [r["valid_cost"] for r in model.history_] == [r["valid_cost"] for r in vectors.history_]
-    chooser = CostSensitiveAuxMLPCV(
-        [0, 1], width=8, cv=2, loss="squared", max_epochs=2, random_state=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert chooser.fit(X, y, cost=cost).mean_cost_path_.shape == (2, 2)
 
 
 def test_a_search_and_a_display_decide_by_known_costs():

@@ -1,3 +1,4 @@
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -8,11 +9,38 @@ import pytest
 
 import auxcst_sklearn
 
+PUBLIC = [info.name for info in pkgutil.iter_modules(auxcst_sklearn.__path__)]
+PUBLIC = [name for name in PUBLIC if not name.startswith("_")]
+
 
 def test_public_names():
-    assert set(auxcst_sklearn.__all__) <= set(dir(auxcst_sklearn))
+    assert dir(auxcst_sklearn) == sorted([*auxcst_sklearn.__all__, *PUBLIC])
     for name in auxcst_sklearn.__all__:
         assert getattr(auxcst_sklearn, name) is not None
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_submodule_shows_its_public_names(name):
+    if name == "onnx":
+        pytest.importorskip("onnx")
+    module = getattr(auxcst_sklearn, name)
+
+    assert dir(module) == sorted(module.__all__)
+    for member in module.__all__:
+        assert not member.startswith("_")
+        assert getattr(module, member) is not None
+
+
+def test_submodules_are_attributes_that_load_on_first_use():
+    code = (
+        "import sys, auxcst_sklearn as a\n"
+        "assert 'auxcst_sklearn.costs' not in sys.modules\n"
+        "print(a.costs.ordinal_cost_matrix(2).tolist(), 'torch' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[[0.0, 1.0], [1.0, 0.0]] False\n"
 
 
 def test_version_is_that_of_the_metadata():

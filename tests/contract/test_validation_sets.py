@@ -6,8 +6,8 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
-from auxcst_sklearn._training.holdout import hold_out
+from auxcst_sklearn import CSAEPretrainedMLP
+from auxcst_sklearn._training.held_out import hold_out
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_cnn, small_mlp
 
@@ -190,16 +190,15 @@ def test_groups_reach_what_fit_holds_out(problem, monkeypatch):
         held.append(arguments["groups"])
         return hold_out(label, fraction, **arguments)
 
-    monkeypatch.setattr("auxcst_sklearn._estimators.building.hold_out", record)
+    monkeypatch.setattr("auxcst_sklearn._training.held_out.hold_out", record)
     X, y, _ = problem
     groups = np.repeat(list("abcdefghij"), 6)
     weight = np.r_[np.zeros(6), np.ones(54)]
 
     small_mlp(early_stopping=True).fit(X, y, groups=groups, sample_weight=weight)
     small_mlp(early_stopping=True).fit(X, y, groups=groups)
-    alpha_path(small_mlp(early_stopping=True), [0, 1], X, y, groups=groups)
 
-    assert [len(found) for found in held] == [54, 60, 60, 60]
+    assert [len(found) for found in held] == [54, 60]
 
 
 def test_labels_of_dtype_object_that_are_numbers(halves):
@@ -233,13 +232,3 @@ def test_groups_are_routed_to_folds_and_fits(problem, routing):
     )
 
     assert len(scores["test_score"]) == 3
-
-
-def test_alpha_is_chosen_on_folds_of_groups(problem):
-    X, y, _ = problem
-    groups = np.repeat(np.arange(10), 6)
-    model = CostSensitiveAuxMLPCV([0, 1], width=8, cv=GroupKFold(5), max_epochs=1, random_state=0)
-
-    assert model.fit(X, y, groups=groups).mean_cost_path_.shape == (2, 5)
-    with pytest.raises(ValueError, match="groups"):
-        model.fit(X, y)

@@ -1,10 +1,8 @@
 """What a fit depends on is in the key of its checkpoints; a folder is for one fit at a time."""
 
 import os
-import sys
 import time
 import warnings
-from importlib import import_module
 from multiprocessing import get_context
 
 import numpy as np
@@ -12,41 +10,10 @@ import pytest
 import torch
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 
-from auxcst_sklearn import (
-    CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
-    CostSensitiveAuxNet,
-    alpha_path,
-)
-from tests.estimators.test_checkpoints import DEATH, Dying, X, Y, assert_same, mlp, state_of
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
+from tests.estimators.test_checkpoints import X, Y, assert_same, mlp, state_of
 
 ENDED = "had ended, and with random_state=None"
-
-
-def choice(**changes):
-    given = {"depth": 2, "width": 8, "max_epochs": 3, "alphas": [0, 0.4]}
-    return CostSensitiveAuxMLPCV(**{**given, **changes})
-
-
-def test_a_choice_of_alpha_without_a_seed_goes_on(tmp_path):
-    first = state_of(choice(checkpoint_dir=tmp_path).fit(X, Y))
-    with pytest.warns(UserWarning, match=ENDED):
-        second = state_of(choice(checkpoint_dir=tmp_path).fit(X, Y))
-    assert_same(second, first)
-    with pytest.raises(ValueError, match="differs in random_state"):
-        choice(checkpoint_dir=tmp_path, random_state=0).fit(X, Y)
-
-
-def test_paths_without_seeds_go_on(tmp_path):
-    estimator = mlp(max_epochs=2, checkpoint_dir=tmp_path, random_state=None)
-    (first, again), (other, _) = alpha_path(estimator, [0, 0.4], X, Y, random_states=[None, None])
-    with pytest.warns(UserWarning, match=ENDED):
-        found = alpha_path(estimator, [0, 0.4], X, Y, random_states=[None, None])
-    for model, expected in zip(found[0], (first, again)):
-        assert_same(state_of(model), state_of(expected))
-    assert first.random_state == again.random_state != other.random_state
-    with pytest.raises(ValueError, match="random_state=None cannot be passed with checkpoint_dir"):
-        alpha_path(estimator.set_params(optimizer=Dying), [0, 0.4], X, Y)
 
 
 def test_members_of_an_ensemble_that_are_equal_warn(tmp_path):
@@ -73,79 +40,30 @@ def test_going_on_after_a_kill_does_not_warn(tmp_path):
         assert_same(state_of(model.fit(X, Y)), first)
 
 
-def halves():
-    yield np.arange(60), np.arange(60, 120)
-    yield np.arange(60, 120), np.arange(60)
+def test_code_counts_by_its_name(tmp_path):
+    given = {"max_epochs": 1, "random_state": 0, "checkpoint_dir": tmp_path / "fit"}
+    CostSensitiveAuxNet(narrow, **given).fit(X, Y)
+    CostSensitiveAuxNet(narrow, **given).fit(X, Y)
+    with pytest.raises(ValueError, match="differs in module;"):
+        CostSensitiveAuxNet(wide, **given).fit(X, Y)
 
 
-def test_folds_need_folders_of_their_own(tmp_path):
-    with pytest.raises(ValueError, match=r"is one folder, but cv=2 fits .*'\{fit\}'"):
-        choice(cv=2, checkpoint_dir=tmp_path / "folder").fit(X, Y)
-    assert not (tmp_path / "folder").exists()
+def narrow():
+    return torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
 
 
-def test_iterators_of_splits_go_on_and_their_rows_are_in_the_key(tmp_path):
-    folder = tmp_path / "{fit}"
-    given = {"checkpoint_dir": folder, "random_state": 0, "optimizer": Dying}
-    first = choice(cv=halves(), **given).fit(X, Y)
-    DEATH.steps = 0
-    second = choice(cv=halves(), **given).fit(X, Y)
-    assert DEATH.steps == 0
-    assert_same(state_of(second), state_of(first))
-    assert not hasattr(second, "_folds")
-
-    n_fits = len(list(tmp_path.iterdir()))
-    choice(cv=[(train[:-1], test) for train, test in halves()], **given).fit(X, Y)
-    assert DEATH.steps < 0
-    assert len(list(tmp_path.iterdir())) == 2 * n_fits
+def wide():
+    return torch.nn.Sequential(torch.nn.Linear(8, 9), torch.nn.ReLU(), torch.nn.Linear(9, 3))
 
 
-MODULE = """
-import torch
-
-FACTOR = {factor}
-
-def stretched(x):
-    return {body}
-
-class Network(torch.nn.Sequential):
-    def __init__(self):
-        super().__init__(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
-
-    def forward(self, x):
-        return super().forward(FACTOR * stretched(x))
-"""
-
-
-def test_an_edited_module_is_another_fit(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def fit(factor=1.0, body="x"):
-        (tmp_path / "edited_network.py").write_text(MODULE.format(factor=factor, body=body))
-        sys.modules.pop("edited_network", None)
-        network = import_module("edited_network").Network
-        given = {"max_epochs": 1, "random_state": 0, "checkpoint_dir": tmp_path / "fit"}
-        return CostSensitiveAuxNet(network, **given).fit(X, Y)
-
-    first = state_of(fit())
-    assert_same(state_of(fit()), first)
-    for changes in ({"factor": 2.0}, {"body": "x + 1"}):
-        with pytest.raises(ValueError, match="differs in module;"):
-            fit(**changes)
-
-
-def test_code_that_cannot_be_read_is_refused(tmp_path):
-    home = {"__name__": "__main__"}
-    exec(MODULE.format(factor=1, body="x"), home)
-    with pytest.raises(ValueError, match=r"module=.*the source of Network cannot be read\. .*into"):
-        CostSensitiveAuxNet(home["Network"], checkpoint_dir=tmp_path).fit(X, Y)
-
+def test_code_without_a_name_is_refused(tmp_path):
     class Local(CostSensitiveAuxMLP):
         pass
 
     with pytest.raises(ValueError, match="estimator=.*Local is not defined at the top of a module"):
         Local(**mlp(checkpoint_dir=tmp_path).get_params()).fit(X, Y)
+    with pytest.raises(ValueError, match="module=.*lambda> is not defined at the top of a module"):
+        CostSensitiveAuxNet(lambda: wide(), checkpoint_dir=tmp_path).fit(X, Y)
     assert not list(tmp_path.iterdir())
 
 

@@ -16,9 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from auxcst_sklearn import (
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
     CostSensitiveAuxNet,
-    alpha_path,
 )
 from auxcst_sklearn._training.checkpoints import FORMAT
 from auxcst_sklearn.losses import Squared
@@ -256,25 +254,6 @@ def test_a_search_goes_on_candidate_by_candidate(tmp_path):
     assert DEATH.steps == 0
 
 
-def test_paths_and_choices_of_alpha_go_on(tmp_path):
-    estimator = mlp(max_epochs=3)
-    expected = alpha_path(estimator, [0, 0.4], X, Y)
-    estimator.set_params(checkpoint_dir=tmp_path / "path")
-    alpha_path(estimator, [0, 0.4], X, Y)
-    for found, other in zip(alpha_path(estimator, [0, 0.4], X, Y), expected):
-        assert_same(state_of(found), state_of(other))
-    with pytest.raises(ValueError, match="differs in alpha"):
-        alpha_path(estimator, [0, 0.3], X, Y)
-
-    given = {"depth": 2, "width": 8, "max_epochs": 3, "alphas": [0, 0.4], "random_state": 0}
-    expected = state_of(CostSensitiveAuxMLPCV(**given).fit(X, Y))
-    for cv in (None, 2):
-        expected = state_of(CostSensitiveAuxMLPCV(**given, cv=cv).fit(X, Y))
-        model = CostSensitiveAuxMLPCV(**given, cv=cv, checkpoint_dir=tmp_path / "{fit}")
-        assert_same(state_of(model.fit(X, Y)), expected)
-        assert_same(state_of(model.fit(X, Y)), expected)
-
-
 def test_an_interrupt_leaves_the_checkpoints(tmp_path):
     expected = state_of(mlp(optimizer=Dying).fit(X, Y))
     model = mlp(optimizer=Dying, checkpoint_dir=tmp_path)
@@ -357,13 +336,11 @@ def test_an_empty_name_is_no_folder(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_generators_and_alphas_of_unequal_lengths_have_keys(problem, tmp_path):
+def test_generators_have_keys(problem, tmp_path):
     X, y, _ = problem
     for folder in ("first", "second"):
         model = small_mlp(random_state=np.random.RandomState(0), checkpoint_dir=tmp_path / "fit")
         model.fit(X, y)
-        path = alpha_path(small_mlp(depth=3, checkpoint_dir=tmp_path / "path"), [[0, 1], 0.3], X, y)
-        assert [network.hidden_layers_ for network in path] == [["hidden2"], ["hidden1", "hidden2"]]
         if folder == "first":
             expected = model.predict_cost(X)
     np.testing.assert_array_equal(model.predict_cost(X), expected)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._inputs.images import as_image
+from auxcst_sklearn._inputs.arrays import as_image
 from auxcst_sklearn.metrics import make_cost_scorer
 from tests.factories import small_cnn
 

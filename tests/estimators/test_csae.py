@@ -264,9 +264,9 @@ def test_rows_held_out_by_early_stopping_are_not_pretrained_on(digits):
     seen = []
 
     class Recorder(CSAEPretrainedMLP):
-        def _pretrain(self, net, rows):
+        def _pretrain(self, net, rows, rng):
             seen.append(len(rows))
-            super()._pretrain(net, rows)
+            return super()._pretrain(net, rows, rng)
 
     parameters = make_model(early_stopping=True, validation_fraction=0.2).get_params()
     model = Recorder(**parameters).fit(X, y, cost=cost)

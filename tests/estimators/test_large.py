@@ -10,11 +10,9 @@ import pytest
 from auxcst_sklearn import (
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
     CSAEPretrainedMLP,
-    alpha_path,
 )
-from auxcst_sklearn._inputs import lazy
+from auxcst_sklearn._inputs import reading
 from auxcst_sklearn._training import batches
 
 COST = [[0, 1, 5], [2, 0, 1], [10, 4, 0]]
@@ -23,12 +21,12 @@ N = 900
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    monkeypatch.setattr(lazy, "DISK_BYTES", 1000)
+    monkeypatch.setattr(reading, "DISK_BYTES", 1000)
 
 
 @pytest.fixture
 def in_blocks(on_disk, monkeypatch):
-    monkeypatch.setattr(lazy, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(reading, "LARGE_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 2**9)
     monkeypatch.setattr(batches, "MIXED_BYTES", 2**13)
 
@@ -107,9 +105,6 @@ MODELS = {
     "one network": mlp(n_networks=1, max_epochs=10),
     "all rows": mlp(n_networks=1, early_stopping=False, max_epochs=8),
     "categories": mlp(categorical_features=[3], max_epochs=6),
-    "CV": CostSensitiveAuxMLPCV(
-        alphas=[0, 0.5], n_networks=2, width=16, max_epochs=6, cost_matrix=COST, random_state=0
-    ),
     "CSDNN": CSAEPretrainedMLP(
         depth=1, width=16, pretrain_epochs=2, max_epochs=8, cost_matrix=COST, random_state=0
     ),
@@ -132,7 +127,7 @@ def test_blocks_cost_what_single_rows_cost(data, in_blocks, tmp_path, name, is_s
         expected = found.predict_cost(X_test)
         same = model.fit(stored(X, tmp_path), y).predict_cost(X_test)
         np.testing.assert_array_equal(same, expected)
-    monkeypatch.setattr(lazy, "LARGE_BYTES", 2**30)
+    monkeypatch.setattr(reading, "LARGE_BYTES", 2**30)
     cost = -model.fit(X, y).score(X_test, y_test)
     assert in_blocks_cost < 1.35 * cost + 0.05
 
@@ -170,15 +165,6 @@ def test_checkpoints(data, in_blocks, tmp_path):
     other = stored(X + np.float32(0.5), tmp_path)
     with pytest.raises(ValueError, match="X"):
         model.fit(other, y)
-
-
-def test_alphas_one_after_another(data, in_blocks, tmp_path):
-    X, y = data
-    mapped = stored(X, tmp_path)
-    models = alpha_path(mlp(), [0, 0.5], mapped, y)
-    for model, alpha in zip(models, [0, 0.5]):
-        alone = mlp(alpha=alpha).fit(mapped, y)
-        np.testing.assert_array_equal(model.predict_cost(X), alone.predict_cost(X))
 
 
 def test_memory_stays_far_below_the_size_of_the_file(tmp_path):

@@ -128,6 +128,5 @@ def test_the_recipe_decides_on_every_parameter():
         "patience",
     }  # no effect
     left_open |= {"warm_start", "device", "precision", "random_state", "verbose"}
-    left_open |= {"store_held_out_proba"}
     left_open |= {"callbacks", "net_params", "checkpoint_dir", "checkpoint_every", "distributed"}
     assert set(CostSensitiveAuxMLP().get_params()) == left_open | set(PAPER)

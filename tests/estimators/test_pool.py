@@ -17,7 +17,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    GroupShuffleSplit,
     KFold,
+    PredefinedSplit,
     StratifiedKFold,
     TimeSeriesSplit,
     cross_val_predict,
@@ -25,9 +27,9 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import CostSensitivePoolClassifier
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
-from auxcst_sklearn._estimators.pool_weights import pool_weights, pooled
+from auxcst_sklearn._estimators.pool_members import pool_weights, pooled
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay
 from tests.factories import small_stack
@@ -145,16 +147,30 @@ def test_members_see_the_same_folds_and_networks_are_fitted_once(data):
     assert len(Rows.seen) == 5
     held_out = [set(range(len(y))) - rows for rows in Rows.seen]
     assert sorted(row for fold in held_out for row in fold) == list(range(len(y)))
-    again = clone(network).set_params(
-        store_held_out_proba=True, classes=[0, 1, 2], cost_matrix=1 - np.eye(3)
-    )
-    number = np.empty(len(y), int)
-    for i, fold in enumerate(held_out):
-        number[list(fold)] = i
-    of_network = again.fit(X, y, groups=number).held_out_proba_
-    loss = log_loss(y, of_network)
-    assert model.held_out_losses_[1] == pytest.approx(loss)
-    assert not hasattr(model.named_estimators_["network"], "held_out_proba_")
+    assert model.named_estimators_["network"].n_networks == 5
+
+
+FOLDS = {
+    "three group folds": GroupKFold(3),
+    "last groups only": PredefinedSplit(np.repeat([-1, -1, -1, 2, 3], 120)),
+    "drawn groups": GroupShuffleSplit(4, test_size=0.25, random_state=0),
+}
+
+
+@pytest.mark.parametrize("cv", FOLDS.values(), ids=FOLDS)
+@pytest.mark.parametrize("n_networks", [1, 5])
+def test_networks_are_weighed_by_the_folds_of_the_caller(cv, n_networks):
+    """Rows of a group are almost copies with one random label, which other groups do not tell."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(60), 10)
+    X = rng.normal(size=(60, 4))[group] + rng.normal(0, 0.05, (600, 4))
+    y = rng.integers(0, 2, 60)[group]
+    network = CostSensitiveAuxMLP(2, 32, n_networks=n_networks, max_epochs=20)
+
+    folds = list(cv.split(X, y, group))
+    model = pool([("network", network), ("prior", DummyClassifier())], cv=folds).fit(X, y)
+
+    assert model.held_out_losses_[0] > 0.5
 
 
 class Rows(ClassifierMixin, BaseEstimator):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn._training.state import FORMAT, from_state, named_class, to_state
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
@@ -58,11 +58,6 @@ MODELS = {
     "stack": (small_stack, rows, False),
     "cost network": (small_stack, rows, True),
     "columns": (small_stack, frame, True),
-    "alphas": (
-        lambda: CostSensitiveAuxMLPCV([0, 0.2], depth=2, width=8, max_epochs=2, **QUICK),
-        rows,
-        True,
-    ),
     "images": (lambda: small_cnn(augmentation="flip"), images, False),
     "auto-encoders": (lambda: CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK), rows, True),
     "tied": (lambda: small_net(Tied), rows, False),

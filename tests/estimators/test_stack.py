@@ -9,12 +9,8 @@ import torch
 from scipy import sparse
 from skorch.callbacks import Checkpoint, LRScheduler, TrainEndCheckpoint
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV
-from auxcst_sklearn._training.holdout import folds
-from auxcst_sklearn.modules import AuxMLP
-from tests.factories import QUICK, small_mlp, small_stack
-
-CV = {"depth": 2, "width": 8, "max_epochs": 3, "n_networks": 3, **QUICK}
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
+from tests.factories import small_mlp, small_stack
 
 
 def test_stages_are_means_of_the_heads_of_the_networks(problem):
@@ -93,50 +89,6 @@ def test_checkpoints_and_schedules(problem, tmp_path):
 
 def test_one_network_is_an_ordinary_module(problem):
     assert type(small_mlp().fit(problem.X, problem.y).net_.module_) is AuxMLP
-
-
-# ------------------------------------------------------- alpha, by the networks' own rows
-
-
-@pytest.mark.parametrize("n_networks", [1, 3])
-def test_alpha_is_that_of_the_least_cost_of_held_out_rows(problem, n_networks):
-    X, y, cost = problem
-    X, y, cost = X[:58], y[:58], cost[:58]
-    weight = np.random.default_rng(2).uniform(0.2, 2, size=58)
-    parameters = {**CV, "n_networks": n_networks, "loss": "one_sided"}
-    model = CostSensitiveAuxMLPCV([0, 0.4, 2.0], **parameters)
-    model.fit(X, y, cost=cost, sample_weight=weight)
-
-    singles = [
-        small_stack(**{**parameters, "alpha": a}).fit(X, y, cost=cost, sample_weight=weight)
-        for a in (0, 0.4, 2.0)
-    ]
-    assert model.mean_cost_path_.shape == (3, n_networks)
-    chosen = singles[[0, 0.4, 2.0].index(model.alpha_)]
-    np.testing.assert_allclose(model.predict_cost(X), chosen.predict_cost(X), rtol=1e-4, atol=1e-5)
-    if n_networks == 1:
-        return
-    parts = [test for _, test in folds(y, 5, random_state=model._fold_seed)[:3]]
-    for found, single in zip(model.mean_cost_path_, singles, strict=True):
-        with torch.no_grad():
-            choice = single.net_.module_(torch.from_numpy(X)[None]).argmin(dim=-1).numpy()
-        expected = [
-            np.average(cost[part, own[part]], weights=weight[part])
-            for own, part in zip(choice, parts, strict=True)
-        ]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-    totals = model.mean_cost_path_ @ [weight[part].sum() for part in parts]
-    assert model.alpha_ == [0, 0.4, 2.0][totals.argmin()]
-
-
-def test_without_held_out_rows_alpha_cannot_be_chosen(problem):
-    X, y, _ = problem
-    with pytest.raises(ValueError, match="cv=None chooses alpha by rows .* early_stopping=False"):
-        CostSensitiveAuxMLPCV([0, 1], early_stopping=False, **CV).fit(X, y)
-    with pytest.warns(UserWarning, match="Fewer than ten rows"):
-        model = CostSensitiveAuxMLPCV([1, 0], **CV).fit(X[:9], y[:9])
-    assert model.alpha_ == 0
-    assert np.isnan(model.mean_cost_path_).all()
 
 
 def test_bfloat16_reaches_every_network(problem):

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxcst_sklearn.datasets import fetch_cifar10, fetch_cifar100, fetch_mnist, load_image_folder
-from tests.datasets.test_fetchers import write_mnist
+from auxcst_sklearn.datasets import load_image_folder
 from tests.datasets.test_image_folder import pack, pixels, save
-from tests.datasets.test_readers import write_cifar
 from tests.fuzz.conftest import examples
 
 MOST_BYTES = 60_000_000  # of an error; the files have some kilobytes
@@ -30,20 +28,6 @@ def write_archive(home, mode):
 
 
 FORMS = {
-    "mnist": (write_mnist, fetch_mnist),
-    "mnist, plain": (lambda h: write_mnist(h, form="{}-idx{}-ubyte"), fetch_mnist),
-    "cifar10, binary": (
-        lambda h: write_cifar(h / "cifar-10-batches-bin", 10, "binary"),
-        fetch_cifar10,
-    ),
-    "cifar10, python": (
-        lambda h: write_cifar(h / "cifar-10-batches-py", 10, "python"),
-        fetch_cifar10,
-    ),
-    "cifar100, python": (
-        lambda h: write_cifar(h / "cifar-100-python", 100, "python"),
-        fetch_cifar100,
-    ),
     "images": (write_folder, lambda h: load_image_folder(h / "images")),
     "archive": (lambda h: write_archive(h, "w"), lambda h: load_image_folder(h / "images.tar")),
     "xz": (lambda h: write_archive(h, "w:xz"), lambda h: load_image_folder(h / "images.tar")),
@@ -81,7 +65,7 @@ def test_damaged_bytes(form, data):
     try:
         found = read(home)
         assert len(found.target) <= 40
-        assert len(found.images if "images" in found else found.data) == len(found.target)
+        assert len(found.images) == len(found.target)
     except (ValueError, OSError) as error:
         if not any(part in str(error) for part in (path.name, home.name)):
             raise

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import GaussianNB
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLPCV, CSAEPretrainedMLP
+from auxcst_sklearn import BayesMinimumRiskClassifier, CSAEPretrainedMLP
 from auxcst_sklearn.losses import LOSSES
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.fuzz.conftest import examples
@@ -43,9 +43,6 @@ def make_module():
 KINDS = {
     "mlp": lambda loss: small_mlp(max_epochs=1, loss=loss),
     "stack": lambda loss: small_stack(max_epochs=2, loss=loss, n_networks=2),
-    "choice": lambda loss: CostSensitiveAuxMLPCV(
-        alphas=[0, 0.3], depth=2, width=4, max_epochs=1, n_networks=2, loss=loss, **QUICK
-    ),
     "csae": lambda loss: CSAEPretrainedMLP(
         depth=2, width=4, pretrain_epochs=1, max_epochs=1, **QUICK
     ),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxcst_sklearn._inputs.statistics import LEVELS, MOST_SAMPLED, FeatureStatistics
+from auxcst_sklearn._inputs.scaling import LEVELS, MOST_SAMPLED, FeatureStatistics
 from auxcst_sklearn.losses import LOSSES
 from tests.factories import small_mlp, small_stack
 from tests.fuzz.conftest import examples

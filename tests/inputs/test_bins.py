@@ -7,9 +7,8 @@ from scipy import sparse
 from sklearn.utils import shuffle
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs.bins import MOST_BINS, Bins
-from auxcst_sklearn._inputs.scaling import scaling_of
-from auxcst_sklearn._inputs.statistics import FeatureStatistics
+from auxcst_sklearn._inputs.scaling import FeatureStatistics, scaling_of
+from auxcst_sklearn._inputs.tables import MOST_BINS, Bins
 from auxcst_sklearn.modules._bins import PiecewiseLinear
 
 N = 2000

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._inputs.images import resolve_image_shape
+from auxcst_sklearn._inputs.arrays import resolve_image_shape
 from tests.factories import small_cnn
 
 

@@ -5,8 +5,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs.scaling import scaling_of
-from auxcst_sklearn._inputs.statistics import FeatureStatistics
+from auxcst_sklearn._inputs.scaling import FeatureStatistics, scaling_of
 
 X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 

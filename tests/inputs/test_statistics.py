@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs.statistics import LEVELS, MOST_SAMPLED, FeatureStatistics
+from auxcst_sklearn._inputs.scaling import LEVELS, MOST_SAMPLED, FeatureStatistics
 
 N = 12 * 4096  # in every twelfth row, as in a table of months, the amounts are small
 

@@ -3,8 +3,9 @@ import pytest
 import torch
 from scipy.signal import correlate
 
-from auxcst_sklearn.modules import AuxCNN, AuxNetwork, ImageInput
-from auxcst_sklearn.modules._aux_cnn import BatchNorm
+from auxcst_sklearn.modules import AuxNetwork
+from auxcst_sklearn.modules._aux_cnn import AuxCNN, BatchNorm
+from auxcst_sklearn.modules._image_input import ImageInput
 
 
 def network(shape=(3, 8, 8), n_classes=4, **parameters):

@@ -3,7 +3,9 @@ import pytest
 import torch
 from scipy.special import expit
 
-from auxcst_sklearn.modules import AuxMLP, AuxNetwork, UnitRange
+from auxcst_sklearn.modules import AuxNetwork
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
+from auxcst_sklearn.modules._feature_input import UnitRange
 
 
 def test_heads_stand_on_every_layer_that_is_named():

@@ -1,6 +1,6 @@
 import torch
 
-from auxcst_sklearn.modules import AuxMLP
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
 from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
 
 

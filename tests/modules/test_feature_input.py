@@ -3,8 +3,8 @@ import pickle
 import numpy as np
 import torch
 
-from auxcst_sklearn.modules import AuxMLP, Standardize, UnitRange
-from auxcst_sklearn.modules._feature_input import FeatureInput
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
+from auxcst_sklearn.modules._feature_input import FeatureInput, Standardize, UnitRange
 
 
 def test_inputs_are_centred_and_scaled():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import ImageInput
+from auxcst_sklearn.modules._image_input import ImageInput
 
 
 @pytest.fixture

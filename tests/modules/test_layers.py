@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import ACTIVATIONS, AuxMLP, SeededDropout
-from auxcst_sklearn.modules._layers import ScaledLinear, draw_dropout
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
+from auxcst_sklearn.modules._layers import ACTIVATIONS, ScaledLinear, SeededDropout, draw_dropout
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

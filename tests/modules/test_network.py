@@ -1,6 +1,6 @@
 import torch
 
-from auxcst_sklearn.modules import AuxMLP
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
 
 
 def test_start_at_sets_the_biases_of_all_heads():

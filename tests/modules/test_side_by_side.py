@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import AuxCNN, ImageInput
+from auxcst_sklearn.modules._aux_cnn import AuxCNN
 from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
+from auxcst_sklearn.modules._image_input import ImageInput
 from auxcst_sklearn.modules._side_by_side import SideBySide
 from auxcst_sklearn.modules._stacked import stack, weights_by_network
 

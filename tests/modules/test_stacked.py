@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules import AuxMLP, SeededModule, Standardize
+from auxcst_sklearn.modules import SeededModule
+from auxcst_sklearn.modules._aux_mlp import AuxMLP
 from auxcst_sklearn.modules._cost_network import ClassAndCostNetwork
-from auxcst_sklearn.modules._feature_input import FeatureInput
+from auxcst_sklearn.modules._feature_input import FeatureInput, Standardize
 from auxcst_sklearn.modules._layers import ScaledLinear
 from auxcst_sklearn.modules._stacked import SharedDropout, StackedMLP, stack, unstack
 

@@ -5,14 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules import (
-    TRANSFORMS,
-    ColorJitter,
-    RandomFlipShift,
-    RandomResizedCrop,
-    RandomTransform,
-    get_transform,
-)
+from auxcst_sklearn.modules import ColorJitter, RandomFlipShift, RandomResizedCrop, RandomTransform
+from auxcst_sklearn.modules._transforms import TRANSFORMS, get_transform
 
 
 def seeded(transform, seed=0):

@@ -16,12 +16,11 @@ from torch import nn
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
     CostSensitiveAuxMLP,
-    CostSensitiveAuxMLPCV,
     CSAEPretrainedMLP,
 )
 from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx
-from auxcst_sklearn.onnx._decision import Decision
+from auxcst_sklearn.onnx._networks import Decision
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.onnx.files import N, assert_agrees, run
 
@@ -105,7 +104,7 @@ def test_costs_known_when_deciding_and_categories_in_an_array(problem):
     rng = np.random.default_rng(0)
     matrices = rng.uniform(0.1, 1, size=(60, 3, 3)) * (1 - np.eye(3))
     X = np.column_stack([problem.X, rng.integers(3, size=60) * 10])
-    model = CostSensitiveAuxMLPCV([0, 0.2], categorical_features=[4], **SMALL)
+    model = small_stack(categorical_features=[4])
     model.fit(X, problem.y, cost=matrices)
     file = to_onnx(model, X)
     assert [value.name for value in file.graph.input] == ["X", "cost_matrices"]

@@ -117,7 +117,7 @@ def test_rules_of_numbers(make, n_classes):
 @pytest.mark.parametrize("estimator", [TableBoosting(**QUICKLY), GaussianNB()])
 def test_calibration_by_a_temperature(estimator):
     pytest.importorskip("sklearn", minversion="1.8")
-    model = Rule(estimator, COSTS[2], calibration="temperature")
+    model = Rule(estimator, cost_matrix=COSTS[2], calibration="temperature")
     model.fit(NUMBERS, labels(X, 2))
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
 
@@ -187,7 +187,9 @@ def test_boosting_of_other_packages():
 
 
 def test_a_calibrated_network_and_no_line_of_noise(capfd, recwarn, caplog):
-    model = Rule(small_mlp(), COSTS[2], calibration="sigmoid", cv=2).fit(X, labels(X, 2))
+    model = Rule(small_mlp(), cost_matrix=COSTS[2], calibration="sigmoid", cv=2).fit(
+        X, labels(X, 2)
+    )
     recwarn.clear()
     with caplog.at_level(logging.WARNING):
         file = to_onnx(model, X[:5])

@@ -3,12 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import matplotlib
-import matplotlib.pyplot as plt
-import numpy as np
-import pytest
-
-from auxcst_sklearn.plotting._drawing import amount, colors, share
+from auxcst_sklearn.plotting._drawing import amount, share
 
 
 def test_without_matplotlib_the_error_names_the_extra():
@@ -26,11 +21,6 @@ except ImportError as error:
     assert "pip install auxcst_sklearn[plot]" in run.stdout
 
 
-@pytest.mark.parametrize("n", [1, 7, 8, 20])
-def test_colours_differ(n):
-    assert len({tuple(np.ravel(color)) for color in colors(n)}) == n
-
-
 def test_amounts_have_about_three_digits():
     assert [amount(v) for v in (0.01234, 3.14159, 123456.7)] == ["0.0123", "3.14", "123,457"]
 
@@ -38,10 +28,3 @@ def test_amounts_have_about_three_digits():
 def test_shares_have_about_two_digits():
     values = (0, 0.00123, 0.0456, 0.789, 1)
     assert [share(v) for v in values] == ["0 %", "0.12 %", "4.6 %", "79 %", "100 %"]
-
-
-@pytest.mark.parametrize(("style", "seventh"), [("default", "black"), ("dark_background", "white")])
-def test_no_curve_has_the_colour_of_the_background(style, seventh):
-    with plt.style.context(style):
-        assert matplotlib.colors.to_hex(colors(7)[6]) == matplotlib.colors.to_hex(seventh)
-        assert len({matplotlib.colors.to_hex(color) for color in colors(7)}) == 7

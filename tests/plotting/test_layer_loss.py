@@ -8,32 +8,40 @@ from sklearn.exceptions import NotFittedError
 from auxcst_sklearn.plotting import LayerLossDisplay
 
 
-@pytest.mark.parametrize("part", ["train", "valid"])
-def test_layer_losses_are_those_of_the_history(fitted, part):
-    display = LayerLossDisplay.from_estimator(fitted, part=part)
+def curve(history, part, layer):
+    key = f"{part}_loss" if layer == "total" else f"{part}_loss_{layer}"
+    return [record.get(key, np.nan) for record in history]
+
+
+def test_layer_losses_are_those_of_the_history(fitted):
+    display = LayerLossDisplay.from_estimator(fitted)
+
     assert list(display.lines_) == ["hidden1", "hidden2", "output", "total"]
-    for layer, line in display.lines_.items():
-        key = f"{part}_loss" if layer == "total" else f"{part}_loss_{layer}"
-        np.testing.assert_array_equal(line.get_ydata(), [r[key] for r in fitted.history_])
-        np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
-    total = display.losses["output"] + 0.2 * (display.losses["hidden1"] + display.losses["hidden2"])
-    np.testing.assert_allclose(display.total, total, rtol=1e-5)
-    name = {"train": "training loss", "valid": "held-out loss"}[part]
-    assert display.ax_.get_ylabel() == name
-
-
-def test_held_out_losses_stand_dashed_beside_those_of_training(fitted):
-    display = LayerLossDisplay.from_estimator(fitted, part="both")
-    for part, shown in [("train", display), ("valid", display.held_out)]:
-        for layer, line in shown.lines_.items():
-            key = f"{part}_loss" if layer == "total" else f"{part}_loss_{layer}"
-            np.testing.assert_array_equal(line.get_ydata(), [r[key] for r in fitted.history_])
+    for part, lines in [("train", display.lines_), ("valid", display.held_out_lines_)]:
+        for layer, line in lines.items():
+            np.testing.assert_array_equal(line.get_ydata(), curve(fitted.history_, part, layer))
+            np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
             assert line.get_linestyle() == {"train": "-", "valid": "--"}[part]
             assert line.get_color() == display.lines_[layer].get_color()
             assert line.axes is display.ax_
+    losses = display.losses
+    total = losses["output"] + 0.2 * (losses["hidden1"] + losses["hidden2"])
+    np.testing.assert_allclose(losses["total"], total, rtol=1e-5)
     assert display.ax_.get_ylabel() == "loss (solid: training, dashed: held out)"
     labels = [text.get_text() for text in display.legend_.get_texts()]
     assert labels == ["hidden1", "hidden2", "output", "total"]
+    assert len({tuple(np.ravel(line.get_color())) for line in display.lines_.values()}) == 4
+
+
+def test_epochs_without_held_out_rows_are_gaps(data, network):
+    model = network(depth=3, early_stopping=True).fit(*data)
+    model.partial_fit(*data)
+
+    display = LayerLossDisplay.from_estimator(model, normalize=True)
+
+    assert np.isfinite(display.losses["output"]).all()
+    assert np.isfinite(display.held_out["output"]).tolist() == [True, True, False]
+    assert display.held_out_lines_["output"].get_ydata()[0] == 1
 
 
 def test_normalized_layer_losses_start_at_one(fitted):
@@ -44,16 +52,17 @@ def test_normalized_layer_losses_start_at_one(fitted):
     assert "relative" in display.ax_.get_ylabel()
 
 
-def test_network_without_heads_has_one_curve(data, network):
-    display = LayerLossDisplay.from_estimator(network(alpha=0).fit(*data))
+def test_network_without_heads_or_held_out_rows_has_one_curve(data, network):
+    display = LayerLossDisplay.from_estimator(network(alpha=0, early_stopping=False).fit(*data))
     assert list(display.lines_) == ["output"]
-    np.testing.assert_allclose(display.total, display.losses["output"])
+    assert display.held_out is None
+    assert display.ax_.get_ylabel() == "training loss"
 
 
 def test_layer_losses_inside_a_search_of_pipelines(search):
     display = LayerLossDisplay.from_estimator(search)
     history = search.best_estimator_[-1].history_
-    np.testing.assert_array_equal(display.total, [r["train_loss"] for r in history])
+    np.testing.assert_array_equal(display.losses["output"], curve(history, "train", "output"))
 
 
 def test_estimators_without_layer_losses(data, network):
@@ -61,9 +70,3 @@ def test_estimators_without_layer_losses(data, network):
         LayerLossDisplay.from_estimator(DummyClassifier().fit(*data))
     with pytest.raises(NotFittedError):
         LayerLossDisplay.from_estimator(network())
-    with pytest.raises(ValueError, match="early_stopping=True"):
-        LayerLossDisplay.from_estimator(network(early_stopping=False).fit(*data), part="valid")
-    with pytest.raises(ValueError, match="early_stopping=True"):
-        LayerLossDisplay.from_estimator(network(early_stopping=False).fit(*data), part="both")
-    with pytest.raises(ValueError, match="'part' parameter"):
-        LayerLossDisplay.from_estimator(network().fit(*data), part="test")

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._inputs import lazy
+from auxcst_sklearn._inputs import reading
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import BlockBatches
-from auxcst_sklearn._training.holdout import sampled_folds
+from auxcst_sklearn._training.batches import Batches, BlockBatches
+from auxcst_sklearn._training.distributed import Processes
+from auxcst_sklearn._training.held_out import sampled_folds
 from auxcst_sklearn._training.rows import Rows
 from tests.factories import training_set
 
@@ -14,7 +15,7 @@ N, D = 1000, 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(lazy, "LARGE_BYTES", 100)
+    monkeypatch.setattr(reading, "LARGE_BYTES", 100)
     monkeypatch.setattr(batches_module, "BLOCK_BYTES", 7 * D * 4)
     monkeypatch.setattr(batches_module, "MIXED_BYTES", 70 * D * 4)
 
@@ -74,19 +75,14 @@ def test_networks_of_a_stack_see_all_but_their_folds(rows):
     assert (labels == seen % 4).all()
 
 
-def test_processes_share_out_each_batch(rows):
-    def rank_part(i):
-        return lambda order, sizes: (torch.cat([b[i::2] for b in order.split(sizes)]), None)
-
-    whole = list(BlockBatches([rows], 64, generators(1)))
-    parts = [
-        list(BlockBatches([rows], 64, generators(1), rank_part=rank_part(i))) for i in range(2)
-    ]
+@pytest.mark.parametrize("kind", [Batches, BlockBatches])
+def test_processes_share_out_each_batch(rows, kind):
+    whole = list(kind([rows], 64, generators(1)))
+    parts = [list(kind([rows], 64, generators(1), group=Processes(i, 2))) for i in range(2)]
     for (x, target), (x0, target0), (x1, target1) in zip(whole, *parts):
-        assert torch.equal(x[0::2], x0)
-        assert torch.equal(x[1::2], x1)
-        assert torch.equal(target.label[0::2], target0.label)
-        assert torch.equal(target.weight[1::2], target1.weight)
+        assert torch.equal(x, torch.cat([x0, x1]))
+        assert torch.equal(target.label, torch.cat([target0.label, target1.label]))
+        assert torch.equal(target.weight, torch.cat([target0.weight, target1.weight]))
 
 
 LABEL = np.repeat([0, 1, 2], [90_000, 9_900, 100])

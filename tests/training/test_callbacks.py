@@ -15,7 +15,7 @@ from skorch.callbacks import (
 )
 
 from auxcst_sklearn._training.batches import Batches
-from auxcst_sklearn._training.callbacks import without_training_state
+from auxcst_sklearn._training.state import without_training_state
 from tests.factories import small_mlp
 
 

@@ -96,7 +96,7 @@ def test_code_in_a_file_is_not_run(tmp_path):
     files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
     digest = sha256(buffer.getvalue()).digest()
     (tmp_path / "training1-00000001.pt").write_bytes(
-        checkpoints.FORMAT + digest + buffer.getvalue()
+        checkpoints.HEADER + digest + buffer.getvalue()
     )
     with pytest.warns(RuntimeWarning, match="damaged"):
         assert files.load() is None

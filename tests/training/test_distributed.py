@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._training.distributed import ONE_PROCESS, joined, processes
+from auxcst_sklearn._training.distributed import ALONE, joined, processes
 from tests.training import ranks
 
 ROOT = Path(__file__).parents[2]
@@ -61,9 +61,9 @@ def results(together):
 
 
 def numbers(value):
-    """All numbers of a result, without durations."""
+    """All numbers of a result."""
     if isinstance(value, dict):
-        value = [v for name, v in sorted(value.items()) if name != "dur"]
+        value = [v for _, v in sorted(value.items())]
     if isinstance(value, list | tuple):
         return np.concatenate([np.empty(0), *map(numbers, value)])
     return np.ravel(np.asarray(value, dtype=float))
@@ -86,34 +86,31 @@ def test_a_fit_without_the_others_is_that_of_one_process(results):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("mistake", "expected"),
-    [
-        ("bad_rows", "ValueError: Input X contains NaN"),
-        ("bad_parameter", "InvalidParameterError: The 'max_epochs' parameter"),
-        ("error_in_an_epoch", "OSError: disk full"),
-        ("error_seen_late", "OSError: disk full"),
-        ("interrupt", "KeyboardInterrupt"),
-    ],
-)
-def test_an_error_of_one_rank_ends_all(results, mistake, expected):
-    assert results[1][mistake].startswith(expected)
-    assert results[0][mistake].startswith(f"RuntimeError: rank 1 failed: {expected}")
+def test_what_all_ranks_see_they_refuse_alike(results):
+    for mistake, expected in {
+        "other_labels": "rank 1 was given another learning_rate, y than rank 0; expected the whole",
+        "checkpoints": "checkpoint_dir='never_made' cannot be set in a training by several",
+    }.items():
+        assert expected in results[0][mistake]
+        assert results[0][mistake] == results[1][mistake]
 
 
-@pytest.mark.parametrize(
-    ("mistake", "expected"),
-    [
-        ("other_labels", "from rank 0 differ rank 1 in learning_rate, y. Expected the whole"),
-        ("other_rows", "from rank 0 differ rank 1 in X, y"),
-        ("divergence", "The training loss became infinite or NaN"),
-        ("stop_of_one", "Callbacks ended the training on some processes, but not on all"),
-        ("checkpoints", "checkpoint_dir='never_made' cannot be set in a training by several"),
-    ],
-)
-def test_what_all_ranks_see_they_refuse_alike(results, mistake, expected):
-    assert expected in results[0][mistake]
-    assert results[0][mistake] == results[1][mistake]
+def test_a_rank_whose_fit_fails_leaves_the_group(results):
+    assert results[1]["bad_rows"].startswith("ValueError: Input X contains NaN")
+    assert "Rank 0 cannot reach the others" in results[0]["bad_rows"]
+    for of_rank in results:
+        assert not any(of_rank[f"{m.__name__} leaves a group"] for m in ranks.MISTAKES)
+
+
+def test_later_fits_of_a_search_that_catches_the_error_raise(results):
+    for of_rank, cause in zip(results, ("RuntimeError: Rank 0 cannot reach", "OSError: disk full")):
+        assert "All the 4 fits failed" in of_rank["search"]
+        assert "1 fits failed" in of_rank["search"]
+        assert cause in of_rank["search"]
+        assert (
+            f"left its torch.distributed group, because a fit failed ({cause}"
+            in (of_rank["after_it"])
+        )
 
 
 def test_the_death_of_a_process_ends_the_others(together):
@@ -138,7 +135,7 @@ def test_the_example_runs_under_torchrun():
 
 def test_without_a_group_there_is_nothing_to_agree_on():
     with joined("auto"):
-        assert processes() is ONE_PROCESS
+        assert processes() is ALONE
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

@@ -1,80 +1,48 @@
-"""Early stopping of a stack, on a net that only counts epochs and costs."""
+"""Early stopping of a stack, on a net that only counts epochs."""
 
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
-from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn import CostSensitiveAuxMLP, alpha_path
-from auxcst_sklearn._training.callbacks import (
-    LEAST,
-    LOWER,
-    EarlyStopping,
-    EndWhenStopped,
-    Plateaus,
-)
+from auxcst_sklearn._training.schedule import LEAST, LOWER, EarlyStopping, Plateaus
 from tests.factories import small_mlp
 
 
 class Net:
-    """Networks whose weights are the number of the epoch, and whose costs are given."""
+    """Networks whose weights are the number of the epoch."""
 
-    verbose = 0
-
-    def __init__(self, costs, n_networks=2):
-        self.costs = costs
-        self.epoch = 0
-        self.n_networks = n_networks
+    def __init__(self, n_networks):
         self.weight = torch.zeros(n_networks, 3)
+        group = {"params": [self.weight], "lr": 1.0, "initial_lr": 1.0}
+        self.optimizer_ = torch.optim.SGD([group])
 
     def weights(self):
         return [[of_one] for of_one in self.weight]
 
-    @property
-    def stop_values(self):
-        return np.array(self.costs[self.epoch - 1])
 
-
-def run(costs, patience, sizes=(1, 1)):
-    net, stop = Net(costs, sum(sizes)), EarlyStopping(patience, sizes)
-    end = EndWhenStopped(stop)
-    stop.on_train_begin(net)
-    try:
-        while net.epoch < len(costs):
-            net.epoch += 1
-            net.weight.fill_(net.epoch)
-            stop.on_epoch_end(net)
-            end.on_epoch_end(net)
-    except KeyboardInterrupt:
-        pass
-    last = net.epoch
-    stop.restore(net)
-    return net.weight[:, 0].tolist(), last
+def run(costs, patience):
+    """The epochs of the weights that are restored, and the last epoch."""
+    net = Net(2)
+    stop = EarlyStopping(net, patience)
+    for epoch, values in enumerate(costs, start=1):
+        net.weight.fill_(epoch)
+        stop.update(np.array(values))
+        if not stop.running:
+            break
+    stop.restore()
+    return net.weight[:, 0].tolist(), epoch
 
 
 def test_each_network_keeps_its_own_best_epoch():
     assert run([[3, 1], [2, 2], [4, 3], [5, 4]], patience=9) == ([2, 1], 4)
 
 
-def test_the_training_ends_when_all_have_stopped():
-    costs = [[3, 1], [2, 2], [4, 3], [5, 0], [1, 0], [1, 0]]
+def test_training_ends_when_no_network_has_improved():
+    costs = [[3, 1], [2, 2], [4, 3], [5, 0], [1, 0], [1, 0], [1, 0]]
 
-    assert run(costs, patience=2) == ([2, 1], 4)
-
-
-def test_a_model_stops_when_the_last_of_its_networks_has_stopped():
-    costs = [[3, 1], [2, 2], [4, 3], [5, 0], [1, 0], [1, 0]]
-
-    assert run(costs, patience=2, sizes=(2,)) == ([5, 4], 6)
-    assert run([*costs, [1, 0], [1, -1]], patience=2, sizes=(2,)) == ([5, 4], 7)
-
-
-def test_models_that_have_stopped_keep_their_weights_while_others_go_on():
-    costs = [[1, 1, 9], [2, 2, 8], [2, 2, 7], [0, 2, 6], [0, 0, 5], [0, 0, 6], [0, 0, 6]]
-
-    assert run(costs, patience=2, sizes=(2, 1)) == ([1, 1, 5], 7)
+    assert run(costs[:4], patience=2) == ([2, 4], 4)
+    assert run(costs, patience=2) == ([5, 4], 7)
 
 
 def test_equal_costs_are_no_progress():
@@ -87,8 +55,8 @@ def test_costs_that_are_not_finite_are_no_progress(bad):
 
 
 def test_without_an_epoch_the_weights_stay():
-    net = Net([])
-    EarlyStopping(3).restore(net)
+    net = Net(2)
+    EarlyStopping(net, 3).restore()
 
     assert net.weight.sum() == 0
 
@@ -152,61 +120,38 @@ def test_a_training_that_ends_before_an_evaluation_keeps_its_steps(problem):
     assert not torch.equal(start.net_.module_.output.weight, step.net_.module_.output.weight)
 
 
-def run_plateaus(costs, patience, sizes):
-    """The rates of the epochs, and the mask of models that run, after each epoch."""
-    net, stop = Net(costs, sum(sizes)), Plateaus(patience, sizes)
+def run_plateaus(costs, patience):
+    """The rates of the epochs, and whether the training goes on, after each epoch."""
+    net = Net(len(costs[0]))
+    stop = Plateaus(net, patience)
     rates, running = [], []
-    net.set_rates = lambda of_networks: rates.append(of_networks.tolist())
-    stop.on_train_begin(net)
-    for epoch in range(1, len(costs) + 1):
-        net.epoch = epoch
-        stop.on_epoch_end(net)
-        running.append(stop.running.tolist())
+    for values in costs:
+        stop.update(np.array(values))
+        rates.append(net.optimizer_.param_groups[0]["lr"])
+        running.append(stop.running)
     return rates, running
 
 
 def test_the_rate_is_lowered_on_plateaus_and_training_ends_on_the_third():
     costs = [[4, 4], [2, 4], [3, 3], [3, 3], [1, 1], [1, 1], [1, 1], [1, 1], [1, 1]]
 
-    rates, running = run_plateaus(costs, 2, (2,))
+    rates, running = run_plateaus(costs, 2)
 
     # Means 4, 3, 3, 3 (a plateau), 1, 1, 1 (the second), 1, 1 (the last).
-    assert [r[0] for r in rates] == [1] * 3 + [LOWER] * 3 + [LOWER**2] * 3
-    assert [r[0] for r in running] == [True] * 8 + [False]
+    assert rates == [1] * 3 + [LOWER] * 3 + [LOWER**2] * 3
+    assert running == [True] * 8 + [False]
 
 
 def test_a_smaller_improvement_than_a_thousandth_is_none():
     slow = [[1 - 0.4 * LEAST * epoch] for epoch in range(6)]
 
-    rates, _ = run_plateaus(slow, 2, (1,))
+    rates, _ = run_plateaus(slow, 2)
 
     # Two epochs are 0.8 thousandths; the third is an improvement.
-    assert [r[0] for r in rates] == [1, 1, LOWER, LOWER, LOWER, LOWER**2]
-
-
-def test_each_model_has_its_own_rate():
-    costs = [[1, 1 - 0.1 * epoch] for epoch in range(4)]
-
-    rates, running = run_plateaus(costs, 1, (1, 1))
-
-    assert rates == [[1, 1], [LOWER, 1], [LOWER**2, 1], [LOWER**2, 1]]
-    assert running[-1] == [False, True]
+    assert rates == [1, 1, LOWER, LOWER, LOWER, LOWER**2]
 
 
 def test_costs_may_be_negative():
-    rates, _ = run_plateaus([[-1], [-2], [-2], [-3]], 1, (1,))
+    rates, _ = run_plateaus([[-1], [-2], [-2], [-3]], 1)
 
-    assert [r[0] for r in rates] == [1, 1, LOWER, LOWER]
-
-
-def test_models_of_a_path_are_slowed_as_if_trained_alone():
-    X, y = make_classification(200, 10, n_informative=5, flip_y=0.2, random_state=0)
-    model = CostSensitiveAuxMLP(2, 8, patience=1, random_state=0)
-
-    together = alpha_path(model, [0, 0.5, 3], X, y)
-
-    for one in together:
-        alone = clone(model).set_params(alpha=one.alpha).fit(X, y)
-        assert len(one.history_) == len(alone.history_)
-        np.testing.assert_allclose(one.predict_proba(X), alone.predict_proba(X), atol=1e-4)
-    assert len({len(one.history_) for one in together}) > 1  # so their rates differed
+    assert rates == [1, 1, LOWER, LOWER]

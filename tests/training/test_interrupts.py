@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.runtime import InterruptWatch, uninterrupted
+from auxcst_sklearn._training.runtime import InterruptWatch
 from tests.factories import small_mlp
 
 
@@ -92,17 +92,3 @@ def test_a_handler_of_the_user_need_not_interrupt(problem):
 
     model = small_mlp(callbacks=[EndIfAsked()]).fit(problem.X, problem.y)
     assert len(model.history_) == 1
-
-
-def test_an_interrupt_is_deferred():
-    reached = []
-
-    def run():
-        with uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-            reached.append(True)
-
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    assert reached
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.training_set import TrainingSet
+from auxcst_sklearn._training.rows import TrainingSet
 from tests.factories import small_mlp
 
 
@@ -29,7 +29,7 @@ def test_held_out_cost_is_the_mean_cost_in_currency(data):
 
     class Keep(Callback):
         def on_epoch_end(self, net, dataset_valid, **kwargs):
-            (rows,) = dataset_valid.sets
+            (rows,) = dataset_valid
             index = rows.index.numpy()
             choice = net.predict_heads(X[index].astype(np.float32))[0].argmin(axis=1)
             paid = cost[index, choice]

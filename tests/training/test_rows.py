@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from auxcst_sklearn._inputs.lazy import LazyRows
+from auxcst_sklearn._inputs.reading import LazyRows
 from auxcst_sklearn._training import rows as rows_module
 from auxcst_sklearn._training.batches import Batches
 from auxcst_sklearn._training.rows import as_tensor

@@ -5,11 +5,12 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
-from auxcst_sklearn._training.holdout import folds
-from auxcst_sklearn._training.loop import Plan
+from auxcst_sklearn._estimators.building import build, prepare
+from auxcst_sklearn._estimators.parameters import Recipe
+from auxcst_sklearn._estimators.validation import Given, validate
+from auxcst_sklearn._training.held_out import folds
+from auxcst_sklearn._training.loop import Plan, Training
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
-from auxcst_sklearn._training.rows import RowSets
-from auxcst_sklearn._training.training import Training
 from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.modules._stacked import unstack
 from tests.factories import small_mlp, small_stack
@@ -37,9 +38,10 @@ def logits_of(model, X):
 
 
 def built(model, X, y):
-    with model._fitting(resume=False):
-        data = model._validate_training_set(X, y, None, None, None, resume=False)
-        return model._build(data, resume=False)
+    """A training that has not been run."""
+    recipe = Recipe.of(model)
+    data = validate(model, Given(X, y), None, classes=None, resume=False)
+    return build(prepare(data, recipe, model), recipe, model, np.random.RandomState(0))
 
 
 def test_probabilities_are_means_of_those_of_the_networks(data):
@@ -57,7 +59,7 @@ def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
     parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3}
     X, y = problem.X, problem.y
     stack = built(small_stack(**parameters), X, y)
-    rows, held_out, generators = stack.rows.sets, stack.held_out.sets, stack.net.generators
+    rows, held_out, generators = stack.rows, stack.held_out, stack.net.generators
     states = [generator.get_state() for generator in generators]
     plan = Plan(8, "constant", patience=20, averaging=averaging)
     alone = [built(small_mlp(**parameters, activation="silu"), X, y) for _ in rows]
@@ -67,7 +69,7 @@ def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
     unstack(stack.net.module_, ends)
 
     for i, (training, end) in enumerate(zip(alone, ends, strict=True)):
-        training.rows, training.held_out = RowSets([rows[i]]), RowSets([held_out[i]])
+        training.rows, training.held_out = [rows[i]], [held_out[i]]
         training.net.generators[0].set_state(states[i])
         training.net.batch_size = stack.net.batch_size
         training.run(plan)
@@ -196,7 +198,7 @@ def test_a_warm_start_of_one_network_holds_out_the_same_rows(data, monkeypatch):
     held_out, run = [], Training.run
 
     def note(training, plan):
-        held_out.append(training.held_out.sets[0].index.tolist())
+        held_out.append(training.held_out[0].index.tolist())
         run(training, plan)
 
     monkeypatch.setattr(Training, "run", note)

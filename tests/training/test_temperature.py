@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet, alpha_path
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS
 from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
@@ -82,7 +82,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     weight /= weight.mean()  # as in training
     cost_matrix = model.net_.scale.to_units(COST_MATRIX)
     data = training_set(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
-    found = model.net_.learn_temperature(Rows(data, device="cpu").shared(1))
+    found = model.net_.learn_temperature([Rows(data, device="cpu")])
 
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)).double().numpy()
@@ -187,21 +187,6 @@ def test_a_first_partial_fit_has_none():
 
 def linear(X):
     return nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, K))
-
-
-@pytest.mark.parametrize("n_networks", [1, 2])
-def test_an_alpha_path_learns_those_of_single_fits(n_networks):
-    X, y = overlapping(200)
-    estimator = network(max_epochs=8, early_stopping=True, n_networks=n_networks)
-    path = alpha_path(estimator, [0.0, 0.5], X, y, random_states=[0, 1])
-
-    for seed, models in enumerate(path):
-        for alpha, model in zip([0.0, 0.5], models):
-            single = estimator.set_params(alpha=alpha, random_state=seed).fit(X, y)
-            assert model.temperature_ == single.temperature_
-            np.testing.assert_allclose(
-                model.predict_cost(X), single.predict_cost(X), rtol=1e-4, atol=1e-4
-            )
 
 
 def test_a_convolutional_network_learns_one():

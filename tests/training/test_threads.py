@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skorch.callbacks import Callback
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxMLPCV
+from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
@@ -40,7 +40,9 @@ class NoteThreads(Callback):
 
 
 @pytest.fixture
-def two_threads():
+def two_threads(monkeypatch):
+    """As without the limit of the suite, here and in the workers of joblib."""
+    monkeypatch.delenv("OMP_NUM_THREADS")
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     torch.ones(1000, 1000) @ torch.ones(1000, 1000)  # a fork finds the pool of threads in use
@@ -145,9 +147,9 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_networks_trained_together_in_a_forked_worker():
+def test_a_stack_in_a_forked_worker():
     X, y = make_classification(100, 20, random_state=0)
-    network = CostSensitiveAuxMLPCV((0, 0.5), 3, 700, n_networks=2, max_epochs=1, random_state=0)
+    network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, random_state=0)
     with parallel_config("multiprocessing", n_jobs=2):
         found = cross_val_score(network, X, y, cv=2)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn import CostSensitiveAuxMLPCV, CSAEPretrainedMLP, alpha_path
+from auxcst_sklearn import CSAEPretrainedMLP
 from tests.factories import QUICK, small_cnn, small_mlp
 
 
@@ -13,14 +13,10 @@ def autocast():
 FITS = {
     "fit": lambda X, y, cost: small_mlp().fit(X, y, cost=cost),
     "partial_fit": lambda X, y, cost: small_mlp().partial_fit(X, y, [0, 1, 2], cost=cost),
-    "alpha_path": lambda X, y, cost: alpha_path(small_mlp(), [0, 0.5], X, y, cost=cost)[1],
     "bf16": lambda X, y, cost: small_mlp(precision="bf16").fit(X, y, cost=cost),
     "pretrained": lambda X, y, cost: CSAEPretrainedMLP(
         1, 8, pretrain_epochs=1, max_epochs=1, **QUICK
     ).fit(X, y, cost=cost),
-    "cv": lambda X, y, cost: CostSensitiveAuxMLPCV([0, 0.5], 1, 8, cv=2, max_epochs=1, **QUICK).fit(
-        X, y, cost=cost
-    ),
     "images": lambda X, y, cost: small_cnn(channels=4).fit(X.reshape(-1, 2, 2), y, cost=cost),
 }
 
@@ -37,5 +33,4 @@ def test_the_modes_of_the_caller_change_nothing(fit, mode, problem):
 
     np.testing.assert_array_equal(inside, expected)
     np.testing.assert_array_equal(model.predict_cost(X), expected)
-    if hasattr(model, "partial_fit"):
-        model.partial_fit(X, problem.y, cost=problem.cost)
+    model.partial_fit(X, problem.y, cost=problem.cost)

@@ -54,7 +54,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     --------
     >>> import torch
     >>> from torch import nn
-    >>> from auxcst_sklearn.modules import WrappedNetwork, ImageInput
+    >>> from auxcst_sklearn.modules._image_input import ImageInput
+    >>> from auxcst_sklearn.modules.wrapping import WrappedNetwork
     >>> module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16),
     ...                        nn.ReLU(), nn.Linear(16, 1000))
     >>> network = WrappedNetwork(ImageInput((1, 8, 8)), module, 3, hidden_layers=["1"])

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules import ImageInput, WrappedNetwork
+from auxcst_sklearn.modules._image_input import ImageInput
+from auxcst_sklearn.modules.wrapping import WrappedNetwork
 from auxcst_sklearn.modules.wrapping._row_check import check_rows_apart
 
 

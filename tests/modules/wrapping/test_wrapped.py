@@ -7,7 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules import AuxNetwork, ImageInput, WrappedNetwork, find_hidden_layers
+from auxcst_sklearn.modules import AuxNetwork, find_hidden_layers
+from auxcst_sklearn.modules._image_input import ImageInput
+from auxcst_sklearn.modules.wrapping import WrappedNetwork
 
 
 def dress(module, shape, hidden_layers=None, n_classes=3, **kwargs):

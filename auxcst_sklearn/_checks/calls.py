@@ -1,0 +1,116 @@
+"""Around a call: its checked arguments, its docstring, its warnings, and its failure."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import cleandoc, signature
+from typing import Any, TypeVar
+
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator
+from sklearn.utils import _param_validation, metaestimators
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def validate_params(
+    constraints: dict[str, list[Any]], *, prefer_skip_nested_validation: bool
+) -> Callable[[Function], Function]:
+    """A decorator that checks the arguments of a function."""
+    decorator: Callable[[Function], Function] = _param_validation.validate_params(
+        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+    return decorator
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]:
+    """A decorator for methods that some estimators have."""
+    decorator: Callable[[Function], Function] = metaestimators.available_if(check)
+    return decorator
+
+
+# Libraries between the user's code and the place of a warning.
+_BETWEEN = {"auxcst_sklearn", "contextlib", "joblib", "skorch", "sklearn", "torch"}
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the user's line, whatever calls of the package lie in between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore the attributes of a fitted estimator when a new fit fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def numpy_arrays() -> Iterator[None]:
+    """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
+    if not get_config()["array_api_dispatch"]:
+        yield
+        return
+    with config_context(array_api_dispatch=False):
+        yield
+
+
+Documented = TypeVar("Documented", bound=Callable[..., Any])
+
+_ENTRY = re.compile(r"^(?=[\w*, `]+ : )", re.MULTILINE)
+_BOUND = ("self", "cls")
+
+
+def described_like(source: Callable[..., Any]) -> Callable[[Documented], Documented]:
+    """Complete the docstring of a class or function from that of another one.
+
+    The parameters of its signature and the fitted attributes that it does not describe itself are
+    described as there, or as in a base class.
+    """
+    known = [_sections(one) for one in getattr(source, "__mro__", [source])]
+
+    def complete(target: Documented) -> Documented:
+        doc, own = cleandoc(target.__doc__ or ""), _sections(target)
+        for title, given in own.items():
+            entries = given
+            for one in known:  # the nearest description of a name, in the order of the first one
+                entries = entries | one[title] | entries
+            names = list(entries)
+            if title == "Parameters":
+                names = [name for name in signature(target).parameters if name not in _BOUND]
+            body = "\n".join(dict.fromkeys(entries[name] for name in names))
+            if match := _section(title).search(doc):
+                doc = f"{doc[: match.end(1)]}{body}\n\n{doc[match.end() :]}"
+        target.__doc__ = doc + "\n"
+        return target
+
+    return complete
+
+
+def _section(title: str) -> re.Pattern[str]:
+    """A section's head and body, up to the head of the next one or the end."""
+    return re.compile(rf"(^{title}\n-+\n)(.*?)(?=^[A-Z][^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def _sections(documented: Any) -> dict[str, dict[str, str]]:
+    """Descriptions of parameters and attributes by name; several names may have a common one."""
+    sections: dict[str, dict[str, str]] = {"Parameters": {}, "Attributes": {}}
+    for title, entries in sections.items():
+        match = _section(title).search(cleandoc(documented.__doc__ or ""))
+        for entry in _ENTRY.split(match[2] if match else ""):
+            if " : " in entry:
+                names = entry.partition(" : ")[0].split(", ")
+                entries.update({name.lstrip("*"): entry.rstrip("\n") for name in names})
+    return sections

@@ -1,0 +1,249 @@
+"""What users pass: DataFrames, masks, rows that belong together, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas or polars DataFrame."""
+    kind = type(X)  # of a DataFrame itself, pandas would make a Series of the types
+    return hasattr(kind, "columns") and hasattr(kind, "dtypes")
+
+
+def select(X: Any, columns: int | Sequence[int]) -> Any:
+    """A column by its position, or a DataFrame of several."""
+    return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
+
+
+def objects(column: Any) -> NDArray[Any]:
+    """The values of a column, with NaN for missing ones."""
+    single = str(column.dtype).lower().startswith(("float32", "float[", "float16", "halffloat"))
+    if hasattr(column, "iloc"):
+        dtype = np.float32 if single else object
+        values: NDArray[Any] = column.to_numpy(dtype=dtype, na_value=np.nan)
+    elif single:
+        values = np.asarray(column, dtype=np.float32)
+    else:
+        values = np.empty(len(column), dtype=object)
+        values[:] = [np.nan if value is None else value for value in column.to_list()]
+    return as_float64(values).astype(object) if single else values
+
+
+def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Categories of single precision as the numbers of double precision with the same digits."""
+    found = values.astype(np.float64)
+    fractions = np.isfinite(found) & (found != np.rint(found))
+    found[fractions] = values[fractions].astype(np.float32).astype(str).astype(np.float64)
+    return found
+
+
+# Names of the types of missing values, of which those of pandas are not imported.
+MISSING = {"NoneType", "NAType", "NaTType"}
+
+
+def without_gaps(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects with NaN for missing ones, and floats for decimals, which equal no float."""
+
+    def plain(value: Any) -> Any:
+        if type(value).__name__ in MISSING:
+            return np.nan
+        return float(value) if isinstance(value, Decimal) else value
+
+    found: NDArray[Any] = np.frompyfunc(plain, 1, 1)(values)
+    return found
+
+
+def as_floats(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects as floats, with NaN for missing ones; other arrays as they are."""
+    return without_gaps(values).astype(np.float64) if values.dtype.kind == "O" else values
+
+
+def holds_categories(column: Any) -> bool:
+    """Whether a column has categories or strings; objects that are all numbers are numbers."""
+    name = str(column.dtype)
+    if not hasattr(column, "iloc"):
+        return name.split("(")[0] in ("Binary", "Categorical", "Enum", "String", "Utf8")
+    if column.dtype.kind not in "OUS" or name.startswith("decimal"):
+        return False
+    return name != "object" or holds_string(objects(column))
+
+
+def holds_string(values: NDArray[Any]) -> bool:
+    """Whether any of the objects is a string, of characters or bytes."""
+    return any(isinstance(value, str | bytes) for value in values.flat)
+
+
+def check_frame(X: Any) -> None:
+    """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully."""
+    check_in_memory(X)
+    check_no_mask(X, "X")
+    _refuse_one_row(X)
+    if is_frame(X) and not X.shape[1]:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
+            "DataFrame without columns."
+        )
+    _refuse_times_and_lists(X)
+
+
+# Data on a disk or on other machines, by the module of their type, and how to load them.
+_ELSEWHERE = {
+    "dask.": "X.compute()",
+    "dask_expr.": "X.compute()",
+    "zarr.": "X[:]",
+    "pyarrow.": "X.to_pandas()",
+    "datasets.arrow_dataset": "X.to_pandas()",
+    "datasets.iterable_dataset": "its rows",
+    "polars.lazyframe": "X.collect()",
+}
+
+
+def check_in_memory(X: Any, name: str = "X") -> None:
+    """Raise an error for data that numpy would silently load as a whole, or misinterpret."""
+    if isinstance(X, np.ndarray | list):
+        return
+    kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(X).__mro__]
+    for prefix, read in _ELSEWHERE.items():
+        if any(kind.startswith(prefix) for kind in kinds):
+            raise ValueError(
+                f"{name} is a {kinds[0]}, which would be read as a whole; expected rows in memory "
+                "or a memory map. Write them to one by auxcst_sklearn.datasets.to_memmap, pass "
+                f"{read.replace('X', name)} if they are few, and predict block by block."
+            )
+
+
+def _refuse_one_row(X: Any) -> None:
+    """Raise an error for one row as a dict or a Series, and for a list of dicts."""
+    is_series = hasattr(X, "iloc") and X.ndim == 1
+    are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
+    is_dict = isinstance(X, dict) and not sparse.issparse(X)  # a matrix of keys is one, too
+    if is_dict or is_series or are_dicts:
+        kind = "list of dicts" if are_dicts else type(X).__name__
+        raise ValueError(
+            f"X is a {kind}; expected a table of two dimensions, with one row per sample. Pass "
+            f"{'pd.DataFrame(X)' if are_dicts else 'pd.DataFrame([row]) for one row'}."
+        )
+
+
+# By the type of a column, in lower case, or of a value in a column or an array of objects.
+_TIMES = ("date", "time", "duration", "period")
+_LISTS = ("array", "fixed_size_list", "large_list", "list", "map", "struct")
+_TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
+_LIST_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
+
+
+def _refuse_times_and_lists(X: Any) -> None:
+    """Raise an error for times, which are no numbers, and for several values in one cell."""
+    for where, kind, values in _columns(X):
+        value = next((v for v in values if isinstance(v, _TIME_TYPES + _LIST_TYPES)), None)
+        shown = kind if value is None else f"such as {value!r}"
+        if kind.lower().startswith(_TIMES) or isinstance(value, _TIME_TYPES):
+            raise ValueError(
+                f"{where} holds times ({shown}); expected numbers or categories. Make features of "
+                "it first, such as the days since a date, the month, or the hour."
+            )
+        if kind.lower().startswith(_LISTS) or value is not None:
+            raise ValueError(
+                f"{where} holds several values in one cell ({shown}); expected numbers or "
+                "categories. Give each value a column of its own, or leave it out."
+            )
+
+
+def _columns(X: Any) -> Iterator[tuple[str, str, Iterable[Any]]]:
+    """The columns of a DataFrame, or X as a whole: its name, its type, and objects in it."""
+    if is_frame(X):
+        for j, (name, dtype) in enumerate(zip(X.columns, map(str, X.dtypes))):
+            values = objects(select(X, j)).flat if dtype.lower() == "object" else ()
+            yield f"Column {name!r} of X", dtype, values
+    elif isinstance(X, np.ndarray):
+        yield "X", X.dtype.name, X.flat if X.dtype.kind == "O" else ()
+    elif isinstance(X, list):
+        rows = (row if isinstance(row, list | tuple | np.ndarray) else [row] for row in X[:1])
+        yield "X", "rows", (value for value in chain(*rows) if isinstance(value, _TIME_TYPES))
+
+
+def check_no_mask(values: Any, name: str) -> None:
+    """Raise an error for masked values, which numpy and scikit-learn read as if not masked."""
+    # pandas arrays have a `_mask` too, as may a DataFrame, which numpy would take for its own.
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        n_masked = np.count_nonzero(np.ma.getmaskarray(values))
+        raise ValueError(
+            f"{name} holds {n_masked} masked values, which would be read as if they were not; "
+            f"expected an array without a mask. Pass {name}.filled(...), with NaN for missing "
+            "features, or leave these rows out."
+        )
+
+
+def check_row_order(**named: Any) -> None:
+    """Raise an error for two objects whose index has the same label at different positions.
+
+    Rows belong together by position, as everywhere in scikit-learn, so that this is a sign of
+    rows that do not. A default index 0 .. n-1, as of a new DataFrame, is a sign only where the
+    other one holds the same labels.
+    """
+    indexed = {name: rows for name, rows in named.items() if hasattr(rows, "iloc")}
+    for (name, rows), (other_name, other_rows) in combinations(indexed.items(), 2):
+        own, other = rows.index, other_rows.index
+        if len(own) != len(other) or own.equals(other):
+            continue
+        a, b = np.split(own.append(other).factorize()[0], 2)
+        moved = (a != b) & np.isin(b, a)
+        same = np.isin(b, a).all() and np.isin(a, b).all()
+        if not moved.any() or (not same and any(_is_default(index) for index in (own, other))):
+            continue
+        row = int(moved.argmax())
+        place = int((a == b[row]).argmax())
+        raise ValueError(
+            f"The index of {other_name} has labels of that of {name} "
+            f"{'in another order' if same else 'at other positions'}: "
+            f"{other[[row]].tolist()[0]!r} is row {row} of {other_name}, but row {place} of "
+            f"{name}. Expected the same rows in the same order: select them by "
+            f"{other_name}.loc[{name}.index]; or, if rows belong together by position, pass "
+            f"{other_name}.to_numpy(), or {other_name}.set_axis({name}.index) to keep columns."
+        )
+
+
+def _is_default(index: Any) -> bool:
+    return np.array_equal(index, np.arange(len(index)))
+
+
+def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
+    """Non-negative weights, one for each row of `like`; None for equal ones."""
+    if sample_weight is None:
+        return None
+    check_no_mask(sample_weight, "sample_weight")
+    if len(shape := np.asarray(sample_weight).shape) > 1:
+        raise ValueError(
+            f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
+            "as in fit(X, y, cost=C)."
+        )
+    weight: NDArray[np.float64] = _check_sample_weight(
+        sample_weight, like, dtype=np.float64, ensure_non_negative=True
+    )
+    return weight
+
+
+def check_some_weight(weight: NDArray[Any]) -> None:
+    """Raise an error for weights that are all zero, or whose sum is not finite."""
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight sums to {total}; expected finite weights with a finite sum. "
+            "Divide all of them by the largest, say; only their ratios matter."
+        )
+    if not (weight > 0).any():
+        raise ValueError(
+            "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
+            "all samples alike."
+        )

@@ -1,0 +1,297 @@
+"""The interface of all inputs; and inputs that are arrays: numbers and images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.sparsefuncs import min_max_axis
+from sklearn.utils.validation import validate_data
+from torch import nn
+
+from .._checks.calls import numpy_arrays, warn
+from .._checks.data import as_floats, check_frame
+from ..modules._feature_input import UnitRange
+from ..modules._image_input import ImageInput
+from ..modules._transforms import get_transform
+from .columns import is_of_strings, refuse_objects
+from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
+
+# Up to this many rows are looked at by `plain_rows`, which may do so in vain.
+FEW_ROWS = 100
+
+
+def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
+    """A few rows of finite floats with the features of a fit; None if X may be anything else.
+
+    One look replaces scikit-learn's validation, which takes longer than the estimates of a row.
+    """
+    attributes = vars(estimator)
+    names, rows = attributes.get("feature_names_in_"), X
+    if names is not None:
+        is_pandas = type(X).__module__.partition(".")[0] == "pandas" and X.ndim == 2
+        if not is_pandas or len(X) > FEW_ROWS or list(X.columns) != list(names):
+            return None
+        rows = np.ascontiguousarray(X.to_numpy())
+    is_plain = (
+        type(rows) is np.ndarray
+        and rows.ndim == 2
+        and 0 < len(rows) <= FEW_ROWS
+        and rows.shape[1] == attributes.get("n_features_in_")
+        and rows.dtype in (np.float32, np.float64)
+        and rows.dtype.isnative
+        and rows.flags.c_contiguous
+        and np.isfinite(rows).all()
+    )
+    return rows if is_plain else None
+
+
+class Inputs:
+    """What X becomes: validated rows, and from them the float32 rows of a network.
+
+    An estimator makes its inputs when a fit begins. It calls `validate` for every X, `learn` for
+    the rows it trains on, and `transform` for validated rows; `make_module` builds the first
+    module of a network. Later blocks of a stream call `update`.
+    """
+
+    # Validated rows of these types are not converted.
+    dtypes: tuple[Any, ...] = (np.float32,)
+    allow_nd = False
+    # Mask of the columns with categories; None without any.
+    is_categorical: NDArray[np.bool_] | None = None
+
+    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
+        alone = isinstance(y, str) and not (reset or self.categories)
+        if alone and (plain := plain_rows(estimator, X)) is not None:
+            return self._checked(plain, reset)
+        check_frame(X)
+        with numpy_arrays():
+            try:
+                validated = self._as_arrays(estimator, X, y, reset)
+                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+                rows = as_floats(rows)  # objects of a DataFrame with categories
+            except ValueError as error:
+                if is_of_strings(error):
+                    self._refuse_strings(X, error)
+                raise
+            except TypeError as error:
+                refuse_objects(X, self.is_categorical, error)
+                raise
+        rows = self._checked(rows, reset)
+        return (rows, *labels) if labels else rows
+
+    def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+        """The arrays of scikit-learn's validation, in any type of numbers."""
+        return validate_data(
+            estimator,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            order=row_order(X),
+            allow_nd=self.allow_nd,
+        )
+
+    def _refuse_strings(self, X: Any, error: ValueError) -> None:
+        raise ValueError(
+            f"X holds strings ({error}); expected numbers. Encode them first, such as by "
+            "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
+        ) from error
+
+    def _checked(self, rows: Any, reset: bool) -> Any:
+        """Rows in one of the types that the network reads."""
+        if reset and rows.ndim == 2:
+            check_resolution(rows)
+        if rows.dtype in self.dtypes:
+            return rows
+        if stays_lazy(rows):
+            return LazyRows(rows, as_float32, dtype=np.float32)
+        return as_float32(rows)
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        """Learn from the training rows what `transform` and `make_module` need; here nothing."""
+
+    def update(self, X: Any, module: nn.Module) -> None:
+        """Continue learning from the next block of a stream, for a network; here nothing."""
+
+    def transform(self, X: Any) -> Any:
+        """Rows of the network, from validated ones; here unchanged."""
+        return X
+
+    @property
+    def row_scaling(self) -> tuple[Any, Any] | None:
+        """How `transform` scales, and the columns that keep NaN; None if it does not scale."""
+        return None
+
+    @property
+    def categories(self) -> dict[int, Any]:
+        """Categories of each column that has some, in the order of their codes."""
+        return {}
+
+    def make_module(self) -> nn.Module | None:
+        """The first module of a network; None if it reads the rows as they are."""
+        return None
+
+    def vary(self, module: nn.Module, i: int) -> None:
+        """Make network i of a stack see its inputs differently; here nothing."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        return {}
+
+    def net_arguments(self) -> dict[str, Any]:
+        """Arguments of the skorch net that these inputs need."""
+        return {}
+
+
+class NumberInputs(Inputs):
+    """Numbers in [0, 1]; features beyond it are mapped to it by their smallest and largest value.
+
+    The network does so a batch at a time, so that sparse rows stay sparse.
+    """
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+        inside = (bounds[0] >= 0) & (bounds[1] <= 1)
+        self.range = np.where(inside, [[0.0], [1.0]], bounds)
+
+    def make_module(self) -> UnitRange:
+        return UnitRange(*self.range)
+
+    def attributes(self) -> dict[str, Any]:
+        return {"input_range_": self.range}
+
+
+class ImageInputs(Inputs):
+    """X of any number of dimensions, as floats or as uint8 that stays uint8 in memory.
+
+    With `convolved` a sample is an image whatever its number of dimensions. `shape` is the shape
+    of a sample in the caller's order, after flattened rows are reshaped to `image_shape`.
+    """
+
+    dtypes = (np.float32, np.uint8)
+    allow_nd = True
+
+    def __init__(
+        self,
+        image_shape: Any,
+        channels_last: bool,
+        augmentation: str | Callable[..., Any] | None,
+        *,
+        convolved: bool = False,
+    ) -> None:
+        self.image_shape, self.channels_last = image_shape, channels_last
+        self.augmentation, self.convolved = augmentation, convolved
+
+    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        self.name = type(estimator).__name__
+        if not reset:
+            self._check_same_shape(X)
+        return super().validate(estimator, X, y, reset=reset)
+
+    def _checked(self, rows: Any, reset: bool) -> Any:
+        rows = super()._checked(rows, reset)
+        if reset:
+            self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
+            self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
+        self._check_same_shape(rows)  # again, because a list has a shape only now
+        self._check_same_dtype(rows.dtype)
+        return rows
+
+    def _check_same_shape(self, X: Any) -> None:
+        """Raise an error for images of another shape; scikit-learn compares only one dimension."""
+        shape = tuple(getattr(X, "shape", ()))[1:]
+        images = len(shape) > 1 or (len(shape) == 1 and len(self.fitted_shape) > 1)
+        if images and shape != self.fitted_shape:
+            raise ValueError(
+                f"X holds samples of shape {shape}, but {self.name} was fitted on "
+                f"samples of shape {self.fitted_shape}; expected the same."
+            )
+
+    def _check_same_dtype(self, dtype: np.dtype) -> None:
+        if dtype != self.dtype:
+            raise ValueError(
+                f"X is {dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 from "
+                "0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype and "
+                f"range of the training images, {self.dtype}."
+            )
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        """Warn of rows that were probably meant as images of another shape."""
+        remedy = likely_remedy(self.shape, self.channels_last)
+        if not self.convolved or self.image_shape is not None or remedy is None:
+            return
+        shape = as_image(self.shape, self.channels_last)
+        height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
+        warn(
+            f"X holds samples of shape {self.shape}, taken for images of {channels} "
+            f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
+            f"pass {remedy}; if not, image_shape={shape} silences this warning."
+        )
+
+    def make_module(self) -> ImageInput:
+        shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
+        return ImageInput(
+            shape,
+            channels_last=self.channels_last,
+            augmentation=get_transform(self.augmentation),
+        )
+
+    def attributes(self) -> dict[str, Any]:
+        return {"image_shape_": self.make_module().out_shape} if self.convolved else {}
+
+    def net_arguments(self) -> dict[str, Any]:
+        """Predict about a million values at a time; the feature maps of more need gigabytes."""
+        return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
+
+
+def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
+    """Shape of a sample: its own, or `image_shape` for a flattened row."""
+    if 0 in shape:
+        raise ValueError(f"X holds samples of shape {shape}; expected at least one value in each.")
+    if image_shape is None:
+        return shape
+    expected = tuple(np.asarray(image_shape).tolist())
+    if not expected or not all(isinstance(size, int) and size > 0 for size in expected):
+        raise ValueError(
+            f"image_shape={image_shape!r} must be positive integers, such as (3, 32, 32) for three "
+            "channels of 32 x 32 pixels."
+        )
+    if shape not in (expected, (prod(expected),)):
+        raise ValueError(
+            f"X holds samples of shape {shape}; image_shape={image_shape!r} expects "
+            f"{expected}, or flattened rows of {prod(expected)} values."
+        )
+    return expected
+
+
+def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
+    """Shape of an image, also if given without channels (H, W), or as a row (W,)."""
+    if len(shape) > 3:
+        raise ValueError(
+            f"X holds samples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
+            "(H, W), or flattened rows."
+        )
+    if len(shape) == 3:
+        return shape
+    height, width = (1, *shape)[-2:]
+    return (height, width, 1) if channels_last else (1, height, width)
+
+
+def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
+    """The parameter that is probably missing for examples of a shape; None if none is."""
+    if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
+        return "channels_last=True"
+    if len(shape) == 1 and shape[0] >= 64:
+        for channels in (1, 3):
+            side = isqrt(shape[0] // channels)
+            if channels * side**2 == shape[0]:
+                size = (side, side, channels) if channels_last else (channels, side, side)
+                return f"image_shape={size}"
+    return None

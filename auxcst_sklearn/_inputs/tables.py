@@ -1,0 +1,319 @@
+"""Tables: columns of numbers, with missing values, and of categories."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.stats import norm
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    column_or_1d,
+)
+from sklearn.utils.validation import validate_data
+from torch import nn
+
+from .._checks.calls import warn
+from ..modules._bins import PiecewiseLinear
+from ..modules._feature_input import FeatureInput, Standardize
+from .arrays import Inputs
+from .columns import CategoryCodes, as_table, find_categories, refuse_strings
+from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
+from .scaling import (
+    LEVELS,
+    FeatureStatistics,
+    Scaling,
+    have_common_unit,
+    rounding_of,
+    scaling_of,
+)
+
+# A column with more distinct values than this fraction of the rows is no useful category.
+MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
+# Up to this many levels have an indicator each; more have embedding vectors.
+MOST_INDICATORS = 32
+# Levels in fewer rows than this, or than a hundredth of all, share one with unknown ones. Of a
+# thousand levels in 6,000 rows, those in 3 to 9 rows were worth learning, those in 1 or 2 were not.
+RARE = 3
+# Features whose quantiles have a lower correlation than this with those of a normal distribution
+# are encoded. For normal features, bins raised the cost by 2 to 7 %.
+NORMAL = 0.98
+# Number of bins of all features together; with more features, each has fewer.
+MOST_BINS = 1024
+FEWEST_BINS = 3
+# At least this many columns with a common unit are pixels; fewer may be grades or months.
+PIXELS = 17
+# Bins with fewer rows are not informative.
+ROWS_OF_BIN = 100
+# Narrower bins, relative to their bounds, are below the resolution of float32.
+NARROWEST_BIN = 1e-6
+
+_DENSE = {"dtype": "numeric", "ensure_all_finite": "allow-nan"}
+
+
+class TableInputs(Inputs):
+    """Columns of numbers, with missing values, and of categories.
+
+    Validated rows hold unscaled numbers, NaN for missing values, and codes of categories;
+    `transform` scales the numbers. In a stack with bins every third network has them.
+    """
+
+    codes: CategoryCodes  # if there are columns with categories
+
+    def __init__(
+        self,
+        categorical_features: ArrayLike | Literal["from_dtype"] | None,
+        standardize: bool | Literal["auto"],
+        n_bins: int,
+    ) -> None:
+        self.categorical_features = categorical_features
+        self.standardize, self.n_bins = standardize, n_bins
+
+    # -------------------------------------------------------------- validate
+
+    def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+        if reset:
+            self.is_categorical = find_categories(X, self.categorical_features)
+        if self.is_categorical is None:
+            return validate_data(
+                estimator, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
+            )
+        X = as_table(X)
+        if sparse.issparse(X):
+            raise ValueError(
+                "X is sparse, but some of its columns are categories; expected a DataFrame or an "
+                "array, as in the training."
+            )
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if reset:
+            self.codes = CategoryCodes(self.is_categorical).fit(X)
+            if isinstance(self.categorical_features, str):  # "from_dtype"
+                self._warn_of_distinct_values(X)
+        if stays_lazy(X):
+            return self._encode_lazily(X, y)
+        X = self.codes.transform(X)
+        return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
+
+    def _refuse_strings(self, X: Any, error: ValueError) -> None:
+        refuse_strings(X, self.is_categorical, self.categorical_features)
+
+    def _checked(self, rows: Any, reset: bool) -> Any:
+        if sparse.issparse(rows) and np.isnan(rows.data).any():
+            raise ValueError(
+                "X is sparse and holds NaN; expected numbers. Missing values are for dense X: pass "
+                "X.toarray(), or fill the gaps first."
+            )
+        return rows
+
+    def _warn_of_distinct_values(self, X: Any) -> None:
+        """Warn of columns of strings that hold dates or identifiers rather than categories."""
+        names = np.asarray(X.columns, dtype=object)[self.is_categorical]
+        for name, size in zip(names, self.codes.sizes):
+            if len(X) >= FEWEST_ROWS_TO_WARN and size > MOST_DISTINCT * len(X):
+                warn(
+                    f"Column {name!r} of X is used as categories (categorical_features="
+                    f"'from_dtype'), but has {size} distinct values in {len(X)} rows. Categories "
+                    "in one or two rows carry almost no information: rare ones share one level, "
+                    "together with those that are not in the training set. Convert dates to "
+                    "numbers, such as the days since a date, and drop identifiers."
+                )
+
+    def _encode_lazily(self, X: NDArray[Any], y: Any) -> Any:
+        """Rows too many to be copied, whose categories are encoded when read."""
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        rows = LazyRows(X, self.codes.transform, dtype=dtype)
+        for part in row_blocks(X):
+            check_array(rows[part], **_DENSE)
+        if isinstance(y, str):
+            return rows
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        return rows, y
+
+    # ----------------------------------------------------------------- learn
+
+    def learn(self, X: Any, *, stream: bool) -> None:
+        statistics = FeatureStatistics(self.is_categorical).update(X)
+        self.statistics = statistics if stream else None
+        n_codes = [] if self.is_categorical is None else self.codes.sizes
+        self.levels = Levels(X, self.is_categorical, n_codes)
+        self.scaling = scaling_of(statistics, self.standardize)
+        # A later block of a stream may need a scale.
+        self.is_scaled = bool(self.scaling.changes or (stream and self.standardize))
+        self.bins = Bins(statistics, self.scaling, self.n_bins)
+        if not self.is_scaled:
+            check_resolution(X)
+
+    def update(self, X: Any, module: nn.Module) -> None:
+        if self.statistics is None:
+            return
+        self.statistics = deepcopy(self.statistics).update(X)
+        self.scaling = scaling_of(self.statistics, self.standardize)
+        self.is_scaled = bool(self.scaling.changes or self.standardize)
+        for part in module.modules():
+            if isinstance(part, Standardize):
+                part.set(self.scaling.center, self.scaling.scale)
+            elif isinstance(part, FeatureInput):
+                part.set_fill(self.scaling.fill)
+            elif isinstance(part, PiecewiseLinear):
+                part.set(*self.bins.bounds(self.scaling))
+
+    def attributes(self) -> dict[str, Any]:
+        center, scale = self.scaling.center, self.scaling.scale
+        return {
+            "input_center_": center if self.is_scaled else None,
+            "input_scale_": scale if self.is_scaled else None,
+            "is_categorical_": self.is_categorical,
+        }
+
+    # ------------------------------------------------------------- transform
+
+    def transform(self, X: Any) -> Any:
+        if stays_lazy(X):
+            return LazyRows(X, self._transform, dtype=np.float32)
+        return self._transform(X)
+
+    def _transform(self, X: Any) -> Any:
+        if self.scaling.in_network:
+            if not sparse.issparse(X) and np.isnan(X.sum(dtype=np.float64)):
+                raise ValueError(
+                    "X holds NaN, but the rows of the training were sparse, of which no medians "
+                    "are known; expected numbers. Fill the gaps first."
+                )
+            return as_float32(X)
+        return self.scaling.apply(X, self.levels.kept)
+
+    @property
+    def row_scaling(self) -> tuple[Scaling, NDArray[np.bool_]] | None:
+        """How `transform` scales, and the columns that keep NaN; None if the network scales."""
+        return None if self.scaling.in_network else (self.scaling, self.levels.kept)
+
+    @property
+    def categories(self) -> dict[int, NDArray[Any]]:
+        """Categories of each column that has some, in the order of their codes."""
+        if self.is_categorical is None:
+            return {}
+        columns = np.flatnonzero(self.is_categorical).tolist()
+        return dict(zip(columns, self.codes.encoder.categories_))
+
+    # ---------------------------------------------------------------- module
+
+    def make_module(self) -> FeatureInput | Standardize | None:
+        if self.scaling.in_network and self.is_scaled:
+            return Standardize(self.scaling.center, self.scaling.scale)
+        bins = self.bins.make_encoding(self.scaling, self.levels.numbers)
+        return self.levels.make_input(self.scaling.fill, bins)
+
+    def vary(self, module: nn.Module, i: int) -> None:
+        for part in module.modules():
+            if isinstance(part, FeatureInput):
+                part.sees_bins.fill_(i % 3 == 1)
+
+
+class Levels:
+    """Columns with missing values, and the levels of the categories, in the training samples."""
+
+    def __init__(self, X: Any, categorical: NDArray[np.bool_] | None, n_codes: list[int]) -> None:
+        n, d = X.shape
+        self.categorical = np.zeros(d, dtype=bool) if categorical is None else categorical
+        self.numbers = np.flatnonzero(~self.categorical)  # columns of them
+        self.gaps = np.zeros(d, dtype=bool)
+        if not sparse.issparse(X):
+            missing = sum(np.isnan(X[part]).sum(axis=0) for part in row_blocks(X))
+            # Without any number a column is zero; a categorical column still has this one input.
+            self.gaps = (missing > 0) & ((missing < n) | self.categorical)
+        self.kept = self.gaps | self.categorical  # columns in which the network receives NaN
+        columns = np.flatnonzero(self.categorical).tolist()
+        counts = {j: np.zeros(size, dtype=np.int64) for j, size in zip(columns, n_codes)}
+        for part in row_blocks(X) if columns else ():
+            rows = X[part]  # read, and encoded, only once
+            for j, count in counts.items():
+                codes = rows[:, j]
+                count += np.bincount(codes[codes >= 0].astype(np.int64), minlength=len(count))
+        fewest = np.clip(n // 100, 1, RARE)
+        self.frequent = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
+
+    def make_input(self, fill: NDArray[Any], bins: PiecewiseLinear | None) -> FeatureInput | None:
+        """The first module of a network, or None for numbers without missing values and bins."""
+        if not (self.gaps.any() or self.categorical.any() or bins is not None):
+            return None
+        indicated: list[Any] = []
+        embedded: list[Any] = []
+        for j, frequent in self.frequent.items():
+            into = indicated if frequent.sum() <= MOST_INDICATORS else embedded
+            into.append((j, frequent.tolist()))
+        return FeatureInput(
+            fill[self.numbers].tolist(),
+            self.numbers.tolist(),
+            gaps=np.flatnonzero(self.gaps).tolist(),
+            few=indicated,
+            many=embedded,
+            bins=bins,
+        )
+
+
+class Bins:
+    """Quantile bins of the features that are far from normal.
+
+    Pixels, flags and sparse rows have none.
+    """
+
+    def __init__(self, statistics: FeatureStatistics, scaling: Scaling, n_bins: int) -> None:
+        d = len(scaling.center)
+        self.edges = np.zeros((1, d))
+        self.kept = np.zeros((d, 0), dtype=bool)
+        if not n_bins or statistics.sparse:
+            return
+        encoded = _far_from_normal(statistics.quantiles)
+        alike = have_common_unit(statistics)
+        if alike.sum() >= PIXELS:
+            encoded &= ~alike
+        most = min(n_bins, MOST_BINS // max(1, encoded.sum()))
+        n_each = np.minimum(most, statistics.count // ROWS_OF_BIN).astype(int)
+        levels = np.minimum(np.arange(most + 1)[:, np.newaxis] / np.maximum(n_each, 1), 1)
+        self.edges = _at(levels, statistics.quantiles)
+        width, narrowest = _widths(scaling.scaled(self.edges))
+        differ = np.diff(self.edges, axis=0) > rounding_of(statistics.quantiles)
+        self.kept = (differ & (width > narrowest)).T
+        self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
+
+    def bounds(self, scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Lower bounds and widths of the bins after scaling."""
+        edges = scaling.scaled(self.edges)
+        return edges[:-1].T[self.kept], np.maximum(*_widths(edges)).T[self.kept]
+
+    def make_encoding(self, scaling: Scaling, numbers: NDArray[Any]) -> PiecewiseLinear | None:
+        """The encoding of numbers in the columns `numbers`; None without bins."""
+        if not self.kept.any():
+            return None
+        columns = np.searchsorted(numbers, np.nonzero(self.kept)[0])
+        return PiecewiseLinear(columns, *self.bounds(scaling))
+
+
+def _widths(edges: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Widths of the bins (n_bins, n_features) after scaling, and the narrowest useful ones."""
+    largest = np.maximum(abs(edges[:-1]), abs(edges[1:]))
+    return np.diff(edges, axis=0), np.maximum(NARROWEST_BIN * largest, np.finfo(np.float32).tiny)
+
+
+def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of features whose inner quantiles are not a linear function of normal quantiles."""
+    inner = np.linspace(0, 1, 17)[1:-1, np.newaxis]
+    values, normal = _at(np.repeat(inner, quantiles.shape[1], axis=1), quantiles), norm.ppf(inner)
+    values = values - values.mean(axis=0)
+    lengths = np.sqrt((values**2).sum(axis=0) * (normal**2).sum())
+    far: NDArray[np.bool_] = (normal.T @ values)[0] < NORMAL * lengths
+    return far
+
+
+def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
+    """Quantiles of each feature at other levels (n_levels, n_features), interpolated."""
+    pairs = zip(levels.T, quantiles.T, strict=True)
+    return np.column_stack([np.interp(level, LEVELS, column) for level, column in pairs])
