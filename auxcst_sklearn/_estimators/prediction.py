@@ -50,9 +50,9 @@ class DecisionMixin(ClassifierMixin):
     ----------
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those with labels are matched by these: of a DataFrame, or of
-        the functions of :mod:`auxcst_sklearn.costs`. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
+        columns follow `classes_`; those of a DataFrame, or of the functions of
+        :mod:`auxcst_sklearn.costs`, are matched by their labels. Pass per-sample costs to `fit`
+        instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
         labels of a DataFrame of costs.
@@ -96,9 +96,10 @@ class DecisionMixin(ClassifierMixin):
             Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
             A cost matrix for each sample, row = true class in the order of `classes_`, column =
-            decision in the order of `decisions_`, if costs are known when deciding; the loss must
-            have class probabilities. None for the learnt costs or, with classifiers that learn
-            none, for the `cost_matrix` or the mean costs of each class.
+            decision in the order of `decisions_`, or both matched by the names of the costs, if
+            costs are known when deciding; the loss must have class probabilities. None for the
+            learnt costs or, with classifiers that learn none, for the `cost_matrix` or the mean
+            costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies among these samples, if they are not those of the training, as after
             leaving out most rows of one class: probabilities are multiplied by the ratio.
