@@ -66,14 +66,7 @@ class BayesDecisionMixin(DecisionMixin):
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, **more)
         labels = column_or_1d(y, warn=True)
-        costs = Costs.of_fit(
-            labels,
-            cost=cost,
-            cost_matrix=self.cost_matrix,
-            classes=self.classes,
-            decisions=self.decisions,
-            given=y,
-        )
+        costs = Costs.of_fit(labels, cost, self.cost_matrix, self.classes, self.decisions, y)
         weight = check_weight(more.get("sample_weight"), labels)
         if weight is not None:
             check_some_weight(weight)

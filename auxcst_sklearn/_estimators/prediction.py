@@ -50,15 +50,18 @@ class DecisionMixin(ClassifierMixin):
     ----------
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
+        columns follow `classes_`; those of a DataFrame, or of the functions of
+        :mod:`auxcst_sklearn.costs`, are matched by their labels. Pass per-sample costs to `fit`
+        instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
         labels of a DataFrame of costs.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
-        whose index holds the classes, and otherwise for the classes.
+        "decline" and "review"; `decide` then returns them. Costs with names, such as those of
+        :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
+        arrays is trusted. None for the names of the costs, such as the columns of a DataFrame whose
+        index holds the classes, and otherwise for the classes.
 
     Attributes
     ----------
@@ -93,9 +96,10 @@ class DecisionMixin(ClassifierMixin):
             Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
             A cost matrix for each sample, row = true class in the order of `classes_`, column =
-            decision in the order of `decisions_`, if costs are known when deciding; the loss must
-            have class probabilities. None for the learnt costs or, with classifiers that learn
-            none, for the `cost_matrix` or the mean costs of each class.
+            decision in the order of `decisions_`, or both matched by the names of the costs, if
+            costs are known when deciding; the loss must have class probabilities. None for the
+            learnt costs or, with classifiers that learn none, for the `cost_matrix` or the mean
+            costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies among these samples, if they are not those of the training, as after
             leaving out most rows of one class: probabilities are multiplied by the ratio.
@@ -284,13 +288,9 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, self._decision_labels)
+        matrix = self.cost_matrix if cost is None else None
         costs, (chosen,), weight = evaluated(
-            {"y_true": y, "y_pred": y_pred},
-            cost=cost,
-            cost_matrix=self.cost_matrix if cost is None else None,
-            classes=self.classes_,
-            decisions=self._decision_labels,
-            sample_weight=sample_weight,
-            of_model=True,
+            given, cost, matrix, *labels, sample_weight, of_model=True
         )
         return -float(np.average(costs.paid(chosen), weights=weight))
