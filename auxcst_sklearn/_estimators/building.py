@@ -18,9 +18,7 @@ from .._training.rows import Rows, TrainingSet
 from .._training.runtime import seeded
 from ..costs._statistics import CostScale
 from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
-from ..modules._cost_network import ClassAndCostNetwork
-from ..modules._network import AuxNetwork
-from ..modules._stacked import stack
+from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import (
     Recipe,
     check_callbacks,
@@ -197,7 +195,6 @@ def _make_net(
     rng: np.random.RandomState,
     stream: bool,
 ) -> CostNet:
-    from .._training.net import CostNet
     from .._training.stack_net import StackNet
 
     data, inputs, device = prepared.data, prepared.inputs, resolve_device(recipe.device)
@@ -210,13 +207,13 @@ def _make_net(
     statistics = data.statistics()
     start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
     modules, alpha = [], list[float]()
-    for i in range(recipe.n_networks):
+    for _ in range(recipe.n_networks):
         make = architecture._make_module
         module, alpha = _make_network(make, prepared, n_outputs, n_cost_outputs, draw_seed(rng))
-        inputs.vary(module, i)
         module.start_at(*start)
         modules.append(module.float())
-    module = modules[0] if len(modules) == 1 else stack(modules)
+    module = modules[0].join(modules)
+    inputs.vary(module)
     known = {
         **_net_arguments(recipe, data, device, stream),
         **inputs.net_arguments(),
@@ -225,10 +222,7 @@ def _make_net(
         "scale": prepared.scale,
         "statistics": statistics,
     }
-    if recipe.n_networks > 1:
-        net: CostNet = StackNet.of(module, loss, aux_loss, alpha, **known)
-    else:
-        net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+    net: CostNet = StackNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
     net.module.set_precision(recipe.precision == "bf16")
     if isinstance(recipe.temperature, Real):
         net.temperature = float(recipe.temperature)

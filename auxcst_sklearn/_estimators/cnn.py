@@ -16,7 +16,7 @@ from torch import Tensor
 from .._checks.calls import described_like
 from .._inputs import ImageInputs
 from ..losses import Loss
-from ..modules._aux_cnn import AuxCNN
+from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, check_each, layers_with_head, per_layer

@@ -19,8 +19,7 @@ from .._training.batches import shuffled
 from .._training.rows import Rows
 from .._training.runtime import report, seeded
 from ..losses import Loss
-from ..modules._autoencoder import CostSensitiveAutoencoder
-from ..modules._aux_mlp import AuxMLP
+from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
 from .parameters import check_each, draw_seed, per_layer
 
@@ -241,10 +240,13 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         corruption = self._per_layer("corruption", _CORRUPTION)
         net.module_.eval()  # the layers below must not drop neurons
         histories = {}
-        for i, (name, (encoder, *_)) in enumerate(net.module_.hidden.items()):
+        for i, (name, (layer, *_)) in enumerate(net.module_.hidden.items()):
             with seeded(draw_seed(rng)):
                 autoencoder = CostSensitiveAutoencoder(
-                    encoder, rows.cost.shape[1], beta=beta[i], corruption=corruption[i]
+                    layer.of_network(0),
+                    rows.cost.shape[1],
+                    beta=beta[i],
+                    corruption=corruption[i],
                 )
             histories[name] = self._pretrain_layer(
                 net, autoencoder.to(net.device), i, name, rows, rng
@@ -271,7 +273,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             sums = torch.zeros(2, device=net.device)
             for x, target in batches:
                 with torch.no_grad():
-                    x = net.module_.code(x, below)
+                    x = net.module_.code(x.unsqueeze(0), below)[0]
                 losses = autoencoder.losses(x, target, noise)
                 optimizer.zero_grad()
                 autoencoder.total(losses).backward()

@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._checks.calls import described_like
 from .._inputs import Inputs, TableInputs
 from ..losses import Loss
-from ..modules._aux_mlp import AuxMLP
-from ..modules._feature_input import FeatureInput
 from ..modules._layers import ACTIVATIONS
+from ..modules._mlp import AuxMLP
+from ..modules._tables import FeatureInput
 from .base import BaseCostSensitiveNet
 from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
 

@@ -15,8 +15,9 @@ from torch import nn
 
 from .._checks.calls import numpy_arrays, warn
 from .._checks.data import as_floats, check_frame
-from ..modules._feature_input import UnitRange
-from ..modules._image_input import ImageInput
+from ..modules._images import ImageInput
+from ..modules._network import AuxNetwork
+from ..modules._tables import UnitRange
 from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
 from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
@@ -66,7 +67,7 @@ class Inputs:
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
-        alone = isinstance(y, str) and not (reset or self.categories)
+        alone = isinstance(y, str) and not reset and self.is_categorical is None
         if alone and (plain := plain_rows(estimator, X)) is not None:
             return self._checked(plain, reset)
         check_frame(X)
@@ -138,8 +139,8 @@ class Inputs:
         """The first module of a network; None if it reads the rows as they are."""
         return None
 
-    def vary(self, module: nn.Module, i: int) -> None:
-        """Make network i of a stack see its inputs differently; here nothing."""
+    def vary(self, networks: AuxNetwork) -> None:
+        """Make networks see their inputs differently; here nothing."""
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""

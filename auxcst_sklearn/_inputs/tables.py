@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import norm
@@ -20,8 +21,8 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from .._checks.calls import warn
-from ..modules._bins import PiecewiseLinear
-from ..modules._feature_input import FeatureInput, Standardize
+from ..modules._network import AuxNetwork
+from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
 from .arrays import Inputs
 from .columns import CategoryCodes, as_table, find_categories, refuse_strings
 from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
@@ -211,10 +212,11 @@ class TableInputs(Inputs):
         bins = self.bins.make_encoding(self.scaling, self.levels.numbers)
         return self.levels.make_input(self.scaling.fill, bins)
 
-    def vary(self, module: nn.Module, i: int) -> None:
-        for part in module.modules():
+    def vary(self, networks: AuxNetwork) -> None:
+        sees_bins = torch.arange(networks.n_networks).view(-1, 1, 1) % 3 == 1
+        for part in networks.modules():
             if isinstance(part, FeatureInput):
-                part.sees_bins.fill_(i % 3 == 1)
+                part.sees_bins = sees_bins.float()
 
 
 class Levels:

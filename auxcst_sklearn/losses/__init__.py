@@ -7,14 +7,9 @@ minimum; the formulas hold in any unit.
 
 from __future__ import annotations
 
-from ._bayes_risk import BayesRisk
-from ._cross_entropy import CrossEntropy
-from ._layer_wise import LayerWiseLoss
-from ._loss import Loss, ProbabilisticLoss, Target
-from ._one_sided import OneSided
-from ._smooth_one_sided import SmoothOneSided
-from ._softmin import Softmin
-from ._squared import Squared
+from ._bayes_risk import BayesRisk, CrossEntropy
+from ._loss import LayerWiseLoss, Loss, ProbabilisticLoss, Target
+from ._regression import OneSided, SmoothOneSided, Softmin, Squared
 
 __all__ = [
     "LOSSES",

@@ -17,8 +17,7 @@ MANY_CLASSES = 64
 
 # A polynomial through this many nodes of an interval of this length approximates the factors to a
 # relative 5e-7, about the rounding of float32. Wider ranges of values are split into intervals of
-# the last length. A matrix product of fewer than four rows would round differently from one of
-# many.
+# the last length.
 NODES_AND_LENGTHS = ((4, 0.35), (5, 0.75), (6, 1.3), (7, 1.9), (8, 2.6), (9, 3.4))
 
 
@@ -72,7 +71,6 @@ def _kinds(a: Tensor) -> Iterator[tuple[tuple[int, int] | None, Tensor]]:
 
 def _sum(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The sums, with a factor for each pair of classes."""
-    # Not a batched product, whose rounding depends on the number of rows.
     return (p.unsqueeze(-1) * cost_matrices(cost, a, b)).sum(dim=-2)
 
 

@@ -1,12 +1,13 @@
-"""The interface of a loss, and its targets."""
+"""The interface of a loss, its targets, and the training objective over all heads."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..costs._statistics import CostStatistics
 
@@ -203,3 +204,79 @@ class ProbabilisticLoss(Loss):
             Scaled outputs.
         """
         return outputs / temperature
+
+
+class LayerWiseLoss(nn.Module):
+    """The training objective: sum over hidden layers of alpha_i L_i, plus the loss of the output.
+
+    That of several networks is the sum of their objectives. The networks share no weights, so that
+    minimising the sum minimises each.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the output layer.
+    aux_loss : Loss
+        Loss of the auxiliary heads.
+    alpha : sequence of float, of length n_heads
+        Weight of each auxiliary head.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.losses import LayerWiseLoss, OneSided, Target
+    >>> objective = LayerWiseLoss(OneSided(), OneSided(), alpha=[0.5])
+    >>> target = Target(cost=torch.tensor([[0.0, 1.0]]), label=torch.tensor([0]))
+    >>> hidden, output = torch.tensor([[[1.0, 1.0]]]), torch.tensor([[[0.2, 1.0]]])
+    >>> total, losses = objective([hidden, output], target)
+    >>> total, losses.flatten()
+    (tensor(0.7000), tensor([1.0000, 0.2000]))
+    """
+
+    head_weights: Tensor
+
+    def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
+        super().__init__()
+        self.loss = loss
+        self.aux_loss = aux_loss
+        weights = torch.tensor([*alpha, 1.0], dtype=torch.float32).unsqueeze(1)
+        self.register_buffer("head_weights", weights, persistent=False)
+
+    def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
+        """Weighted sum of the heads' mean losses, and these losses.
+
+        Parameters
+        ----------
+        outputs : sequence of Tensor of shape (n_networks, n_samples, n_classes)
+            Outputs of the heads, the output layer last.
+        target : Target
+            Costs, labels and weights of the batch: of one set of rows for all networks, or of a
+            set for each, concatenated.
+
+        Returns
+        -------
+        total : Tensor of shape ()
+            The objective; the weight of the output layer is 1.
+        losses : Tensor of shape (n_heads + 1, n_networks)
+            Mean loss of each head of each network, detached from the graph.
+        """
+        if self.loss is self.aux_loss:
+            means = _means(self.loss, outputs, target)
+        else:
+            means = _means(self.loss, outputs[-1:], target)
+            if len(outputs) > 1:
+                means = torch.cat([_means(self.aux_loss, outputs[:-1], target), means])
+        return (means * self.head_weights).sum(), means.detach()
+
+
+def _means(loss: Loss, outputs: Sequence[Tensor], target: Target) -> Tensor:
+    """Mean losses (n_heads, n_networks)."""
+    r = torch.stack(tuple(outputs))
+    (n_heads, n_networks, n_samples), n_rows = r.shape[:3], len(target.label)
+    if n_rows == n_samples:
+        r = r.flatten(0, 1).squeeze(0)  # few operations for a single head
+        return loss.mean(r, target).view(n_heads, n_networks)
+    losses = loss(r.view(n_heads, n_rows, -1), target)
+    if target.weight is not None:
+        losses = losses * target.weight
+    return losses.view(n_heads, n_networks, n_samples).mean(dim=-1)

@@ -1,8 +1,7 @@
 """What a user composes with torch modules: random transforms, heads, and the layers of a module."""
 
-from ._autoencoder import CostSensitiveAutoencoder
-from ._heads import CostHead
-from ._layers import SeededModule
+from ._layers import CostHead, SeededModule
+from ._mlp import CostSensitiveAutoencoder
 from ._network import AuxNetwork
 from ._transforms import ColorJitter, RandomFlipShift, RandomResizedCrop, RandomTransform
 from .wrapping import find_hidden_layers

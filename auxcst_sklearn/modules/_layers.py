@@ -1,10 +1,10 @@
-"""Layers from which networks are built."""
+"""Layers from which networks are built: activations, products, dropout, and cost heads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
-from typing import Any
+from math import prod, sqrt
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,55 +20,86 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
 }
 
-
 # Steps of the factors of inputs are this many times those of weights.
 SCALE_SPEED = 10.0
 
 
-class ScaledLinear(nn.Linear):
-    """A linear layer that also learns a factor for some inputs, and so selects among them.
+class BatchedLinear(nn.Module):
+    """Linear layers of several networks, computed at once.
 
-    The factor is ``1 + 10 scale``, where `scale` starts at zero. With an optimizer such as Adam,
-    which steps equally far in every parameter, factors change ten times as fast as weights.
+    It may also learn a factor for some inputs, and so select among them: ``1 + 10 scale``, where
+    `scale` starts at zero. With an optimizer such as Adam, which steps equally far in every
+    parameter, factors change ten times as fast as weights.
 
     Parameters
     ----------
     in_features, out_features : int
         Numbers of inputs and outputs.
-    scaled : slice
-        The inputs with a factor.
+    n_networks : int, default=1
+        Number of networks. Each starts like an ``nn.Linear``.
+    scaled : slice, default=None
+        The inputs with a factor; None for none.
 
     References
     ----------
+    Y. Gorishniy, A. Kotelnikov, A. Babenko, "TabM: Advancing Tabular Deep Learning with
+    Parameter-Efficient Ensembling", ICLR 2025: layers whose first dimension is the networks.
+
     D. Holzmüller, L. Grinsztajn, I. Steinwart, "Better by Default: Strong Pre-Tuned MLPs and
-    Boosted Trees on Tabular Data", NeurIPS 2024, section 3.
+    Boosted Trees on Tabular Data", NeurIPS 2024, section 3: the factors.
 
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules._layers import ScaledLinear
-    >>> ScaledLinear(3, 2, slice(1, 3)).factor.tolist()
-    [1.0, 1.0, 1.0]
+    >>> from auxcst_sklearn.modules._layers import BatchedLinear
+    >>> BatchedLinear(3, 2, n_networks=5)(torch.zeros(5, 3, 7)).shape
+    torch.Size([5, 2, 7])
     """
 
-    def __init__(self, in_features: int, out_features: int, scaled: slice) -> None:
-        super().__init__(in_features, out_features)
-        self.around = (scaled.start, in_features - scaled.stop)
-        self.scale = nn.Parameter(torch.zeros(scaled.stop - scaled.start))
-
-    @property
-    def factor(self) -> Tensor:
-        """The factor of each input."""
-        return factors(self.scale, self.around)
+    def __init__(
+        self, in_features: int, out_features: int, n_networks: int = 1, scaled: slice | None = None
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_networks, out_features, in_features))
+        self.bias = nn.Parameter(torch.empty(n_networks, out_features, 1))
+        for weight, bias in zip(self.weight.data, self.bias.data):
+            nn.init.kaiming_uniform_(weight, a=sqrt(5))
+            nn.init.uniform_(bias, -1 / sqrt(in_features), 1 / sqrt(in_features))
+        self.scale: nn.Parameter | None = None
+        if scaled is not None:
+            self.around = (scaled.start, in_features - scaled.stop)
+            self.scale = nn.Parameter(torch.zeros(n_networks, 1, scaled.stop - scaled.start))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (..., out_features) for inputs (..., in_features)."""
-        return super().forward(x * self.factor)
+        """Outputs (n_networks, out_features, n_samples) for inputs of this form.
+
+        Samples come last, because batched products with few columns are slow. The factors multiply
+        the weights, so that the inputs need no gradient.
+        """
+        weight: Tensor = self.weight
+        if self.scale is not None:
+            weight = weight * (1 + SCALE_SPEED * F.pad(self.scale, self.around))
+        return torch.baddbmm(self.bias, weight, x)
+
+    def of_network(self, i: int) -> nn.Linear:
+        """The layer of one network, whose weights share the memory of these."""
+        _, n_outputs, n_inputs = self.weight.shape
+        layer = nn.Linear(n_inputs, n_outputs, device="meta")
+        layer.weight = nn.Parameter(self.weight.data[i])
+        layer.bias = nn.Parameter(self.bias.data[i, :, 0])
+        return layer
 
 
-def factors(scale: Tensor, around: tuple[int, int]) -> Tensor:
-    """Factors of all inputs, 1 for those before and after the ones with a scale."""
-    return 1 + SCALE_SPEED * F.pad(scale, around)
+class BatchedHead(BatchedLinear):
+    """Cost neurons of several networks on a hidden layer, in the precision of their weights."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (n_networks, n_samples, n_outputs) for inputs (n_networks, in_features, ...)."""
+        x = x.to(self.weight.dtype)
+        if not torch.is_autocast_enabled(x.device.type):
+            return super().forward(x).mT
+        with torch.autocast(x.device.type, enabled=False):
+            return super().forward(x).mT
 
 
 class SeededModule(nn.Module):
@@ -128,6 +159,8 @@ class SeededDropout(SeededModule):
         """Drop inputs at random and scale up the others, in training mode only."""
         if not self.training or self.p == 0:
             return x
+        if x.dim() == 3 and len(x) == 1:  # one network of an AuxMLP; drawn sample by sample
+            return x * draw_dropout(x.mT.shape, self.p, x, self.generator).mT
         return x * draw_dropout(x.shape, self.p, x, self.generator)
 
     def extra_repr(self) -> str:
@@ -135,9 +168,67 @@ class SeededDropout(SeededModule):
         return f"p={self.p}"
 
 
-def share_sets(x: Tensor, n_networks: int) -> Tensor:
-    """For each network the part of its set of rows; without a copy if there is one set."""
-    n_sets = len(x)
-    if n_sets == 1:
-        return x.expand(n_networks, *[-1] * (x.dim() - 1))
-    return x.expand(n_networks // n_sets, *x.shape).flatten(0, 1)
+class MapMeans(torch.autograd.Function):
+    """Means of feature maps, (n_samples, n_channels), with a gradient that is never written out.
+
+    That of torch's mean is a tensor of the size of the maps, in another memory layout than that of
+    convolutions: with heads on all layers, it took as long as the network itself.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Take the means in some precision."""
+        ctx.shape, ctx.dtype = x.shape, x.dtype
+        return x.flatten(2).mean(dim=2, dtype=dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """Expand the gradient of a mean to its maps, without a copy."""
+        each = (grad / prod(ctx.shape[2:])).to(ctx.dtype)
+        return each.view(*grad.shape, *[1] * (len(ctx.shape) - 2)).expand(ctx.shape), None
+
+
+class CostHead(nn.Linear):
+    """K cost neurons, fully connected to the output of a hidden layer.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Shape of one sample's output: (n_neurons,), or (n_channels, height, width) for feature
+        maps.
+    n_classes : int
+        Number K of costs.
+    head_input : {"pool", "flatten"}, default="pool"
+        Whether the input is the mean of each map, or every value of it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import CostHead
+    >>> maps = torch.zeros(5, 8, 4, 4)
+    >>> for head_input in ("pool", "flatten"):
+    ...     head = CostHead(maps.shape[1:], 3, head_input)
+    ...     print(head.in_features, tuple(head(maps).shape))
+    8 (5, 3)
+    128 (5, 3)
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        n_classes: int,
+        head_input: Literal["pool", "flatten"] = "pool",
+    ) -> None:
+        pool = head_input == "pool"
+        super().__init__(shape[0] if pool else prod(shape), n_classes)
+        self.pool = pool
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the head, (n_samples, n_classes), in the precision of its weights."""
+        if self.pool and x.dim() > 2:
+            x = MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
+        x = x.flatten(1).to(self.weight.dtype)
+        if not torch.is_autocast_enabled(x.device.type):
+            return super().forward(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return super().forward(x)

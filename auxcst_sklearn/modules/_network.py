@@ -1,7 +1,8 @@
-"""The networks of the paper: K outputs, and K auxiliary neurons on hidden layers."""
+"""Networks with K outputs and auxiliary neurons on hidden layers; pairs, and several as one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,17 +11,21 @@ from torch import Tensor, nn
 
 
 class AuxNetwork(nn.Module):
-    """A network whose hidden layers have auxiliary cost heads.
+    """Networks of one architecture whose hidden layers have auxiliary cost heads.
 
     Subclasses set `output`, the main head, and `heads`, the auxiliary heads by the name of their
     layer, and define `forward` and `forward_heads`. `forward` returns the outputs of the main head
     only, so auxiliary heads take no time at prediction.
+
+    The network of an estimator has a leading dimension: that of its parameters and outputs is
+    `n_networks`; that of its inputs is the same, a set of rows for each, or 1, the rows of all.
+    Modules on images, and those of users, have none, and lie side by side in a `SideBySide`.
     """
 
     output: nn.Module
     heads: nn.ModuleDict
     bf16: bool = False
-    n_networks: int = 1  # more in a stack
+    n_networks: int = 1
     even_rows: int = 1  # size of a batch whose rows are all rounded alike
 
     @property
@@ -29,7 +34,7 @@ class AuxNetwork(nn.Module):
         return (*self.heads, "output")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs of the main head, (n_samples, n_classes)."""
+        """Outputs of the main head, (n_networks, n_samples, n_classes)."""
         raise TypeError(f"{type(self).__name__} must define forward.")
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
@@ -54,10 +59,19 @@ class AuxNetwork(nn.Module):
 
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
-        """Set the biases of the output and of the auxiliary heads."""
-        self.get_parameter("output.bias").copy_(bias)
-        for name in self.heads:
-            self.heads.get_parameter(f"{name}.bias").copy_(aux_bias)
+        """Set the biases of the output and of the auxiliary heads, of one network."""
+        for head, values in [(self.output, bias), *((h, aux_bias) for h in self.heads.values())]:
+            parameter = head.get_parameter("bias")
+            parameter.copy_(values.view_as(parameter))
+
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each network, as views of the parameters."""
+        return [*map(list, zip(*(parameter.detach() for parameter in self.parameters())))]
+
+    @classmethod
+    def join(cls, networks: Sequence[Any]) -> AuxNetwork:
+        """Several networks of this class as one, which takes over their tensors."""
+        return SideBySide(networks)
 
 
 class LayeredNetwork(AuxNetwork):
@@ -80,18 +94,138 @@ class LayeredNetwork(AuxNetwork):
         x, outputs = self._run(x, self.heads)
         return [*outputs, self.output(x)]
 
-    def code(self, x: Tensor, n_layers: int) -> Tensor:
-        """Output of the first `n_layers` hidden layers; for 0, the prepared inputs."""
-        return self._run(x, heads={}, n_layers=n_layers)[0]
+    def _prepare(self, x: Tensor) -> Tensor:
+        """Input of the first hidden layer."""
+        prepared: Tensor = self.inputs(x)
+        return prepared
 
     def _run(
         self, x: Tensor, heads: nn.ModuleDict | dict[str, Any], n_layers: int | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Output of the last hidden layer, and of the heads of all layers."""
-        x, outputs = self.inputs(x), []
+        x, outputs = self._prepare(x), []
         with self.hidden_precision(x):
             for name, layer in list(self.hidden.items())[:n_layers]:
                 x = layer(x)
                 if name in heads:
                     outputs.append(heads[name](x))
         return x, outputs
+
+
+class SideBySide(AuxNetwork):
+    """Networks of one architecture that are computed one by one, such as convolutions.
+
+    Each computes its own set of rows, or the one set of all; it does not see the first dimension.
+    """
+
+    def __init__(self, networks: Sequence[AuxNetwork]) -> None:
+        super().__init__()
+        _check_alike(networks)
+        self.networks = nn.ModuleList(networks)
+        self.n_networks = len(networks)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers that have a head, the same in all networks."""
+        return self._each[0].layers
+
+    @property
+    def _each(self) -> list[AuxNetwork]:
+        return [network for network in self.networks if isinstance(network, AuxNetwork)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the main heads, (n_networks, n_samples, n_classes)."""
+        return torch.stack([network(own) for network, own in zip(self.networks, self._sets(x))])
+
+    def forward_heads(self, x: Tensor) -> list[Tensor]:
+        """Outputs of every head, each (n_networks, n_samples, n_classes)."""
+        outputs = [network.forward_heads(own) for network, own in zip(self._each, self._sets(x))]
+        return [*map(torch.stack, zip(*outputs))]
+
+    def _sets(self, x: Tensor) -> Sequence[Tensor]:
+        """The rows of each network."""
+        return x.unbind() if len(x) > 1 else [x[0]] * self.n_networks
+
+    def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
+        """Rescale the heads of all networks."""
+        for network in self._each:
+            network.rescale_heads(factor, shift, output=output, hidden=hidden)
+
+    def set_precision(self, bf16: bool) -> None:
+        """Set the number format of all networks."""
+        for network in self._each:
+            network.set_precision(bf16)
+
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each network, statistics of batches included."""
+        return [list(network.state_dict().values()) for network in self.networks]
+
+
+def _check_alike(networks: Sequence[AuxNetwork]) -> None:
+    """Raise an error for networks of different layers or sizes, as a random factory makes them."""
+    first, *others = ({n: tuple(p.shape) for n, p in net.named_parameters()} for net in networks)
+    for i, shapes in enumerate(others, start=2):
+        differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
+        if differing:
+            name = differing[0]
+            raise ValueError(
+                f"module made networks of different layers or sizes: {name} has the shape "
+                f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; expected "
+                "networks that differ only in their weights. Set n_networks=1, or make them alike."
+            )
+
+
+class ClassAndCostNetwork(AuxNetwork):
+    """A network with heads, and a cost network without; the outputs are concatenated.
+
+    `classes` has the heads and returns K logits; `costs` returns 2 K outputs.
+    """
+
+    def __init__(self, classes: AuxNetwork, costs: AuxNetwork) -> None:
+        super().__init__()
+        self.classes = classes
+        self.costs = costs
+        self.n_networks = classes.n_networks
+        self.even_rows = classes.even_rows
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers of the class network that have a head, and of its output."""
+        return self.classes.layers
+
+    def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
+        """Rescale the heads of the class network."""
+        self.classes.rescale_heads(factor, shift, output=output, hidden=hidden)
+
+    def set_precision(self, bf16: bool) -> None:
+        """Set the number format of both networks."""
+        self.classes.set_precision(bf16)
+        self.costs.set_precision(bf16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the class network, then of the cost network."""
+        return torch.cat([self.classes(x), self.costs(x)], dim=-1)
+
+    def forward_heads(self, x: Tensor) -> list[Tensor]:
+        """Outputs of every head of the class network, the last with those of the cost network."""
+        *hidden, output = self.classes.forward_heads(x)
+        return [*hidden, torch.cat([output, self.costs(x)], dim=-1)]
+
+    @torch.no_grad()
+    def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
+        """Set the biases of the class network; the cost network starts at outputs of zero."""
+        self.classes.start_at(bias, aux_bias)
+        for parameter in self.costs.output.parameters():
+            parameter.zero_()
+
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each pair."""
+        return [[*one, *other] for one, other in zip(self.classes.weights(), self.costs.weights())]
+
+    @classmethod
+    def join(cls, networks: Sequence[ClassAndCostNetwork]) -> ClassAndCostNetwork:
+        """Several pairs as a pair of several networks each."""
+        classes, costs = (
+            [getattr(pair, kind) for pair in networks] for kind in ("classes", "costs")
+        )
+        return cls(classes[0].join(classes), costs[0].join(costs))

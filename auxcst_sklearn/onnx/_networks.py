@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .._inputs import ImageInputs, TableInputs
 from .._inputs.scaling import OUTLYING, Scaling
-from ..modules._image_input import ImageInput
+from ..modules._images import ImageInput
 from ..modules.wrapping import WrappedNetwork
 from ._graph import OPSET, ROWS, Graph, GraphRows, array_type, first_line
 from ._pipelines import coded_rows

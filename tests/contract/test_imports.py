@@ -30,7 +30,6 @@ SHARED_BY_ESTIMATORS = {
     "base",
     "bayes_decision",
     "building",
-    "few_rows",
     "identity",
     "parameters",
     "prediction",

@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 from skorch.callbacks import Checkpoint, LRScheduler, TrainEndCheckpoint
 
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
+from auxcst_sklearn.modules._mlp import AuxMLP
 from tests.factories import small_mlp, small_stack
 
 

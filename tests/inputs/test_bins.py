@@ -9,7 +9,7 @@ from sklearn.utils import shuffle
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._inputs.scaling import FeatureStatistics, scaling_of
 from auxcst_sklearn._inputs.tables import MOST_BINS, Bins
-from auxcst_sklearn.modules._bins import PiecewiseLinear
+from auxcst_sklearn.modules._tables import PiecewiseLinear
 
 N = 2000
 

@@ -109,11 +109,11 @@ def test_the_mean_of_one_head_is_that_of_its_examples(loss, n_classes):
     label = torch.randint(n_classes, (7,), generator=generator)
     outputs.requires_grad_()
 
-    total, means = LayerWiseLoss(loss, loss, [])([outputs], Target(cost, label))
+    total, means = LayerWiseLoss(loss, loss, [])([outputs[None]], Target(cost, label))
     expected = loss(outputs, Target(cost, label)).mean()
 
     torch.testing.assert_close(total, expected)
-    torch.testing.assert_close(means, expected.detach().view(1))
+    torch.testing.assert_close(means, expected.detach().view(1, 1))
     (gradient,) = torch.autograd.grad(total, outputs)
     torch.testing.assert_close(gradient, torch.autograd.grad(expected, outputs)[0])
 

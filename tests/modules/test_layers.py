@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
-from auxcst_sklearn.modules._layers import ACTIVATIONS, ScaledLinear, SeededDropout, draw_dropout
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(activation):
-    network = AuxMLP(2, 2, width=[3], head_layers=[], activation=activation)
-
-    assert type(network.hidden["hidden1"][1]) is ACTIVATIONS[activation]
-    assert network(torch.ones(1, 2)).shape == (1, 2)
+from auxcst_sklearn.modules import CostHead
+from auxcst_sklearn.modules._layers import (
+    BatchedHead,
+    BatchedLinear,
+    MapMeans,
+    SeededDropout,
+    draw_dropout,
+)
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():
@@ -41,6 +39,19 @@ def test_dropout_is_decided_by_a_byte_for_each_input(p):
     assert drawn.tolist() == (keep * (256 / (256 - drop))).astype("float32").tolist()
 
 
+def test_one_network_draws_sample_by_sample_and_several_draw_for_each():
+    def draw(x):
+        dropout = SeededDropout(0.5)
+        dropout.generator = torch.Generator().manual_seed(0)
+        return dropout(x)
+
+    assert torch.equal(draw(torch.ones(1, 6, 50))[0].T, draw(torch.ones(50, 6)))
+    kept = draw(torch.ones(4, 6, 50))
+    assert set(kept.unique().tolist()) == {0, 2}
+    for i in range(1, 4):
+        assert abs(float((kept[0] == kept[i]).float().mean()) - 0.5) < 0.15
+
+
 def test_dropout_draws_from_its_own_generator():
     before = torch.get_rng_state()
     draws = []
@@ -54,16 +65,122 @@ def test_dropout_draws_from_its_own_generator():
     assert pickle.loads(pickle.dumps(dropout)).generator is None
 
 
-def test_factors_of_some_inputs_are_learnt_and_start_at_one():
+def linear_of(n_networks=3, scaled=None):
     torch.manual_seed(0)
-    layer = ScaledLinear(4, 3, slice(1, 3)).double()
-    x = np.random.RandomState(0).normal(size=(6, 4))
-    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    layer = BatchedLinear(4, 3, n_networks, scaled).double()
+    return layer, layer.weight.detach().numpy(), layer.bias.detach().numpy()
 
-    np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), x @ weight.T + bias)
 
-    layer.scale.data = torch.tensor([0.2, -0.3], dtype=torch.float64)
-    expected = (x * [1, 3, -2, 1]) @ weight.T + bias
-    np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), expected)
-    layer(torch.from_numpy(x)).sum().backward()
-    np.testing.assert_allclose(layer.scale.grad, 10 * (x.sum(axis=0) * weight.sum(axis=0))[1:3])
+@pytest.mark.parametrize("n_sets", [1, 3])
+def test_products_of_several_networks(n_sets):
+    layer, weight, bias = linear_of()
+    x = np.random.RandomState(0).normal(size=(n_sets, 4, 6))
+    expected = [weight[i] @ x[i % n_sets] + bias[i] for i in range(3)]
+
+    found = layer(torch.from_numpy(x).expand(3, -1, -1)).detach()
+
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for i in range(3):
+        rows = layer.of_network(i)(torch.from_numpy(x[i % n_sets].T)).detach()
+        np.testing.assert_allclose(rows.T, expected[i], rtol=1e-12)
+
+
+def test_the_layer_of_one_network_shares_its_weights():
+    layer, *_ = linear_of()
+    state = torch.get_rng_state()
+    linear = layer.of_network(1)
+    with torch.no_grad():
+        linear.weight.fill_(2)
+        linear.bias.fill_(3)
+
+    assert torch.equal(torch.get_rng_state(), state)
+    assert layer.weight.flatten(1).eq(2).all(dim=1).tolist() == [False, True, False]
+    assert layer.bias.flatten(1).eq(3).all(dim=1).tolist() == [False, True, False]
+
+
+def test_each_network_starts_like_a_linear_layer():
+    torch.manual_seed(0)
+    expected = [torch.nn.Linear(4, 3) for _ in range(2)]
+    torch.manual_seed(0)
+    layer = BatchedLinear(4, 3, 2)
+
+    for i, linear in enumerate(expected):
+        assert torch.equal(layer.weight[i], linear.weight)
+        assert torch.equal(layer.bias[i, :, 0], linear.bias)
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_factors_of_some_inputs_are_learnt_and_start_at_one(trains):
+    layer, weight, bias = linear_of(2, slice(1, 3))
+    layer.train(trains)
+    x = np.random.RandomState(0).normal(size=(2, 4, 6))
+
+    np.testing.assert_allclose(layer(torch.from_numpy(x)).detach(), weight @ x + bias)
+
+    layer.scale.data = torch.tensor([[[0.2, -0.3]], [[0.1, 0.0]]], dtype=torch.float64)
+    factors = np.array([[1, 3, -2, 1], [1, 2, 1, 1]])[:, :, None]
+    found = layer(torch.from_numpy(x))
+    np.testing.assert_allclose(found.detach(), weight @ (x * factors) + bias)
+    found.sum().backward()
+    slopes = 10 * x.sum(axis=2) * weight.sum(axis=1)
+    np.testing.assert_allclose(layer.scale.grad[:, 0], slopes[:, 1:3])
+
+
+def test_heads_of_several_networks_compute_in_the_precision_of_their_weights():
+    head = BatchedHead(4, 3, 2)
+    x = torch.rand(2, 4, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = head(x)
+
+    assert found.shape == (2, 5, 3)
+    assert torch.equal(found, head(x))
+    assert torch.equal(head(x.bfloat16()), head(x.bfloat16().float()))
+
+
+def test_pooled_heads_see_the_means_of_the_maps():
+    head = CostHead((5, 3, 4), 2)
+    maps = np.random.RandomState(0).normal(size=(6, 5, 3, 4))
+    weight, bias = (p.detach().numpy().astype(float) for p in head.parameters())
+
+    found = head(torch.from_numpy(maps).float()).detach().numpy()
+
+    np.testing.assert_allclose(found, maps.mean(axis=(2, 3)) @ weight.T + bias, atol=1e-6)
+
+
+def test_flat_heads_see_every_value():
+    head = CostHead((5, 3, 4), 2, "flatten")
+    maps = np.random.RandomState(0).normal(size=(6, 5, 3, 4))
+    weight, bias = (p.detach().numpy().astype(float) for p in head.parameters())
+
+    found = head(torch.from_numpy(maps).float()).detach().numpy()
+
+    np.testing.assert_allclose(found, maps.reshape(6, 60) @ weight.T + bias, atol=1e-6)
+
+
+def test_a_dense_layer_has_nothing_to_pool():
+    head = CostHead((7,), 2)
+    x = torch.rand(6, 7)
+
+    assert torch.equal(head(x), torch.nn.functional.linear(x, head.weight, head.bias))
+
+
+def test_a_head_computes_in_the_precision_of_its_weights():
+    maps = torch.rand(6, 5, 3, 4).bfloat16()
+    for head_input in ("pool", "flatten"):
+        head = CostHead((5, 3, 4), 2, head_input)
+
+        assert torch.equal(head(maps), head(maps.float()))
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 6), (3, 4, 7), (2, 3, 2, 3, 4)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_gradient_of_pooled_maps_is_that_of_their_mean(shape, dtype):
+    maps = torch.rand(shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    factors = torch.arange(shape[0] * shape[1]).view(shape[:2]).float()
+    found, expected = maps.clone().requires_grad_(), maps.clone().requires_grad_()
+    pooled = MapMeans.apply(found, torch.float32)
+    torch.testing.assert_close(pooled, maps.float().flatten(2).mean(2))
+    (pooled * factors).sum().backward()
+    (expected.float().flatten(2).mean(2) * factors).sum().backward()
+    assert found.grad.dtype == dtype
+    torch.testing.assert_close(found.grad, expected.grad)

@@ -1,6 +1,12 @@
+import copy
+
+import numpy as np
+import pytest
 import torch
 
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
+from auxcst_sklearn.modules._images import AuxCNN, ImageInput
+from auxcst_sklearn.modules._mlp import AuxMLP
+from auxcst_sklearn.modules._network import ClassAndCostNetwork, SideBySide
 
 
 def test_start_at_sets_the_biases_of_all_heads():
@@ -8,5 +14,129 @@ def test_start_at_sets_the_biases_of_all_heads():
 
     network.start_at(torch.tensor([1.0, 2, 3]), torch.tensor([4.0, 5, 6]))
 
-    assert network.output.bias.tolist() == [1, 2, 3]
-    assert network.heads["hidden1"].bias.tolist() == [4, 5, 6]
+    assert network.output.bias.flatten().tolist() == [1, 2, 3]
+    assert network.heads["hidden1"].bias.flatten().tolist() == [4, 5, 6]
+
+
+def make_networks(n=3, n_outputs=4, head_layers=(0,)):
+    torch.manual_seed(0)
+    sizes = {"channels": [3], "kernel_size": [3], "pool": [2], "width": [5]}
+    return [
+        AuxCNN(ImageInput((1, 6, 6)), n_outputs, head_layers=head_layers, **sizes) for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("n_sets", [1, 3])
+@pytest.mark.parametrize("training", [True, False])
+def test_each_network_side_by_side_gives_what_it_gives_alone(n_sets, training):
+    networks = make_networks()
+    alone = [copy.deepcopy(network).train(training) for network in networks]
+    several = AuxCNN.join(networks).train(training)
+    x = torch.randn(n_sets, 7, 1, 6, 6)
+
+    assert isinstance(several, SideBySide)
+    assert several.n_networks == 3
+    assert several.layers == ("conv1", "output")
+    outputs = several.forward_heads(x)
+    for i, network in enumerate(alone):
+        for output, expected in zip(outputs, network.forward_heads(x[i % n_sets])):
+            torch.testing.assert_close(output[i], expected, rtol=0, atol=0)
+        for name, value in network.state_dict().items():  # statistics of batches as well
+            torch.testing.assert_close(several.networks[i].state_dict()[name], value)
+    several.eval()
+    torch.testing.assert_close(several(x), several.forward_heads(x)[-1])
+
+
+def test_a_module_never_sees_the_dimension_of_networks():
+    (alone,) = make_networks(1)
+    one = AuxCNN.join([alone]).eval()
+    shapes = []
+    alone.register_forward_pre_hook(lambda network, args: shapes.append(args[0].shape))
+
+    assert one(torch.randn(1, 7, 1, 6, 6)).shape == (1, 7, 4)
+    assert one.networks[0] is alone
+    assert shapes == [(7, 1, 6, 6)]
+
+
+def test_heads_of_all_networks_are_rescaled():
+    several = AuxCNN.join(make_networks()).eval()
+    x = torch.randn(1, 7, 1, 6, 6)
+    hidden, output = several.forward_heads(x)
+    with torch.no_grad():
+        several.rescale_heads(3, 2, output=True, hidden=False)
+
+    rescaled_hidden, rescaled = several.forward_heads(x)
+    torch.testing.assert_close(rescaled, 3 * output + 2)
+    torch.testing.assert_close(rescaled_hidden, hidden)
+
+
+def test_the_precision_is_that_of_all_networks():
+    several = AuxCNN.join(make_networks())
+    several.set_precision(True)
+
+    assert all(network.bf16 for network in several.networks)
+
+
+def test_tensors_of_each_network_are_its_own():
+    pairs = [ClassAndCostNetwork(*pair) for pair in zip(make_networks(), make_networks(3, 8, ()))]
+    several = ClassAndCostNetwork.join(pairs).eval()
+    before, *_ = several.forward_heads(torch.ones(1, 2, 1, 6, 6))
+    tensors = several.weights()
+    with torch.no_grad():
+        for tensor in tensors[1]:
+            tensor.zero_()
+
+    after, *_ = several.forward_heads(torch.ones(1, 2, 1, 6, 6))
+    assert len(tensors) == 3
+    assert [bool((b == a).all()) for b, a in zip(before, after)] == [True, False, True]
+    names = dict(pairs[0].named_parameters()) | dict(pairs[0].named_buffers())
+    assert len(tensors[0]) == len(names)
+    assert np.isfinite(sum(float(t.sum()) for t in tensors[0]))
+
+
+def twin():
+    classes = AuxMLP(4, 3, width=[8, 7], head_layers=[0])
+    return ClassAndCostNetwork(classes, AuxMLP(4, 6, width=[8, 7], head_layers=[]))
+
+
+def test_outputs_of_a_pair_stand_side_by_side():
+    network, x = twin(), torch.randn(1, 5, 4)
+
+    hidden, output = network.forward_heads(x)
+
+    expected_hidden, expected = network.classes.forward_heads(x)
+    assert torch.equal(hidden, expected_hidden)
+    assert torch.equal(output, torch.cat([expected, network.costs(x)], dim=2))
+    assert torch.equal(network(x), output)
+    assert network.layers == ("hidden1", "output")
+
+
+def test_the_second_network_starts_at_zero():
+    network = twin()
+
+    network.start_at(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 5.0, 6.0]))
+
+    assert network.classes.output.bias.flatten().tolist() == [1, 2, 3]
+    assert network.classes.heads["hidden1"].bias.flatten().tolist() == [4, 5, 6]
+    assert torch.equal(network(torch.randn(1, 5, 4))[:, :, 3:], torch.zeros(1, 5, 6))
+
+
+def test_the_precision_of_a_pair_is_that_of_both():
+    network = twin()
+    network.set_precision(True)
+
+    assert network.classes.bf16
+    assert network.costs.bf16
+
+
+def test_pairs_that_are_joined_give_what_each_gives_alone():
+    pairs = [twin() for _ in range(3)]
+    alone = copy.deepcopy(pairs)
+    joined = ClassAndCostNetwork.join(pairs)
+    x = torch.randn(1, 5, 4)
+
+    assert joined.n_networks == 3
+    for i, pair in enumerate(alone):
+        for found, expected in zip(joined.forward_heads(x), pair.forward_heads(x), strict=True):
+            torch.testing.assert_close(found[[i]], expected)
+        assert all(map(torch.equal, joined.weights()[i], (p[0] for p in pair.parameters())))

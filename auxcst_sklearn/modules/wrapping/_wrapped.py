@@ -1,23 +1,40 @@
-"""Any torch module as a network with cost heads."""
+"""Any torch module as a network with cost heads, with random numbers of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+from torch.overrides import TorchFunctionMode
 
-from .._heads import CostHead
-from .._image_input import ImageInput
-from .._layers import SeededModule
+from .._images import ImageInput
+from .._layers import CostHead, SeededModule
 from .._network import AuxNetwork
-from ._listener import Call, Listener
-from ._randomness import SeededDraws
-from ._row_check import check_rows_apart
-from ._tracing import Trace, describe
+from ._tracing import Call, Listener, Trace, describe
+
+# Rounding differs between one row and several, relative to the largest value.
+TOLERANCE = 1e-4
+
+# Dropouts take no generator; the others would, if their callers passed one.
+_DROPOUTS = {
+    F.dropout: False,
+    F.dropout1d: True,
+    F.dropout2d: True,
+    F.dropout3d: True,
+    torch.dropout: False,
+}
+_DRAWS = {
+    torch.bernoulli,
+    torch.Tensor.bernoulli,
+    torch.Tensor.bernoulli_,
+    torch.Tensor.normal_,
+    torch.Tensor.uniform_,
+}
 
 
 class WrappedNetwork(SeededModule, AuxNetwork):
@@ -54,7 +71,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     --------
     >>> import torch
     >>> from torch import nn
-    >>> from auxcst_sklearn.modules._image_input import ImageInput
+    >>> from auxcst_sklearn.modules._images import ImageInput
     >>> from auxcst_sklearn.modules.wrapping import WrappedNetwork
     >>> module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16),
     ...                        nn.ReLU(), nn.Linear(16, 1000))
@@ -226,3 +243,105 @@ def last_part(trace: Trace, kinds: type | tuple[type, ...]) -> str | None:
         if last and isinstance(parts.get(call[0]), kinds):
             return call[0]
     return None
+
+
+def check_rows_apart(
+    module: nn.Module,
+    shape: Sequence[int],
+    calls: Collection[Call],
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Raise an error for a module whose output, or that of some calls, mixes rows.
+
+    Sequence-first modules do, for example. Two rows of random numbers are run together and each
+    alone, in evaluation mode. A module that cannot compute such rows, or draws random numbers, is
+    not checked.
+    """
+    generator = torch.Generator().manual_seed(0)
+    # Between 0 and 2, so that embeddings can use them as indices.
+    x = (2 * torch.rand(2, *shape, generator=generator, dtype=torch.float32)).to(dtype)
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        with torch.random.fork_rng(devices=[]):
+            traces = [Trace(module, shape, rows) for rows in (x, x, x[:1], x[1:])]
+    except ValueError:
+        return
+    finally:
+        for buffer, before in buffers:
+            buffer.copy_(before)
+    for call in (None, *calls):
+        outputs = [_output(trace, call) for trace in traces]
+        if not all(isinstance(output, Tensor) for output in outputs):
+            continue
+        found, repeated, *expected = outputs
+        if not _close(found, repeated):
+            continue
+        if len(found) != len(x) or not _close(found, torch.cat(expected)):
+            where = "" if call is None else f" in {traces[0].name(call)!r}"
+            raise ValueError(
+                f"{type(module).__name__} mixes the rows of a batch{where}: two examples of shape "
+                f"{tuple(shape)} give {describe(found)}, which differs from the results for each "
+                "alone; expected a row per example that depends only on this example. Sequence "
+                "modules need batch_first=True, or a transposition in their forward."
+            )
+
+
+def _output(trace: Trace, call: Call | None) -> Any:
+    return trace.output if call is None else trace.calls.get(call)
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape:
+        return False
+    scale = other[other.isfinite()].abs().max() if other.isfinite().any() else 0.0
+    return torch.allclose(one, other, rtol=0, atol=TOLERANCE * float(scale), equal_nan=True)
+
+
+class SeededDraws(TorchFunctionMode):
+    """Makes dropout, bernoulli, normal_ and uniform_ draw from a generator while a module runs.
+
+    Otherwise they draw from torch's global generator, and two fits in two threads share their
+    random numbers. Layers and functions for dropout are covered, and the stochastic depth of
+    residual networks. The dropout inside torch's attention and recurrent layers, alpha dropout and
+    RReLU are not, because their functions draw outside of Python.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Compute a function, with the generator if it draws random numbers."""
+        kwargs = kwargs or {}
+        if function in _DROPOUTS:
+            named = {"training" if name == "train" else name: v for name, v in kwargs.items()}
+            return self._dropout(*args, **named, whole_maps=_DROPOUTS[function])
+        own = kwargs.get("generator")
+        if function in _DRAWS and own is None and args[0].device == self.generator.device:
+            kwargs = {**kwargs, "generator": self.generator}
+        return function(*args, **kwargs)
+
+    def _dropout(
+        self,
+        input: Tensor,  # noqa: A002
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+        *,
+        whole_maps: bool,
+    ) -> Tensor:
+        if not training or p == 0:
+            return input
+        shape: tuple[int, ...] = input.shape
+        if whole_maps:  # (n_samples, n_maps, ...)
+            shape = (*shape[:2], *[1] * (len(shape) - 2))
+        keep = input.new_empty(shape).bernoulli_(1 - p, generator=self.generator)
+        if p < 1:
+            keep /= 1 - p
+        return input.mul_(keep) if inplace else input * keep

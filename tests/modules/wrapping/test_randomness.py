@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from auxcst_sklearn.modules.wrapping._randomness import SeededDraws
+from auxcst_sklearn.modules.wrapping._wrapped import SeededDraws
 
 
 def draw(function, seed=0):

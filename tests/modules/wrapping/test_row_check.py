@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules._image_input import ImageInput
+from auxcst_sklearn.modules._images import ImageInput
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
-from auxcst_sklearn.modules.wrapping._row_check import check_rows_apart
+from auxcst_sklearn.modules.wrapping._wrapped import check_rows_apart
 
 
 class Sequences(nn.Module):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from auxcst_sklearn.modules import AuxNetwork, find_hidden_layers
-from auxcst_sklearn.modules._image_input import ImageInput
+from auxcst_sklearn.modules._images import ImageInput
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
 
 

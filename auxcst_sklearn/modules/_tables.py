@@ -1,17 +1,13 @@
-"""First layers of networks on features: scales, ranges, missing values and categories."""
+"""First layers of networks on tables: scales, ranges, missing values, categories and bins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
-
-from ._bins import PiecewiseLinear
-from ._layers import share_sets
 
 
 class Standardize(nn.Module):
@@ -25,7 +21,7 @@ class Standardize(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules._feature_input import Standardize
+    >>> from auxcst_sklearn.modules._tables import Standardize
     >>> Standardize([10.0, 0.0], [2.0, 1.0])(torch.tensor([[14.0, 3.0]]))
     tensor([[2., 3.]])
     """
@@ -59,7 +55,7 @@ class UnitRange(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules._feature_input import UnitRange
+    >>> from auxcst_sklearn.modules._tables import UnitRange
     >>> UnitRange([0, 10], [2, 20])(torch.tensor([[1.0, 30.0]]))
     tensor([[0.5000, 1.0000]])
     """
@@ -79,14 +75,60 @@ class UnitRange(nn.Module):
         return ((x - self.low) * self.factor).clamp(0, 1)
 
 
+class PiecewiseLinear(nn.Module):
+    """For each bin, the fraction below the input: 0, 1, or in between for inputs inside the bin.
+
+    Parameters
+    ----------
+    columns : array-like of int, of shape (n_bins,)
+        The input that each bin belongs to.
+    low, width : array-like of shape (n_bins,)
+        Lower bound and width of each bin.
+
+    References
+    ----------
+    Y. Gorishniy, I. Rubachev, A. Babenko, "On Embeddings for Numerical Features in Tabular Deep
+    Learning", NeurIPS 2022, section 3.2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules._tables import PiecewiseLinear
+    >>> PiecewiseLinear([0, 0], [0.0, 1.0], [1.0, 4.0])(torch.tensor([[0.5], [3.0], [9.0]]))
+    tensor([[0.5000, 0.0000],
+            [1.0000, 0.5000],
+            [1.0000, 1.0000]])
+    """
+
+    columns: Tensor
+    low: Tensor
+    factor: Tensor
+
+    def __init__(self, columns: ArrayLike, low: ArrayLike, width: ArrayLike) -> None:
+        super().__init__()
+        self.register_buffer("columns", torch.as_tensor(columns, dtype=torch.int64))
+        self.register_buffer("low", torch.as_tensor(low, dtype=torch.float32))
+        self.register_buffer("factor", 1 / torch.as_tensor(width, dtype=torch.float32))
+
+    def set(self, low: ArrayLike, width: ArrayLike) -> None:
+        """Change the bounds of the bins."""
+        self.low.copy_(torch.as_tensor(low))
+        self.factor.copy_(1 / torch.as_tensor(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Fractions (..., n_bins) for inputs (..., n_inputs)."""
+        return ((x.index_select(-1, self.columns) - self.low) * self.factor).clamp(0, 1)
+
+
 class FeatureInput(nn.Module):
-    """Encode numbers, missing values, categories and bins as float inputs.
+    """Encode numbers, missing values, categories and bins as float inputs of several networks.
 
     Inputs are float32, with NaN for missing values, and codes -1, 0, 1 ... in categorical columns.
     Outputs are the numbers, an indicator for each column that may have missing values, an indicator
     for each level of columns with few levels, encodings of bins, and embedding vectors for columns
     with many levels. A code without a level, for rare and unknown categories, has no indicator; in
-    columns with many levels such codes share a vector, which starts at zero.
+    columns with many levels such codes share a vector, which starts at zero. The networks differ in
+    their vectors, and in whether they see the bins.
 
     Parameters
     ----------
@@ -106,7 +148,7 @@ class FeatureInput(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from auxcst_sklearn.modules._feature_input import FeatureInput
+    >>> from auxcst_sklearn.modules._tables import FeatureInput
     >>> inputs = FeatureInput([0.5], [0], gaps=[0], few=[(1, [True, True])])
     >>> inputs(torch.tensor([[2.0, 0.0], [float("nan"), 1.0], [3.0, -1.0]]))
     tensor([[2.0000, 0.0000, 1.0000, 0.0000],
@@ -143,13 +185,12 @@ class FeatureInput(nn.Module):
             "many_columns": [column for column, _ in many],
         }.items():
             self.register_buffer(name, torch.tensor(columns, dtype=torch.int64))
-        self.selects = bool(few or many)  # some columns
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
         codes = torch.tensor([code for _, code in own], dtype=torch.float32)
         self.register_buffer("few_codes", codes)
         self._make_table([torch.tensor([False, *kept]) for _, kept in many])
         self.bins = bins
-        self.register_buffer("sees_bins", torch.ones(()))  # 0 in networks without bins
+        self.register_buffer("sees_bins", torch.ones(1, 1, 1))  # 0 for networks without bins
 
     def _make_table(self, levels: Sequence[Tensor]) -> None:
         """One table of vectors for all columns, so that a batch needs one look-up."""
@@ -166,7 +207,7 @@ class FeatureInput(nn.Module):
             dimension = round(max(int(own.sum()) for own in levels) ** 0.25)
             table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
             table[self.row_of_code[self.starts]] = 0
-            self.table = nn.Parameter(table)
+            self.table = nn.Parameter(table.unsqueeze(0))  # of each network
 
     def set_fill(self, fill: ArrayLike) -> None:
         """Change the values that replace missing ones, given for every column."""
@@ -187,73 +228,34 @@ class FeatureInput(nn.Module):
         return n if self.table is None else n + len(self.many_columns) * self.table.shape[-1]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (..., n_outputs) for inputs (..., n_columns)."""
-        parts = [self.known(x)]
+        """Outputs (n_networks, n_samples, n_outputs) for inputs (n_networks or 1, n_samples, ...).
+
+        What is not learnt, without bins, is the same for all networks, and computed once.
+        """
+        known = self._known(x)
+        if self.bins is None and self.table is None:
+            return known
+        n = len(self.sees_bins if self.table is None else self.table)
+        parts = [known.expand(n, -1, -1)]
         if self.bins is not None:
-            parts.append(self.bins(parts[0]) * self.sees_bins)
+            parts.append(self.bins(known) * self.sees_bins)
         if self.table is not None:
-            parts.append(self.vectors(self.rows(x), self.table))
+            first_row = self.table.shape[1] * torch.arange(n, device=x.device).view(n, 1, 1)
+            rows = self._rows(x) + first_row
+            parts.append(F.embedding(rows, self.table.flatten(0, 1)).flatten(-2))
         return torch.cat(parts, dim=-1)
 
-    def known(self, x: Tensor) -> Tensor:
-        """The outputs that are not learnt."""
-        numbers = x.index_select(-1, self.numbers) if self.selects else x
+    def _known(self, x: Tensor) -> Tensor:
+        """The outputs that are not learnt, but for bins."""
+        numbers = x.index_select(-1, self.numbers)
         parts = [torch.where(torch.isnan(numbers), self.fill, numbers)]
         if len(self.gaps):
             parts.append(torch.isnan(x.index_select(-1, self.gaps)).to(x.dtype))
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
-        return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+        return torch.cat(parts, dim=-1)
 
-    def rows(self, x: Tensor) -> Tensor:
+    def _rows(self, x: Tensor) -> Tensor:
         """Rows of the table for each column of many levels."""
         code = torch.nan_to_num(x.index_select(-1, self.many_columns), nan=-1.0)
         return self.row_of_code[self.starts + 1 + code.long()]
-
-    @staticmethod
-    def vectors(rows: Tensor, table: Tensor) -> Tensor:
-        """The rows of a table, side by side."""
-        return F.embedding(rows, table).flatten(-2)
-
-
-class StackedFeatureInput(nn.Module):
-    """The inputs of M networks, for S sets of rows; network i uses set i modulo S.
-
-    The networks differ in their parameters, and in whether they use bins. `inputs` are those of
-    single networks, or of stacks.
-    """
-
-    fixed: FeatureInput
-    sees_bins: Tensor
-
-    def __init__(self, inputs: Sequence[FeatureInput | StackedFeatureInput]) -> None:
-        super().__init__()
-        first = inputs[0]
-        self.fixed = deepcopy(first.fixed if isinstance(first, StackedFeatureInput) else first)
-        self.fixed.table = None
-        sees_bins = torch.cat([part.sees_bins.reshape(-1, 1, 1) for part in inputs])
-        self.register_buffer("sees_bins", sees_bins)
-        self.table: nn.Parameter | None = None
-        if first.table is not None:
-            tables = [part.get_parameter("table").data for part in inputs]
-            self.table = nn.Parameter(torch.cat([t.reshape(-1, *t.shape[-2:]) for t in tables]))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs (M, n_samples, n_outputs) for inputs (S, n_samples, n_columns)."""
-        n, known = len(self.sees_bins), self.fixed.known(x)
-        parts = [share_sets(known, n)]
-        if self.fixed.bins is not None:
-            parts.append(share_sets(self.fixed.bins(known), n) * self.sees_bins)
-        if self.table is not None:
-            n_rows = self.table.shape[1]
-            first_row = n_rows * torch.arange(n, device=x.device).view(n, 1, 1)
-            rows = share_sets(self.fixed.rows(x), n) + first_row
-            parts.append(self.fixed.vectors(rows, self.table.flatten(0, 1)))
-        return torch.cat(parts, dim=-1)
-
-    @torch.no_grad()
-    def copy_to(self, inputs: FeatureInput | StackedFeatureInput, part: int | slice) -> None:
-        """Set the parameters of one network, or those of a stack."""
-        if self.table is not None:
-            table = inputs.get_parameter("table")
-            table.copy_(self.table[part].reshape(table.shape))

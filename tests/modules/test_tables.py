@@ -1,10 +1,11 @@
 import pickle
 
 import numpy as np
+import pytest
 import torch
 
-from auxcst_sklearn.modules._aux_mlp import AuxMLP
-from auxcst_sklearn.modules._feature_input import FeatureInput, Standardize, UnitRange
+from auxcst_sklearn.modules._mlp import AuxMLP
+from auxcst_sklearn.modules._tables import FeatureInput, PiecewiseLinear, Standardize, UnitRange
 
 
 def test_inputs_are_centred_and_scaled():
@@ -20,7 +21,7 @@ def test_inputs_are_centred_and_scaled():
 def test_a_network_sees_them_and_keeps_them():
     inputs = Standardize([1.0, 2.0], [3.0, 4.0])
     network = AuxMLP(2, 3, width=[4, 4], head_layers=[0], inputs=inputs).eval()
-    x = torch.randn(5, 2)
+    x = torch.randn(1, 5, 2)
     copy = pickle.loads(pickle.dumps(network))
 
     heads = network.forward_heads(x)
@@ -72,20 +73,20 @@ def test_numbers_gaps_and_few_levels():
 
 def test_many_levels_have_vectors_and_rare_ones_share_one():
     inputs = feature_input()
-    size = inputs.table.shape[1]
+    size = inputs.table.shape[2]
 
-    found = inputs(ROWS)
+    (found,) = inputs(ROWS.unsqueeze(0))
 
     assert found.shape == (5, inputs.n_outputs)
     first, second = found[:, 6 : 6 + size], found[:, 6 + size :]
-    rows = inputs.table.detach()
+    (rows,) = inputs.table.detach()
     assert len(rows) == (1 + 3) + (1 + 2)
     assert torch.equal(first, rows[[3, 0, 0, 0, 1]])
     assert torch.equal(second, rows[[4, 5, 6, 4, 4]])
     assert not rows[[0, 4]].any()
     assert rows[[1, 2, 3, 5, 6]].all()
     found.sum().backward()
-    assert inputs.table.grad[0].tolist() == [3.0] * size
+    assert inputs.table.grad[0, 0].tolist() == [3.0] * size
 
 
 def test_a_network_with_categories_keeps_its_vectors():
@@ -94,4 +95,28 @@ def test_a_network_with_categories_keeps_its_vectors():
 
     copy = pickle.loads(pickle.dumps(network))
 
-    assert torch.equal(copy(ROWS), network(ROWS))
+    x = ROWS.unsqueeze(0)
+    assert torch.equal(copy(x), network(x))
+
+
+@pytest.mark.parametrize("n_sets", [1, 3])
+@pytest.mark.parametrize("many", [[], [(3, [True, True, False, True])]])
+def test_networks_see_their_own_vectors_and_bins(many, n_sets):
+    bins = PiecewiseLinear([0, 1, 1], [0.0, 0.0, 5.0], [4.0, 5.0, 2.0])
+    inputs = [feature_input(many=many, bins=bins) for _ in range(3)]
+    networks = [
+        AuxMLP(part.n_outputs, 2, width=[4], head_layers=[], inputs=part) for part in inputs
+    ]
+    x = torch.stack([ROWS.roll(i, 0) for i in range(n_sets)])
+    expected = torch.cat([part(x[[i % n_sets]]) for i, part in enumerate(inputs)]).detach()
+    joined = AuxMLP.join(networks).inputs
+    sees_bins = torch.tensor([1.0, 0.0, 1.0]).view(3, 1, 1)
+    joined.sees_bins = sees_bins
+
+    found = joined(x).detach()
+
+    size = 6 + 3
+    expected[:, :, 6:size] *= sees_bins
+    assert torch.equal(found, expected)
+    known = torch.stack([x[i % n_sets] for i in range(3)]).nan_to_num(nan=10.0)[:, :, [0]]
+    np.testing.assert_allclose(found[:, :, [6]], (known / 4).clamp(0, 1) * sees_bins)

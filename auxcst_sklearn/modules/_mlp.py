@@ -1,0 +1,207 @@
+"""Fully connected networks, and the auto-encoder (CSAE) that pretrains one of their layers.
+
+References
+----------
+Y.-A. Chung, H.-T. Lin, S.-W. Yang, "Cost-aware pre-training for multiclass cost-sensitive deep
+learning", IJCAI 2016.
+
+P. Vincent, H. Larochelle, Y. Bengio, P.-A. Manzagol, "Extracting and composing robust features
+with denoising autoencoders", ICML 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ..losses import SmoothOneSided, Target
+from ._layers import ACTIVATIONS, BatchedHead, BatchedLinear, SeededDropout
+from ._network import LayeredNetwork
+
+COST_LOSS = SmoothOneSided(tau=1.0)  # the defaults of CSAEPretrainedMLP were chosen with it
+
+
+class AuxMLP(LayeredNetwork):
+    """Fully connected networks with auxiliary cost heads, computed at once.
+
+    Inputs are (n_networks, n_samples, n_features), or (1, n_samples, n_features) for all networks,
+    and outputs (n_networks, n_samples, n_classes).
+
+    Parameters
+    ----------
+    n_features : int
+        Number of inputs.
+    n_classes : int
+        Number of costs that each head estimates.
+    width : sequence of int, of length depth
+        Neurons of each hidden layer.
+    head_layers : collection of int
+        Indices of the hidden layers that get a head, counted from 0.
+    activation : str, default="relu"
+        A key of `ACTIVATIONS`.
+    dropout : float, default=0.0
+        Probability of dropping a hidden neuron.
+    scaled : slice, default=None
+        Inputs for which the first layer learns factors; see `BatchedLinear`. None for none.
+    inputs : nn.Module, default=None
+        First module, such as `Standardize` or `UnitRange`; None for unchanged inputs.
+    n_networks : int, default=1
+        Number of networks, which differ in their weights.
+
+    Raises
+    ------
+    ValueError
+        If there is no activation of that name, or a layer in `head_layers` does not exist.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules._mlp import AuxMLP
+    >>> network = AuxMLP(4, 3, width=[8, 8, 8], head_layers=[0, 1], n_networks=2)
+    >>> network.layers
+    ('hidden1', 'hidden2', 'output')
+    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(1, 5, 4))]
+    [(2, 5, 3), (2, 5, 3), (2, 5, 3)]
+    """
+
+    even_rows = 16  # samples are the last dimension of all products
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        *,
+        width: Sequence[int],
+        head_layers: Collection[int],
+        activation: str = "relu",
+        dropout: float = 0.0,
+        scaled: slice | None = None,
+        inputs: nn.Module | None = None,
+        n_networks: int = 1,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation={activation!r}; expected one of {', '.join(map(repr, ACTIVATIONS))}."
+            )
+        if not set(head_layers) <= set(range(len(width))):
+            raise ValueError(
+                f"head_layers={list(head_layers)} must be indices of hidden layers, of which "
+                f"width={width} has {len(width)}: 0 to {len(width) - 1}."
+            )
+        self.n_networks = n_networks
+        self.inputs = nn.Identity() if inputs is None else inputs
+        self.hidden = nn.ModuleDict()
+        for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
+            linear = BatchedLinear(fan_in, fan_out, n_networks, scaled if i == 1 else None)
+            layer = [linear, ACTIVATIONS[activation]()]
+            if dropout > 0:
+                layer.append(SeededDropout(dropout))
+            self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
+        # Heads are initialised last, so that the other weights are the same with and without heads.
+        self.output: BatchedHead = BatchedHead(width[-1], n_classes, n_networks)
+        self.heads = nn.ModuleDict()
+        for i in sorted(head_layers):
+            self.heads[f"hidden{i + 1}"] = BatchedHead(width[i], n_classes, n_networks)
+
+    def _prepare(self, x: Tensor) -> Tensor:
+        """Inputs (n_networks, n_features, n_samples) of the first hidden layer."""
+        return super()._prepare(x).expand(self.n_networks, -1, -1).mT
+
+    def code(self, x: Tensor, n_layers: int) -> Tensor:
+        """Output of the first `n_layers` hidden layers, (n_networks, n_samples, ...)."""
+        return self._run(x, heads={}, n_layers=n_layers)[0].mT.contiguous()
+
+    @classmethod
+    def join(cls, networks: Sequence[AuxMLP]) -> AuxMLP:
+        """Several networks as one, which takes over their tensors."""
+        first = networks[0]
+        for name, parameter in first.named_parameters():
+            parameter.data = torch.cat([one.get_parameter(name).data for one in networks])
+        first.n_networks = sum(one.n_networks for one in networks)
+        return first
+
+
+class CostSensitiveAutoencoder(nn.Module):
+    """Auto-encoder whose code also estimates costs.
+
+    The code of a corrupted input x is ``h = sigmoid(W x + b)``. It gives a reconstruction of the
+    uncorrupted input, ``sigmoid(W^T h + b')`` with the weights of the encoder, and K linear cost
+    estimates. The loss is ``(1 - beta)`` times the cross-entropy of the reconstruction, summed over
+    the inputs, plus ``beta`` times the smooth one-sided loss of the costs (tau = 1), summed over
+    the classes; both are averaged over the batch.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Linear
+        The layer to train, W and b. It is shared, not copied.
+    n_classes : int
+        Number K of costs.
+    beta : float
+        Weight of the costs, in [0, 1]; 0 is a plain denoising auto-encoder.
+    corruption : float
+        Masking noise: the probability of setting an input to 0, in [0, 1).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import CostSensitiveAutoencoder
+    >>> autoencoder = CostSensitiveAutoencoder(
+    ...     torch.nn.Linear(4, 8), n_classes=3, beta=0.1, corruption=0.25)
+    >>> reconstruction, cost = autoencoder(torch.rand(5, 4))
+    >>> reconstruction.shape, cost.shape
+    (torch.Size([5, 4]), torch.Size([5, 3]))
+    """
+
+    def __init__(
+        self, encoder: nn.Linear, n_classes: int, *, beta: float, corruption: float
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder_bias = nn.Parameter(torch.zeros_like(encoder.weight[0]))
+        self.cost_head = nn.Linear(encoder.out_features, n_classes, dtype=encoder.weight.dtype)
+        self.beta = beta
+        self.corruption = corruption
+
+    def corrupt(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Inputs (n_samples, n_inputs), each set to 0 with probability `corruption`."""
+        if self.corruption == 0:
+            return x
+        return x * torch.empty_like(x).bernoulli_(1 - self.corruption, generator=generator)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of the reconstruction (n_samples, n_inputs) and costs (n_samples, n_classes)."""
+        code = torch.sigmoid(self.encoder(x))
+        return F.linear(code, self.encoder.weight.T, self.decoder_bias), self.cost_head(code)
+
+    def losses(self, x: Tensor, target: Target, generator: torch.Generator | None = None) -> Tensor:
+        """Mean loss of the reconstruction, and of the costs.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_inputs)
+            Inputs in [0, 1].
+        target : Target
+            Costs, labels and weights of the samples.
+        generator : torch.Generator, default=None
+            Source of the noise; None for torch's global one.
+
+        Returns
+        -------
+        Tensor of shape (2,)
+            Both means.
+        """
+        logits, cost = self(self.corrupt(x, generator))
+        entropy = F.binary_cross_entropy_with_logits(logits, x, reduction="none").sum(dim=-1)
+        losses = torch.stack([entropy, COST_LOSS(cost, target)])
+        if target.weight is not None:
+            losses = losses * target.weight
+        return losses.mean(dim=-1)
+
+    def total(self, losses: Tensor) -> Tensor:
+        """The objective: ``1 - beta`` times the first of `losses`, ``beta`` times the second."""
+        reconstruction, cost = losses.unbind()
+        return (1 - self.beta) * reconstruction + self.beta * cost
