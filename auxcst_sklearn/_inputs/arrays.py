@@ -22,8 +22,12 @@ from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
 from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
 
-# Up to this many rows are looked at by `plain_rows`, which may do so in vain.
+# Up to this many rows are looked at by `plain_rows`, and for pixels of another range, which may be
+# in vain.
 FEW_ROWS = 100
+# Pixels of another range than from 0 to 1 are larger than this, many of them: a MinMaxScaler makes
+# a few as large where the training pixels hardly differ.
+OTHER_RANGE, MANY = 16, 0.05
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
@@ -178,6 +182,7 @@ class ImageInputs(Inputs):
 
     dtypes = (np.float32, np.uint8)
     allow_nd = True
+    within_1 = False  # whether all images of the training were floats from -1 to 1
 
     def __init__(
         self,
@@ -203,6 +208,8 @@ class ImageInputs(Inputs):
             self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
         self._check_same_shape(rows)  # again, because a list has a shape only now
         self._check_same_dtype(rows.dtype)
+        if not reset and self.within_1:
+            self._check_same_range(rows[:FEW_ROWS])
         return rows
 
     def _check_same_shape(self, X: Any) -> None:
@@ -223,8 +230,19 @@ class ImageInputs(Inputs):
                 f"range of the training images, {self.dtype}."
             )
 
+    def _check_same_range(self, X: Any) -> None:
+        """Warn of pixels that are hardly those of a network trained on values from -1 to 1."""
+        size = abs(_values(X))
+        if np.count_nonzero(size > OTHER_RANGE) > MANY * size.size:
+            warn(
+                f"X has values up to {size.max():g}, but {self.name} was trained on values from -1 "
+                "to 1. If both are pixels, divide X by what the training images were divided by, "
+                "such as 255."
+            )
+
     def learn(self, X: Any, *, stream: bool) -> None:
-        """Warn of rows that were probably meant as images of another shape."""
+        """Learn the range of floats; warn of rows that were meant as images of another shape."""
+        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _within_1(X)
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
             return
@@ -235,6 +253,9 @@ class ImageInputs(Inputs):
             f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
             f"pass {remedy}; if not, image_shape={shape} silences this warning."
         )
+
+    def update(self, X: Any, module: nn.Module) -> None:
+        self.within_1 = self.within_1 and _within_1(X)
 
     def make_module(self) -> ImageInput:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
@@ -250,6 +271,17 @@ class ImageInputs(Inputs):
     def net_arguments(self) -> dict[str, Any]:
         """Predict about a million values at a time; the feature maps of more need gigabytes."""
         return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
+
+
+def _values(X: Any) -> Any:
+    """Rows, or the values that sparse ones hold."""
+    return X.data if sparse.issparse(X) else X
+
+
+def _within_1(X: Any) -> bool:
+    """Whether all values are from -1 to 1."""
+    low, high = bounds_of(_values(X))
+    return bool(np.all(low >= -1) and np.all(high <= 1))
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
@@ -289,6 +321,8 @@ def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
     """The parameter that is probably missing for examples of a shape; None if none is."""
     if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
         return "channels_last=True"
+    if len(shape) == 3 and channels_last and shape[0] in (1, 3, 4) and shape[-1] > 4:
+        return "channels_last=False"
     if len(shape) == 1 and shape[0] >= 64:
         for channels in (1, 3):
             side = isqrt(shape[0] // channels)
