@@ -37,9 +37,9 @@ from .building import (
     plan_of,
     prepare,
 )
+from .decision import DecisionMixin, warn_of_missing_costs
 from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS, DESCRIPTIONS, Recipe
-from .prediction import DecisionMixin, warn_of_missing_costs
 from .validation import (
     Given,
     Validated,
