@@ -20,14 +20,21 @@ from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
-from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
+from .reading import (
+    LazyRows,
+    as_float32,
+    bounds_of,
+    check_resolution,
+    row_blocks,
+    row_order,
+    stays_lazy,
+)
 
-# Up to this many rows are looked at by `plain_rows`, and for pixels of another range, which may be
-# in vain.
+# Up to this many rows are looked at in vain, by `plain_rows` and for pixels of another range.
 FEW_ROWS = 100
-# Pixels of another range than from 0 to 1 are larger than this, many of them: a MinMaxScaler makes
-# a few as large where the training pixels hardly differ.
-OTHER_RANGE, MANY = 16, 0.05
+# More pixels than this share are beyond this size only if their range is not that of a training on
+# 0 ... 1: a MinMaxScaler makes a few as large where the training pixels hardly differ.
+SHARE, SIZE = 0.05, 16
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
@@ -209,7 +216,13 @@ class ImageInputs(Inputs):
         self._check_same_shape(rows)  # again, because a list has a shape only now
         self._check_same_dtype(rows.dtype)
         if not reset and self.within_1:
-            self._check_same_range(rows[:FEW_ROWS])
+            share = _share_beyond(SIZE, rows[:FEW_ROWS])
+            if share > SHARE:
+                warn(
+                    f"{share:.0%} of the values of X are beyond {SIZE}, but {self.name} was fitted "
+                    "on values from -1 to 1. If both are pixels, divide X by what the training "
+                    "images were divided by, such as 255."
+                )
         return rows
 
     def _check_same_shape(self, X: Any) -> None:
@@ -230,19 +243,10 @@ class ImageInputs(Inputs):
                 f"range of the training images, {self.dtype}."
             )
 
-    def _check_same_range(self, X: Any) -> None:
-        """Warn of pixels that are hardly those of a network trained on values from -1 to 1."""
-        size = abs(_values(X))
-        if np.count_nonzero(size > OTHER_RANGE) > MANY * size.size:
-            warn(
-                f"X has values up to {size.max():g}, but {self.name} was trained on values from -1 "
-                "to 1. If both are pixels, divide X by what the training images were divided by, "
-                "such as 255."
-            )
-
     def learn(self, X: Any, *, stream: bool) -> None:
         """Learn the range of floats; warn of rows that were meant as images of another shape."""
-        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _within_1(X)
+        are_floats = len(self.shape) > 1 and self.dtype == "float32"
+        self.within_1 = are_floats and _share_beyond(1, X) == 0
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
             return
@@ -255,7 +259,7 @@ class ImageInputs(Inputs):
         )
 
     def update(self, X: Any, module: nn.Module) -> None:
-        self.within_1 = self.within_1 and _within_1(X)
+        self.within_1 = self.within_1 and _share_beyond(1, X) == 0
 
     def make_module(self) -> ImageInput:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
@@ -273,15 +277,11 @@ class ImageInputs(Inputs):
         return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
 
 
-def _values(X: Any) -> Any:
-    """Rows, or the values that sparse ones hold."""
-    return X.data if sparse.issparse(X) else X
-
-
-def _within_1(X: Any) -> bool:
-    """Whether all values are from -1 to 1."""
-    low, high = bounds_of(_values(X))
-    return bool(np.all(low >= -1) and np.all(high <= 1))
+def _share_beyond(size: float, X: Any) -> float:
+    """Share of the values, of sparse rows those they hold, that are beyond a size."""
+    X = X.data if sparse.issparse(X) else X
+    beyond = sum(int(np.sum(abs(X[rows]) > size)) for rows in row_blocks(X))
+    return float(beyond / max(1, prod(X.shape)))
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:

@@ -178,11 +178,9 @@ class _Moves:
             rows = np.flatnonzero(places[:, j])
             more = (cost[rows] - cost[rows, j, None]).T
             for k in range(len(self.used)):
-                near = np.arange(len(rows))
-                if n_moves < len(rows):
-                    near = np.argpartition(more[k], n_moves)[:n_moves]
+                near = np.argsort(more[k], kind="stable")[:n_moves]
                 queue = zip(more[k, near].tolist(), rows[near].tolist(), strict=True)
-                self.queues[j, k] = sorted(queue)
+                self.queues[j, k] = list(queue)
             self._update(j)
 
     def _update(self, j: int) -> None:
