@@ -20,15 +20,7 @@ from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
-from .reading import (
-    LazyRows,
-    as_float32,
-    bounds_of,
-    check_resolution,
-    row_blocks,
-    row_order,
-    stays_lazy,
-)
+from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
 
 # Up to this many rows are looked at in vain, by `plain_rows` and for pixels of another range.
 FEW_ROWS = 100
@@ -169,7 +161,7 @@ class NumberInputs(Inputs):
     """
 
     def learn(self, X: Any, *, stream: bool) -> None:
-        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+        bounds = _bounds(X)
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)
         self.range = np.where(inside, [[0.0], [1.0]], bounds)
 
@@ -216,7 +208,7 @@ class ImageInputs(Inputs):
         self._check_same_shape(rows)  # again, because a list has a shape only now
         self._check_same_dtype(rows.dtype)
         if not reset and self.within_1:
-            share = _share_beyond(SIZE, rows[:FEW_ROWS])
+            share = (abs(rows[:FEW_ROWS]) > SIZE).mean()
             if share > SHARE:
                 warn(
                     f"{share:.0%} of the values of X are beyond {SIZE}, but {self.name} was fitted "
@@ -245,8 +237,7 @@ class ImageInputs(Inputs):
 
     def learn(self, X: Any, *, stream: bool) -> None:
         """Learn the range of floats; warn of rows that were meant as images of another shape."""
-        are_floats = len(self.shape) > 1 and self.dtype == "float32"
-        self.within_1 = are_floats and _share_beyond(1, X) == 0
+        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _is_within_1(X)
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
             return
@@ -259,7 +250,7 @@ class ImageInputs(Inputs):
         )
 
     def update(self, X: Any, module: nn.Module) -> None:
-        self.within_1 = self.within_1 and _share_beyond(1, X) == 0
+        self.within_1 = self.within_1 and _is_within_1(X)
 
     def make_module(self) -> ImageInput:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
@@ -277,11 +268,13 @@ class ImageInputs(Inputs):
         return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
 
 
-def _share_beyond(size: float, X: Any) -> float:
-    """Share of the values, of sparse rows those they hold, that are beyond a size."""
-    X = X.data if sparse.issparse(X) else X
-    beyond = sum(int(np.sum(abs(X[rows]) > size)) for rows in row_blocks(X))
-    return float(beyond / max(1, prod(X.shape)))
+def _bounds(X: Any) -> Any:
+    """Smallest and largest value of each feature, of dense or sparse rows."""
+    return min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+
+
+def _is_within_1(X: Any) -> bool:
+    return bool(np.abs(_bounds(X)).max() <= 1)
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
