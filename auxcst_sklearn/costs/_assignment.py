@@ -101,16 +101,14 @@ def _solve_one(
     cost: NDArray[np.float64], limit: NDArray[np.float64], j: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """With one limited decision, those rows get it that gain most."""
-    others = cost.copy()
-    others[:, j] = np.inf
+    is_limited = np.isfinite(limit)
+    others = np.where(is_limited, np.inf, cost)
     choice = others.argmin(axis=1)
     gain = others.min(axis=1) - cost[:, j]
     order = np.argsort(-gain, kind="stable")
     n = int(limit[j])
     choice[order[:n]] = j
-    price = np.zeros(len(limit))
-    price[j] = max(gain[order[n]], 0.0) * SCALE
-    return choice, price
+    return choice, np.where(is_limited, max(gain[order[n]], 0.0) * SCALE, 0.0)
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -119,9 +117,7 @@ def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDAr
     for _ in range(N_ROUNDS):
         before = price.copy()
         for j in np.flatnonzero(limit < len(cost)):
-            at = columns + price[:, None]
-            at[j] = np.inf
-            gain = at.min(axis=0) - columns[j]
+            gain = np.delete(columns + price[:, None], j, axis=0).min(axis=0) - columns[j]
             kth = len(cost) - int(limit[j]) - 1
             price[j] = max(np.partition(gain, kth)[kth], 0.0)
         if (price == before).all():
@@ -178,11 +174,9 @@ class _Moves:
             rows = np.flatnonzero(places[:, j])
             more = (cost[rows] - cost[rows, j, None]).T
             for k in range(len(self.used)):
-                near = np.arange(len(rows))
-                if n_moves < len(rows):
-                    near = np.argpartition(more[k], n_moves)[:n_moves]
+                near = np.argsort(more[k], kind="stable")[:n_moves]
                 queue = zip(more[k, near].tolist(), rows[near].tolist(), strict=True)
-                self.queues[j, k] = sorted(queue)
+                self.queues[j, k] = list(queue)
             self._update(j)
 
     def _update(self, j: int) -> None:
