@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ._estimators.bayes import BayesMinimumRiskClassifier
     from ._estimators.cnn import CostSensitiveAuxCNN
     from ._estimators.csae import CSAEPretrainedMLP
-    from ._estimators.mlp import CostSensitiveAuxMLP
-    from ._estimators.paper import PAPER
+    from ._estimators.mlp import PAPER, CostSensitiveAuxMLP
     from ._estimators.pool import CostSensitivePoolClassifier
 
 try:
@@ -40,7 +39,7 @@ _HOME = {
     "CostSensitiveAuxMLP": "mlp",
     "CostSensitiveAuxNet": "auxnet",
     "CostSensitivePoolClassifier": "pool",
-    "PAPER": "paper",
+    "PAPER": "mlp",
 }
 
 __all__ = [

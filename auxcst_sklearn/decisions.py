@@ -23,8 +23,8 @@ def assign(
 ) -> NDArray[np.intp]:
     """Assign a decision to each row at the least total cost, with limited decisions.
 
-    The result is exact: no other assignment within the limits costs less. Of rows to which a place
-    is worth the same, the first ones get it.
+    The result is exact: no other assignment within the limits costs less. Of equal rows the first
+    ones get the places; with one limit, of all rows to which a place is worth the same.
 
     Parameters
     ----------
@@ -94,19 +94,9 @@ def capacity_prices(
     {'review': 4.0}
     """
     cost, limit = check_assignment(expected_cost, capacity, decisions)
-    rows = np.arange(len(cost))
-    choice, price = solve(cost, limit)
-    total = cost[rows, choice].sum()
     labels = list(range(cost.shape[1])) if decisions is None else np.asarray(decisions).tolist()
-    prices: dict[Hashable, float] = {}
-    for label in capacity:
-        j = labels.index(label)
-        prices[label] = 0.0
-        if price[j] > 0:
-            more = limit + (np.arange(len(limit)) == j)
-            saved = total - cost[rows, solve(cost, more, price)[0]].sum()
-            prices[label] = max(float(saved), 0.0)
-    return prices
+    price = solve(cost, limit)[1].tolist()
+    return {label: price[labels.index(label)] for label in capacity}
 
 
 def adjust_prior(

@@ -59,7 +59,10 @@ def mean_cost(
         the sorted labels in `y_true` and `y_pred`.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the cost columns, if predictions are decisions other than the classes; `classes`
-        then names the rows. By default the columns of a DataFrame whose index holds the classes.
+        then names the rows. By default the names of the costs: those of
+        :func:`~auxcst_sklearn.costs.cost_matrices`, or the columns of a DataFrame whose index holds
+        the classes. Costs with names are matched by the labels; the order of plain arrays is
+        trusted.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
 
@@ -81,13 +84,9 @@ def mean_cost(
     ...           classes=["bad", "ok"])
     3.33...
     """
+    given = {"y_true": y_true, "y_pred": y_pred}
     costs, (chosen,), weight = evaluated(
-        {"y_true": y_true, "y_pred": y_pred},
-        cost=cost,
-        cost_matrix=cost_matrix,
-        classes=classes,
-        decisions=decisions,
-        sample_weight=sample_weight,
+        given, cost, cost_matrix, classes, decisions, sample_weight
     )
     return float(np.average(costs.paid(chosen), weights=weight))
 
@@ -129,13 +128,9 @@ def savings_score(
     >>> savings_score([0, 0, 0, 1], [0, 0, 1, 1], cost_matrix=[[0, 1], [8, 0]])
     0.66...
     """
+    given = {"y_true": y_true, "y_pred": y_pred}
     costs, (chosen,), weight = evaluated(
-        {"y_true": y_true, "y_pred": y_pred},
-        cost=cost,
-        cost_matrix=cost_matrix,
-        classes=classes,
-        decisions=decisions,
-        sample_weight=sample_weight,
+        given, cost, cost_matrix, classes, decisions, sample_weight
     )
     constant = np.average(costs.vectors(), axis=0, weights=weight).min()
     if constant <= 0:
@@ -216,13 +211,9 @@ def cost_difference(
     """
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
+    given = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     costs, (a, b), given_weight = evaluated(
-        {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b},
-        cost=cost,
-        cost_matrix=cost_matrix,
-        classes=classes,
-        decisions=decisions,
-        sample_weight=sample_weight,
+        given, cost, cost_matrix, classes, decisions, sample_weight
     )
     weights = np.ones(len(a)) if given_weight is None else given_weight
     counted = np.count_nonzero(weights)
@@ -286,14 +277,10 @@ class _CostScorer(_Scorer):
                 "cost_scorer(estimator, X, y, cost=C)."
             )
         check_evaluated(X, y, cost, None, sample_weight)
+        given = {"y_true": y, "y_pred": decided(estimator, X, cost)}
+        labels = (estimator.classes_, decisions_of(estimator))
         costs, (chosen,), weight = evaluated(
-            {"y_true": y, "y_pred": decided(estimator, X, cost)},
-            cost=cost,
-            cost_matrix=None,
-            classes=estimator.classes_,
-            decisions=decisions_of(estimator),
-            sample_weight=sample_weight,
-            of_model=True,
+            given, cost, None, *labels, sample_weight, of_model=True
         )
         return -float(np.average(costs.paid(chosen), weights=weight))
 

@@ -1,9 +1,13 @@
 """Assignments under limits against every assignment there is; prices; class frequencies."""
 
 import itertools
+import math
+import re
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment, linprog
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -63,13 +67,12 @@ def test_no_assignment_within_the_limits_costs_less(n_decisions):
 
 def test_many_rows_cost_what_the_linear_programme_of_all_does():
     """Three limits on rows with few different costs, so that most prices leave ties."""
-    optimize, sparse = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.sparse")
     rng = np.random.default_rng(0)
     for levels in (3, 50, 10**6):
         cost = rng.integers(0, levels, size=(5000, 4)).astype(float)
         each = sparse.kron(sparse.eye(5000), np.ones((1, 4)), format="csr")
         some = sparse.kron(np.ones((1, 5000)), sparse.eye(4, format="csr")[1:]).tocsr()
-        least = optimize.linprog(
+        least = linprog(
             cost.ravel(), A_ub=some, b_ub=[300, 20, 1000], A_eq=each, b_eq=np.ones(5000)
         ).fun
 
@@ -77,6 +80,98 @@ def test_many_rows_cost_what_the_linear_programme_of_all_does():
 
         assert (np.bincount(found)[1:] <= [300, 20, 1000]).all()
         assert cost[np.arange(5000), found].sum() == pytest.approx(least, rel=1e-9)
+
+
+def dearest(cost, rng):
+    """Amounts that forbid a few rows a decision."""
+    cost[rng.integers(len(cost), size=3), 1] = rng.choice([1e9, 1e10, 1e15])
+    return cost
+
+
+def best_of_all(cost, rng):
+    """Benefits of a few rows that are far above all others."""
+    cost[rng.integers(len(cost), size=3), rng.integers(3)] = -1e10
+    return cost
+
+
+def of_all_sizes(cost, rng):
+    return np.exp(8 * rng.normal(size=cost.shape))
+
+
+def of_a_few_grades(cost, rng):
+    return rng.choice([0, 0.1, 0.2, 0.3], size=(len(cost), 1)) * cost[0]
+
+
+def a_fee_apart(cost, rng):
+    """Two decisions that differ by the same amount in all rows, but for rounding."""
+    cost[:, 2] = cost[:, 1] + 5
+    return cost
+
+
+def on_a_large_common_amount(cost, rng):
+    return cost + 1e9
+
+
+def of_either_sign(cost, rng):
+    return cost - 50
+
+
+KINDS = [dearest, best_of_all, of_all_sizes, of_a_few_grades, a_fee_apart, of_either_sign]
+
+
+def least_of_places(cost, limit):
+    """The least total cost: a row for each place, as an assignment problem of scipy."""
+    column = np.repeat(np.arange(cost.shape[1]), np.minimum(limit, len(cost)).astype(int))
+    rows, places = linear_sum_assignment(cost[:, column])
+    return math.fsum(cost[rows, column[places]])
+
+
+@pytest.mark.parametrize("kind", [*KINDS, on_a_large_common_amount])
+def test_a_few_large_amounts_do_not_hide_the_small_ones(kind):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        cost = kind(rng.random((60, 4)) * [100, 50, 30, 80], rng)
+        limit = np.array([np.inf, 12, 12, rng.choice([7, np.inf])])
+        capacity = {j: int(limit[j]) for j in range(4) if limit[j] < np.inf}
+
+        found = assign(cost, capacity)
+        prices = capacity_prices(cost, capacity)
+
+        assert (np.bincount(found, minlength=4) <= limit).all()
+        least, chosen = least_of_places(cost, limit), cost[np.arange(60), found]
+        rounding = 1e-14 * np.abs(chosen).sum()
+        assert math.fsum(chosen) == pytest.approx(least, rel=0, abs=rounding)
+        for j, price in prices.items():
+            more = least_of_places(cost, limit + (np.arange(4) == j))
+            assert price == pytest.approx(least - more, rel=0, abs=10 * rounding)
+
+
+def test_the_largest_floats_forbid_a_decision():
+    largest = np.finfo(float).max
+    cost = np.array([[9.0, largest, 1.0], [9.0, 2.0, 1.0], [9.0, 3.0, -largest], [9.0, 1.0, 1.0]])
+
+    np.testing.assert_array_equal(assign(cost, {1: 1, 2: 1}), [0, 0, 2, 1])
+    np.testing.assert_array_equal(assign(cost[:, 1:], {0: 2, 1: 2}), [1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("levels", [1, 3, 40])
+def test_rows_that_are_equal_are_counted(levels):
+    """12,000 rows of a few grades, against the linear programme of how many of a grade get what."""
+    rng = np.random.default_rng(0)
+    of_grade, grade = rng.random((levels, 4)) * 100, rng.integers(levels, size=12_000)
+    places = np.array([1200, 2400, 600])
+    linked = np.kron(np.eye(levels), np.ones((1, 4)))
+    limited = np.tile(np.eye(4)[1:], (1, levels))
+    least = linprog(
+        of_grade.ravel(), limited, places, linked, np.bincount(grade, minlength=levels)
+    ).fun
+
+    found = assign(of_grade[grade], dict(zip([1, 2, 3], places, strict=True)))
+
+    assert (np.bincount(found, minlength=4)[1:] <= places).all()
+    assert of_grade[grade, found].sum() == pytest.approx(least, rel=1e-9)
+    for g in range(levels):  # the first of equal rows get the places
+        assert (np.diff((found[grade == g] > 0).astype(int)) <= 0).all()
 
 
 def test_of_equal_rows_the_first_ones_get_the_places():
@@ -119,8 +214,9 @@ def test_limits_that_cannot_be_kept_are_named(capacity, message):
 
 
 def test_costs_and_labels_must_fit():
-    with pytest.raises(TypeError, match="expected a mapping"):
-        assign(np.ones((3, 2)), [1])
+    for capacity in ([1], 0.5, -1, None, True, float("nan")):
+        with pytest.raises(TypeError, match=rf"capacity={re.escape(repr(capacity))}; expected a m"):
+            assign(np.ones((3, 2)), capacity)
     with pytest.raises(ValueError, match="names 3 columns, but expected_cost has 2"):
         assign(np.ones((3, 2)), {}, decisions=["a", "b", "c"])
     with pytest.raises(ValueError, match="expected_cost contains NaN"):

@@ -222,7 +222,7 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
-    if len(shape := np.shape(sample_weight)) > 1:
+    if len(shape := np.asarray(sample_weight).shape) > 1:
         raise ValueError(
             f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
             "as in fit(X, y, cost=C)."

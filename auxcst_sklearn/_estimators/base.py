@@ -37,9 +37,9 @@ from .building import (
     plan_of,
     prepare,
 )
+from .decision import DecisionMixin, warn_of_missing_costs
 from .identity import check_same, open_checkpoints
 from .parameters import CONSTRAINTS, DESCRIPTIONS, Recipe
-from .prediction import DecisionMixin, warn_of_missing_costs
 from .validation import (
     Given,
     Validated,
@@ -135,8 +135,9 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
             Cost of each possible prediction for each sample, in any currency, to be learnt from X;
             or, if costs are also known when deciding, a cost matrix for each sample (row = true
             class), to be passed to `predict` as well. Columns follow the order of `classes_`; those
-            of a DataFrame are matched by label. Without it, `cost_matrix` of the constructor is
-            used, and without both every mistake costs 1.
+            of a DataFrame, or of the functions of :mod:`auxcst_sklearn.costs`, are matched by their
+            labels. Without it, `cost_matrix` of the constructor is used, and without both every
+            mistake costs 1.
         groups : array-like of shape (n_samples,), default=None
             Groups of samples, such as the rows of one customer: rows that `fit` holds out have no
             group in common with the other rows.

@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import described_like, numpy_arrays
 from .._checks.labels import label_index
-from .bayes_decision import BayesDecisionMixin
-from .prediction import DecisionMixin
+from .decision import BayesDecisionMixin, DecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self

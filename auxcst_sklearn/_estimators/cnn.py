@@ -100,13 +100,14 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
       dimensions; without `image_shape`, images of one channel and one row of pixels.
 
     Shapes that are probably misinterpreted raise a warning: (H, W, 1), (H, W, 3) or (H, W, 4)
-    without `channels_last`, and rows of 64 values or more that form a square. `image_shape`
-    silences the warning.
+    without `channels_last`, (1, H, W), (3, H, W) or (4, H, W) with it, and rows of 64 values or
+    more that form a square. `image_shape` silences the warning.
 
     uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
     mini-batch at a time. Floats are used unchanged, and all other numbers are converted to float32.
     A model fitted on uint8 predicts from uint8 only, and one fitted on floats from floats only,
-    because the range of the other type would be a guess.
+    because the range of the other type would be a guess. Floats that are far beyond those of a
+    training on -1 ... 1, as 0 ... 255 are, raise a warning.
 
     A pickle holds the weights without the state of the optimizer; training after loading starts
     with a new optimizer.

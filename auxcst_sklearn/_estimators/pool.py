@@ -21,7 +21,7 @@ from .._checks.calls import described_like, unchanged_on_error
 from .._checks.data import check_frame
 from .._training.held_out import folds
 from .._training.runtime import report, reports
-from .bayes_decision import BayesDecisionMixin, Labelled
+from .decision import BayesDecisionMixin, DecisionMixin, Labelled
 from .pool_members import (
     DEFAULT_MEMBERS,
     DROP,
@@ -43,7 +43,6 @@ from .pool_members import (
     probabilities,
     with_weight,
 )
-from .prediction import DecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -20,8 +20,8 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.labels import label_index
 from ..costs._account import Costs
-from .bayes_decision import Labelled
 from .boosting import TableBoosting
+from .decision import Labelled
 from .mlp import CostSensitiveAuxMLP
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]

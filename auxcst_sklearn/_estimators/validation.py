@@ -80,8 +80,7 @@ def validate(
         named = column_names(matrix if cost is None else cost)
         if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
             decisions = estimator._decision_labels
-    known: Any = {"cost": cost, "cost_matrix": matrix, "given": given.y}
-    costs = Costs.of_fit(y, classes=classes, decisions=decisions, **known)
+    costs = Costs.of_fit(y, cost, matrix, classes, decisions, given.y)
     if resume and not np.array_equal(costs.decisions, estimator.decisions_):
         raise ValueError(
             f"The costs have the columns {shorten(costs.decisions)}, but training continues "

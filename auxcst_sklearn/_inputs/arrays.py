@@ -22,8 +22,11 @@ from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
 from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
 
-# Up to this many rows are looked at by `plain_rows`, which may do so in vain.
+# Up to this many rows are looked at in vain, by `plain_rows` and for pixels of another range.
 FEW_ROWS = 100
+# More pixels than this share are beyond this size only if their range is not that of a training on
+# 0 ... 1: a MinMaxScaler makes a few as large where the training pixels hardly differ.
+SHARE, SIZE = 0.05, 16
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
@@ -67,7 +70,7 @@ class Inputs:
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
-        alone = isinstance(y, str) and not (reset or self.categories)
+        alone = isinstance(y, str) and not reset and self.is_categorical is None
         if alone and (plain := plain_rows(estimator, X)) is not None:
             return self._checked(plain, reset)
         check_frame(X)
@@ -158,7 +161,7 @@ class NumberInputs(Inputs):
     """
 
     def learn(self, X: Any, *, stream: bool) -> None:
-        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+        bounds = _bounds(X)
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)
         self.range = np.where(inside, [[0.0], [1.0]], bounds)
 
@@ -178,6 +181,7 @@ class ImageInputs(Inputs):
 
     dtypes = (np.float32, np.uint8)
     allow_nd = True
+    within_1 = False  # whether all images of the training were floats from -1 to 1
 
     def __init__(
         self,
@@ -203,6 +207,14 @@ class ImageInputs(Inputs):
             self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
         self._check_same_shape(rows)  # again, because a list has a shape only now
         self._check_same_dtype(rows.dtype)
+        if not reset and self.within_1:
+            share = (abs(rows[:FEW_ROWS]) > SIZE).mean()
+            if share > SHARE:
+                warn(
+                    f"{share:.0%} of the values of X are beyond {SIZE}, but {self.name} was fitted "
+                    "on values from -1 to 1. If both are pixels, divide X by what the training "
+                    "images were divided by, such as 255."
+                )
         return rows
 
     def _check_same_shape(self, X: Any) -> None:
@@ -224,7 +236,8 @@ class ImageInputs(Inputs):
             )
 
     def learn(self, X: Any, *, stream: bool) -> None:
-        """Warn of rows that were probably meant as images of another shape."""
+        """Learn the range of floats; warn of rows that were meant as images of another shape."""
+        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _is_within_1(X)
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
             return
@@ -235,6 +248,9 @@ class ImageInputs(Inputs):
             f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
             f"pass {remedy}; if not, image_shape={shape} silences this warning."
         )
+
+    def update(self, X: Any, module: nn.Module) -> None:
+        self.within_1 = self.within_1 and _is_within_1(X)
 
     def make_module(self) -> ImageInput:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
@@ -250,6 +266,15 @@ class ImageInputs(Inputs):
     def net_arguments(self) -> dict[str, Any]:
         """Predict about a million values at a time; the feature maps of more need gigabytes."""
         return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
+
+
+def _bounds(X: Any) -> Any:
+    """Smallest and largest value of each feature, of dense or sparse rows."""
+    return min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+
+
+def _is_within_1(X: Any) -> bool:
+    return bool(np.abs(_bounds(X)).max() <= 1)
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
@@ -289,6 +314,8 @@ def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
     """The parameter that is probably missing for examples of a shape; None if none is."""
     if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
         return "channels_last=True"
+    if len(shape) == 3 and channels_last and shape[0] in (1, 3, 4) and shape[-1] > 4:
+        return "channels_last=False"
     if len(shape) == 1 and shape[0] >= 64:
         for channels in (1, 3):
             side = isqrt(shape[0] // channels)

@@ -51,7 +51,6 @@ class Costs:
     def of_fit(
         cls,
         y: NDArray[Any],
-        *,
         cost: Any,
         cost_matrix: Any,
         classes: Any = None,
@@ -194,8 +193,8 @@ class Costs:
         """Warn if for most rows of a class another class costs less than the true one."""
         if not same_labels(self.decisions, self.classes):
             return
-        names = list(map(str, self.decisions.tolist()))
-        place = np.array([names.index(str(label)) for label in self.classes.tolist()])
+        of_label = {str(label): j for j, label in enumerate(self.decisions.tolist())}
+        place = np.array([of_label[str(label)] for label in self.classes.tolist()])
         true = place if self.per_class else place[self.label]
         dear = self.rows[np.arange(len(self.rows)), true] > self.rows.min(axis=1)
         if self.per_class:
@@ -252,7 +251,7 @@ def _class_names(
     """The classes that costs name: those of their rows, or else of their columns."""
     costs = cost_matrix if cost is None else cost
     if isinstance(costs, CostArray):
-        of_rows = row_names(costs, like=present)
+        of_rows = row_names(_named_rows(cost, cost_matrix), like=present)
         return column_names(costs, like=present) if of_rows is None else of_rows
     labels = labels_of_rows(_named_rows(cost, cost_matrix), present)
     if labels is None:
@@ -309,8 +308,11 @@ def labels_of_evaluation(
             warn_if_order_is_lost(cost, cost_matrix, **given)
             classes = sorted_labels(*ys, name=" or ".join(given))
         return np.asarray(classes), None
-    rows = np.unique(ys[0]) if of_rows is None else of_rows
-    rows = rows if classes is None else np.asarray(classes)
+    rows = of_rows if classes is None else np.asarray(classes)
+    if rows is None and isinstance(costs, CostArray):
+        rows = row_names(_named_rows(cost, cost_matrix), like=ys[0])
+    if rows is None:
+        rows = np.unique(ys[0])
     return rows, find_decisions(cost, cost_matrix, decisions, rows)
 
 
@@ -357,7 +359,9 @@ def _checked_decisions(decisions: Any) -> NDArray[Any]:
 
 def _named_rows(cost: Any, cost_matrix: Any) -> Any:
     """Costs whose rows may have names of classes: an index of costs per sample names samples."""
-    return cost_matrix if cost is None else cost if isinstance(cost, CostArray) else None
+    if cost is None:
+        return cost_matrix
+    return cost if isinstance(cost, CostArray) and cost.ndim == 3 else None
 
 
 def labels_of_rows(costs: Any, present: NDArray[Any]) -> NDArray[Any] | None:

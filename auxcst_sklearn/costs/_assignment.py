@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from heapq import heappop, heappush
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 from sklearn.utils import check_array
 
 Capacity = Mapping[Hashable, "int | float"]
 
-# Rows of the first linear programme; costs that differ by less than this share of the largest are
-# equal.
-FIRST_ROWS, TOLERANCE = 3000, 1e-9
+# Rounds in which prices are estimated. A power of 2 divides the costs, which is exact, so that sums
+# of the largest floats are finite.
+N_ROUNDS, SCALE = 20, 2.0**10
 
 
 def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
@@ -54,7 +54,7 @@ def check_assignment(
     for label, value in capacity.items():
         if label not in labels:
             raise ValueError(f"capacity names {label!r}; expected some of {labels}.")
-        limit[labels.index(label)] = _places(label, value, n)
+        limit[labels.index(label)] = n_places(f"capacity[{label!r}]", value, n)
     if limit.sum() < n:
         given = {label: int(limit[labels.index(label)]) for label in capacity}
         raise ValueError(
@@ -64,153 +64,155 @@ def check_assignment(
     return cost, limit
 
 
-def _places(label: Any, value: Any, n: int) -> int:
-    """A limit as a number of rows."""
+def n_places(name: str, value: Any, n: int) -> int:
+    """A limit as a number of `n` rows."""
     is_number = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
     if is_number and int(value) >= 0:
-        return int(value)
+        return min(int(value), n)
     if isinstance(value, Real) and not isinstance(value, Integral) and 0 <= float(value) <= 1:
-        return int(np.floor(float(value) * n + TOLERANCE))
+        return int(np.floor(float(value) * n + 1e-9))
     raise ValueError(
-        f"capacity[{label!r}]={value!r}; expected a number of samples as a non-negative int, or a "
+        f"{name}={value!r}; expected a number of samples as a non-negative int, or a "
         "share of them as a float from 0 to 1."
     )
 
 
 def solve(
-    cost: NDArray[np.float64], limit: NDArray[np.float64], price: NDArray[np.float64] | None = None
+    cost: NDArray[np.float64], limit: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The cheapest assignment, and the prices that lead to it row by row."""
+    """The cheapest assignment, and what one more place of each decision would save."""
     choice = cost.argmin(axis=1)
-    limited = np.flatnonzero(np.isfinite(limit))
     if (np.bincount(choice, minlength=len(limit)) <= limit).all():
         return choice, np.zeros(len(limit))
+    cost = cost / SCALE
+    limited = np.flatnonzero(np.isfinite(limit))
     if len(limited) == 1:
         return _solve_one(cost, limit, int(limited[0]))
-    return _sift(cost, limit, price)
+    order = np.lexsort(cost.T)  # equal rows side by side, in their order
+    is_new = np.append(True, (cost[order[1:]] != cost[order[:-1]]).any(axis=1))
+    count = np.diff(np.append(np.flatnonzero(is_new), len(cost)))
+    used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
+    columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows get the places
+    choice[order] = np.repeat(np.tile(columns, len(count)), used[:, columns].ravel())
+    return choice, price * SCALE
 
 
 def _solve_one(
     cost: NDArray[np.float64], limit: NDArray[np.float64], j: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """With one limited decision, those rows get it that gain most."""
-    others = cost.copy()
-    others[:, j] = np.inf
+    is_limited = np.isfinite(limit)
+    others = np.where(is_limited, np.inf, cost)
     choice = others.argmin(axis=1)
     gain = others.min(axis=1) - cost[:, j]
     order = np.argsort(-gain, kind="stable")
     n = int(limit[j])
     choice[order[:n]] = j
-    price = np.zeros(len(limit))
-    price[j] = max(gain[order[n]], 0.0)
-    return choice, price
-
-
-def _sift(
-    cost: NDArray[np.float64], limit: NDArray[np.float64], price: NDArray[np.float64] | None
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """With several limited decisions, a linear programme of the rows that the prices leave open.
-
-    Prices of the programme are those of all rows if no other row prefers another decision at them,
-    because its assignment and prices then meet the conditions of the programme of all rows.
-    """
-    n, rows = len(cost), np.arange(len(cost))
-    limited = np.isfinite(limit)
-    smallest = TOLERANCE * max(float(np.abs(cost).max()), 1e-300)
-    ordered = cost + np.outer(rows * (smallest / n), limited)  # of equal rows, the first ones
-    price = _first_prices(ordered, limit) if price is None else price
-    n_open = min(FIRST_ROWS, n)
-    while True:
-        at = ordered + price
-        choice = at.argmin(axis=1)
-        margin = np.partition(at, 1, axis=1)[:, 1] - at[rows, choice]
-        is_open = np.zeros(n, dtype=bool)
-        is_open[np.argpartition(margin, n_open - 1)[:n_open]] = True
-        left = limit - np.bincount(choice[~is_open], minlength=len(limit))
-        if (left >= 0).all() and left.sum() >= n_open:
-            choice[is_open], price = _programme(cost[is_open], left)
-            at = cost + price
-            if (at.min(axis=1) >= at[rows, choice] - 10 * smallest).all():
-                break
-        n_open = min(2 * n_open, n)
-    tied = (at <= at.min(axis=1, keepdims=True) + smallest) & is_open[:, None]
-    return _first_rows_first(choice, tied, limit, price > smallest), price
+    return choice, np.where(is_limited, max(gain[order[n]], 0.0) * SCALE, 0.0)
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Prices that are nearly right: of one decision after the other, given the others.
-
-    Many rounds on some of the rows come before a few on all.
-    """
-    price, n = np.zeros(len(limit)), len(cost)
-    sample = np.random.RandomState(0).permutation(n)[: 10 * FIRST_ROWS]
-    for part, n_rounds in ((cost[sample], 200), (cost, 4)):
-        for _ in range(n_rounds):
-            before = price.copy()
-            for j in np.flatnonzero(limit < n).tolist():
-                at = part + price
-                at[:, j] = np.inf
-                gain = at.min(axis=1) - part[:, j]
-                kth = min(int((1 - limit[j] / n) * len(gain)), len(gain)) - 1
-                price[j] = max(np.partition(gain, kth)[kth], 0.0) if kth >= 0 else 0.0
-            if np.abs(price - before).max() <= TOLERANCE * np.abs(price).max():
-                break
+    """Prices that are nearly right: of one decision after the other, given the others."""
+    columns, price = np.ascontiguousarray(cost.T), np.zeros(len(limit))
+    for _ in range(N_ROUNDS):
+        before = price.copy()
+        for j in np.flatnonzero(limit < len(cost)):
+            gain = np.delete(columns + price[:, None], j, axis=0).min(axis=0) - columns[j]
+            kth = len(cost) - int(limit[j]) - 1
+            price[j] = max(np.partition(gain, kth)[kth], 0.0)
+        if (price == before).all():
+            break
     return price
 
 
-def _programme(
-    cost: NDArray[np.float64], limit: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Solve the linear programme of some rows: decisions, and the prices of the limits."""
-    n, n_decisions = cost.shape
-    limited = np.flatnonzero(limit < n)
-    each = sparse.kron(sparse.eye(n), np.ones((1, n_decisions)), format="csr")
-    some = sparse.kron(np.ones((1, n)), sparse.eye(n_decisions, format="csr")[limited])
-    solution = linprog(
-        cost.ravel(),
-        A_ub=some.tocsr() if len(limited) else None,
-        b_ub=limit[limited] if len(limited) else None,
-        A_eq=each,
-        b_eq=np.ones(n),
-        method="highs-ds",  # whose solutions are corners, and so whole numbers
-    )
-    if solution.x is None:
-        raise RuntimeError(f"scipy.optimize.linprog found no assignment: {solution.message}")
-    price = np.zeros(n_decisions)
-    if len(limited):
-        price[limited] = np.maximum(-solution.ineqlin.marginals, 0)
-    return solution.x.reshape(n, n_decisions).argmax(axis=1), price
-
-
-def _first_rows_first(
-    choice: NDArray[np.intp],
-    tied: NDArray[np.bool_],
+def _solve_counted(
+    cost: NDArray[np.float64],
+    count: NDArray[np.intp],
     limit: NDArray[np.float64],
-    is_full: NDArray[np.bool_],
-) -> NDArray[np.intp]:
-    """Of the cheapest assignments, the one that gives limited places to the first rows."""
-    rows = np.flatnonzero(tied.sum(axis=1) > 1)
-    if not len(rows) or not is_full.any():
-        return choice
-    pairs = np.argwhere(tied[rows])
-    others = np.bincount(np.delete(choice, rows), minlength=len(limit))
-    left = limit - others
-    each = sparse.csr_matrix((np.ones(len(pairs)), (pairs[:, 0], np.arange(len(pairs)))))
-    some = sparse.csr_matrix(
-        (np.ones(len(pairs)), (pairs[:, 1], np.arange(len(pairs)))), (len(limit), len(pairs))
-    )
-    free = np.isfinite(limit) & ~is_full
-    solution = linprog(
-        pairs[:, 0] * np.isfinite(limit)[pairs[:, 1]],
-        A_ub=some[free] if free.any() else None,
-        b_ub=left[free] if free.any() else None,
-        A_eq=sparse.vstack([each, some[is_full]]),
-        b_eq=np.concatenate([np.ones(len(rows)), left[is_full]]),
-        method="highs-ds",
-    )
-    if solution.x is None:  # only by rounding; the assignment in hand costs the same
-        return choice
-    picked = pairs[solution.x > 0.5]
-    choice = choice.copy()
-    choice[rows[picked[:, 0]]] = picked[:, 1]
-    return choice
+    price: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The number of places of each decision for different rows that occur `count` times.
+
+    The cheapest decision of each row at any prices is the cheapest assignment of as many places as
+    it takes. It stays the cheapest if places are added, or taken, by successive shortest paths.
+    """
+    places = np.zeros(cost.shape, dtype=np.intp)
+    places[np.arange(len(cost)), (cost + price).argmin(axis=1)] = count
+    used, columns = places.sum(axis=0), np.arange(len(limit))
+    left_over = np.flatnonzero((price > 0) & (used < limit))
+    n_moves = (limit - used)[left_over].sum() + np.maximum(used - limit, 0).sum()
+    moves = _Moves(cost, places, int(n_moves) + 1)
+    for k in left_over:
+        while (n := limit[k] - moves.used[k]) > 0:
+            path, length = moves.shortest((moves.used > 0) & (columns != k), columns == k)
+            if length >= 0:
+                break
+            moves.make(path, n)
+    for j in np.flatnonzero(used > limit):
+        while (n := moves.used[j] - limit[j]) > 0:
+            path, _ = moves.shortest(columns == j, moves.used < limit)
+            moves.make(path, min(n, limit[path[-1]] - moves.used[path[-1]]))
+    saved = np.zeros(len(limit))
+    for k in np.flatnonzero(moves.used == limit):
+        _, length = moves.shortest((moves.used > 0) & (columns != k), columns == k)
+        saved[k] = max(-length, 0.0)
+    return places, saved
+
+
+class _Moves:
+    """The cheapest moves of rows from one decision to another, while up to `n_moves` are made.
+
+    Each pair of decisions has a queue of rows by the cost of their move. Rows that have left since
+    are dropped when they come to its front.
+    """
+
+    def __init__(self, cost: NDArray[np.float64], places: NDArray[np.intp], n_moves: int) -> None:
+        self.cost, self.places, self.used = cost, places, places.sum(axis=0)
+        self.queues: dict[tuple[int, int], list[tuple[float, int]]] = {}
+        self.length = np.zeros((len(self.used), len(self.used)))
+        for j in range(len(self.used)):
+            rows = np.flatnonzero(places[:, j])
+            more = (cost[rows] - cost[rows, j, None]).T
+            for k in range(len(self.used)):
+                near = np.argsort(more[k], kind="stable")[:n_moves]
+                queue = zip(more[k, near].tolist(), rows[near].tolist(), strict=True)
+                self.queues[j, k] = list(queue)
+            self._update(j)
+
+    def _update(self, j: int) -> None:
+        """Find the cheapest moves from a decision whose rows have changed."""
+        for k in range(len(self.used)):
+            queue = self.queues[j, k]
+            while queue and not self.places[queue[0][1], j]:
+                heappop(queue)
+            if k != j:
+                self.length[j, k] = queue[0][0] if queue else np.inf
+
+    def shortest(self, start: NDArray[np.bool_], end: NDArray[np.bool_]) -> tuple[list[int], float]:
+        """The decisions on the cheapest path of moves between two sets, and what it costs."""
+        length, before = np.where(start, 0.0, np.inf), []
+        for _ in range(len(length) - 1):
+            through = length[:, None] + self.length
+            before.append(through.argmin(axis=0))
+            if (through.min(axis=0) == length).all():
+                break
+            length = through.min(axis=0)
+        path = [int(np.where(end, length, np.inf).argmin())]
+        for step in reversed(before):
+            j = int(step[path[-1]])
+            path = path[: path.index(j)] if j in path else path  # a detour of no length
+            path.append(j)
+        return path[::-1], float(length[path[0]])
+
+    def make(self, path: list[int], n_moves: float) -> None:
+        """Move up to `n_moves` of the same rows along a path."""
+        moves = [(self.queues[pair][0][1], *pair) for pair in pairwise(path)]
+        n = int(min(n_moves, *(self.places[i, j] for i, j, _ in moves)))
+        for i, j, k in moves:
+            self.places[i, [j, k]] += [-n, n]
+            for m in range(len(self.used)):
+                heappush(self.queues[k, m], (self.cost[i, m] - self.cost[i, k], i))
+        self.used[path[0]] -= n
+        self.used[path[-1]] += n
+        for j in path:
+            self._update(j)

@@ -28,12 +28,12 @@ from ._validation import (
 @numpy_arrays()
 def evaluated(
     given: Mapping[str, Any],
-    *,
     cost: Any,
     cost_matrix: Any,
     classes: Any = None,
     decisions: Any = None,
     sample_weight: Any = None,
+    *,
     of_model: bool = False,
 ) -> tuple[Costs, list[NDArray[np.intp]], NDArray[np.float64] | None]:
     """The costs of rows, the columns of their predictions, and their weights.

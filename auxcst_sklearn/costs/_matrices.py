@@ -57,6 +57,8 @@ def cost_vectors(
            [5., 0.]])
     """
     labels = as_labels(y, "y")
+    if cost_matrix is None:
+        raise ValueError("cost_matrix=None; expected costs of shape (n_classes, n_classes).")
     of_each = is_per_sample_matrix(cost_matrix)
     costs = (cost_matrix, None) if of_each else (None, cost_matrix)
     rows, columns = labels_of_evaluation(*costs, classes, None, {"y": y}, labels)

@@ -171,24 +171,29 @@ for _name in ("T", "mT"):
 
 
 def named(values: NDArray[Any], classes: Any = None, decisions: Any = None) -> NDArray[Any]:
-    """The array with names; a plain one without any, or if they do not fit or occur twice."""
-    labels = [None if own is None else _fixed(own) for own in (classes, decisions)]
-    fits = values.ndim > (classes is not None) and all(
-        own is None or (own.shape == (size,) and len(set(own.tolist())) == size)
-        for own, size in zip(labels, (0, *values.shape)[-2:])
-    )
-    found = values.view(CostArray if fits and decisions is not None else np.ndarray)
-    if isinstance(found, CostArray):
-        found.classes, found.decisions = labels
+    """The array with names; a plain one if those of the decisions do not fit or occur twice.
+
+    Where those of the classes do, as in one row for each sample, it has names of decisions only.
+    """
+    rows, columns = (-1, -1, *values.shape)[-2:]
+    labels = _fixed(classes, rows), _fixed(decisions, columns)
+    if labels[1] is None:
+        return values.view(np.ndarray)
+    found = values.view(CostArray)
+    found.classes, found.decisions = labels
     return found
 
 
-def _fixed(labels: Any) -> Labels:
-    """Labels that nobody changes."""
-    if isinstance(labels, np.ndarray) and not labels.flags.writeable:
-        return labels
-    array = np.array(labels if isinstance(labels, np.ndarray) else list(labels))
-    array.flags.writeable = False
+def _fixed(labels: Any, size: int) -> Labels | None:
+    """Labels of an axis, which nobody changes; None if they do not name it."""
+    if labels is None:
+        return None
+    array = labels if isinstance(labels, np.ndarray) else np.array(list(labels))
+    if array.shape != (size,) or len(set(array.tolist())) < size:
+        return None
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
     return array
 
 

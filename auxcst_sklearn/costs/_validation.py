@@ -154,8 +154,8 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
             warn(
                 f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
                 "costs without labels, are sorted, as everywhere in scikit-learn: "
-                f"{expected}. Pass costs as a DataFrame with these labels (ordinal_cost_matrix "
-                "returns one for a list of labels), or name the columns of an array in classes=.",
+                f"{expected}. Pass costs with these labels, as a DataFrame or as those of "
+                "ordinal_cost_matrix(labels), or name the columns of an array in classes=.",
             )
         if not categories and (cost is None or is_per_sample_matrix(cost)) and _of_order(costs):
             strings = {label for label in np.asarray(y).ravel().tolist() if isinstance(label, str)}
@@ -163,8 +163,8 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
                 warn(
                     "The costs without labels grow with the distance from the diagonal, as those "
                     f"of ordered classes, but the labels in {name} are strings, and the columns "
-                    f"are in alphabetical order: {sorted(strings)}. Pass costs as a DataFrame with "
-                    "labels, such as ordinal_cost_matrix(labels), or name the columns in classes=."
+                    f"are in alphabetical order: {sorted(strings)}. Pass costs with labels, such "
+                    "as ordinal_cost_matrix(labels), or name the columns in classes=."
                 )
                 return
 

@@ -6,11 +6,10 @@ import io
 import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from numbers import Integral
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +29,7 @@ _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
         "subset": [str, None],
         "image_size": [Integral, tuple, list, None],
         "resize": [StrOptions({"stretch", "crop"})],
+        "background": [str],
         "memmap": [str, os.PathLike, None],
         "errors": [StrOptions({"raise", "skip"})],
     },
@@ -41,6 +41,7 @@ def load_image_folder(
     *,
     subset: str | None = None,
     resize: Literal["stretch", "crop"] = "stretch",
+    background: str = "white",
     memmap: str | os.PathLike[str] | None = None,
     errors: Literal["raise", "skip"] = "raise",
     n_jobs: int | None = None,
@@ -49,7 +50,8 @@ def load_image_folder(
     """Load images that are sorted into one folder per class.
 
     The JPEG, PNG and WebP files `path/<class>/<image>`, or `path/<subset>/<class>/<image>`, are
-    read; hidden files, other files and deeper folders are ignored.
+    read; hidden files, other files and deeper folders are ignored. Pixels are those that viewers
+    show: images are turned as their metadata (EXIF) tell, and a ground is laid below transparency.
 
     Parameters
     ----------
@@ -63,6 +65,9 @@ def load_image_folder(
     resize : {"stretch", "crop"}, default="stretch"
         Whether images of another aspect ratio are stretched, or the largest part in the middle with
         the ratio of `image_size` is resized.
+    background : str, default="white"
+        Color of the ground below transparent pixels, as :mod:`PIL.ImageColor` reads it, such as
+        "black" or "#808080".
     memmap : str or path-like, default=None
         A .npy file to write the images to, one by one, so that they need not fit in memory; the
         result is a memory map of it, and estimators read it batch by batch. None for memory.
@@ -94,8 +99,8 @@ def load_image_folder(
     FileNotFoundError
         If `path` does not exist or holds no images in class folders.
     ValueError
-        If a file cannot be decoded and `errors` is "raise", if no file can, or if image sizes
-        differ and `image_size` is None.
+        If a file cannot be decoded and `errors` is "raise", if no file can, if image sizes differ
+        and `image_size` is None, or if `background` is no color.
     ImportError
         If Pillow is missing; the extra ``auxcst_sklearn[images]`` installs it.
 
@@ -115,7 +120,7 @@ def load_image_folder(
     >>> colors.target_names[colors.target].tolist()
     ['blue', 'red']
     """
-    _pillow()
+    ground = _ground(background)
     size = _height_width(image_size)
     if errors == "skip" and size is None:
         raise ValueError(
@@ -125,7 +130,7 @@ def load_image_folder(
         Path(path),
         PurePosixPath(subset or ""),
         size,
-        resize=resize,
+        decode=partial(_decode, size=size, resize=resize, ground=ground),
         memmap=memmap,
         skip=errors == "skip",
         n_jobs=n_jobs,
@@ -146,7 +151,7 @@ def _read_images(
     root: PurePosixPath,
     size: tuple[int, int] | None,
     *,
-    resize: str,
+    decode: Callable[[Path, bytes], NDArray[np.uint8]],
     memmap: str | os.PathLike[str] | None,
     skip: bool,
     n_jobs: int | None,
@@ -163,13 +168,13 @@ def _read_images(
             )
         names = sorted(stored)
         row = {name: i for i, name in enumerate(names)}
-        shape = (3, *size) if size else _decode(path / stored[0], files[stored[0]]()).shape
+        shape = (3, *size) if size else decode(path / stored[0], files[stored[0]]()).shape
         images = _empty((len(names), *shape), memmap)
         broken: dict[PurePosixPath, ValueError] = {}
 
         def store(name: PurePosixPath, content: bytes) -> None:
             try:
-                image = _decode(path / name, content, size, resize)
+                image = decode(path / name, content)
             except ValueError as error:
                 if not skip:
                     raise
@@ -275,14 +280,25 @@ def _is_image(name: PurePosixPath, root: PurePosixPath) -> bool:
 
 
 def _decode(
-    name: Path, content: bytes, size: tuple[int, int] | None = None, resize: str = "stretch"
+    name: Path, content: bytes, size: tuple[int, int] | None, resize: str, ground: tuple[int, ...]
 ) -> NDArray[np.uint8]:
-    """Decode an image to RGB, channels first."""
-    Image, ImageOps = _pillow()
+    """Decode an image to RGB, channels first, as viewers show it on a ground."""
+    from PIL import Image, ImageOps
+
     with _naming_file(name), Image.open(io.BytesIO(content)) as image:
         image.load()
-    if image.mode.startswith(("I", "F")):  # Pillow would clip values above 255
+        with suppress(Exception):  # viewers ignore metadata that cannot be read, or written again
+            ImageOps.exif_transpose(image, in_place=True)
+    transparent = image.info.get("transparency")
+    bits = content[24] if image.format == "PNG" else 8
+    # Pillow would clip values above 255, or not find the transparent one.
+    if image.mode.startswith(("I", "F")) or (bits > 8 and transparent is not None):
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")
+    if isinstance(transparent, int) and image.mode in ("1", "L") and transparent < 2**bits:
+        image.info["transparency"] = transparent * 255 // (2**bits - 1)  # as Pillow scales pixels
+    if image.mode != "RGB" or transparent is not None:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, ground), image)
     image = image.convert("RGB")
     if size is not None and resize == "crop":
         image = ImageOps.fit(image, size[::-1], Image.Resampling.BILINEAR)
@@ -306,11 +322,18 @@ def _height_width(image_size: Any) -> tuple[int, int] | None:
     return int(sizes[0]), int(sizes[1])
 
 
-def _pillow() -> tuple[ModuleType, ModuleType]:
+def _ground(background: str) -> tuple[int, ...]:
+    """Red, green, blue and opacity of a color; the first that needs Pillow."""
     try:
-        from PIL import Image, ImageOps
+        from PIL import ImageColor
+
+        return (*ImageColor.getrgb(background)[:3], 255)
     except ImportError as error:
         raise ImportError(
             "Reading images needs Pillow: pip install auxcst_sklearn[images]"
         ) from error
-    return Image, ImageOps
+    except ValueError as error:
+        raise ValueError(
+            f"background={background!r}; expected a color that PIL.ImageColor reads, such as "
+            "'white' or '#808080'."
+        ) from error

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
+from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,7 +44,7 @@ class RandomFlipShift(RandomTransform):
     Raises
     ------
     ValueError
-        If `max_shift` is negative.
+        If `max_shift` is negative, or no integer.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class RandomFlipShift(RandomTransform):
 
     def __init__(self, *, flip: bool = True, max_shift: int = 4) -> None:
         super().__init__()
-        if max_shift < 0:
+        if not _is_number(max_shift, math.inf, Integral):
             raise ValueError(f"max_shift is {max_shift!r}; expected a number of pixels, 0 or more.")
         self.flip = flip
         self.max_shift = max_shift
@@ -106,7 +108,7 @@ class RandomResizedCrop(RandomTransform):
     Raises
     ------
     ValueError
-        If `scale` is not within 0 ... 1, or a limit of `ratio` is not positive.
+        If `scale` or `ratio` is not two positive numbers in order, or `scale` is above 1.
 
     Notes
     -----
@@ -129,9 +131,9 @@ class RandomResizedCrop(RandomTransform):
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
     ) -> None:
         super().__init__()
-        if not 0 < scale[0] <= scale[1] <= 1:
+        if not _is_range(scale, 1):
             raise ValueError(f"scale={scale!r}; expected two fractions in order, (0.5, 1), say.")
-        if not 0 < ratio[0] <= ratio[1]:
+        if not _is_range(ratio, math.inf):
             raise ValueError(f"ratio={ratio!r}; expected two factors in order, (3/4, 4/3), say.")
         self.scale = scale
         self.ratio = ratio
@@ -164,7 +166,7 @@ class ColorJitter(RandomTransform):
     Raises
     ------
     ValueError
-        If a parameter is not within 0 ... 1.
+        If a parameter is no number from 0 to 1.
 
     Examples
     --------
@@ -185,7 +187,7 @@ class ColorJitter(RandomTransform):
             "contrast": contrast,
             "saturation": saturation,
         }.items():
-            if not 0 <= value <= 1:
+            if not _is_number(value, 1):
                 raise ValueError(f"{name}={value!r}; expected a number from 0 to 1.")
         self.brightness = brightness
         self.contrast = contrast
@@ -206,6 +208,20 @@ class ColorJitter(RandomTransform):
         return (
             f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}"
         )
+
+
+def _is_number(value: Any, most: float, kind: Any = Real) -> bool:
+    """Whether a value is a number from 0 to the largest allowed."""
+    return isinstance(value, kind) and bool(0 <= value <= most)
+
+
+def _is_range(value: Any, most: float) -> bool:
+    """Whether a value is two positive, finite numbers in order, up to the largest allowed."""
+    try:
+        low, high = value
+        return bool(0 < low <= high <= most and high < math.inf)
+    except (TypeError, ValueError):  # no pair, or no numbers
+        return False
 
 
 TRANSFORMS: dict[str, RandomTransform] = {

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.data import is_frame
 from .._estimators.base import BaseCostSensitiveNet
-from .._estimators.bayes_decision import BayesDecisionMixin
+from .._estimators.decision import BayesDecisionMixin
 from ..costs._evaluation import before_last
 
 

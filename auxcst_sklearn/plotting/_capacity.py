@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from ..costs._assignment import n_places
 from ._drawing import COLORS, amount, axes, draw_legend, tidy
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class CostCapacityDisplay:
         return cls(total, decision).plot(**plot_kw)
 
     def plot(
-        self, ax: Axes | None = None, *, capacity: int | None = None, unit: str | None = None
+        self, ax: Axes | None = None, *, capacity: float | None = None, unit: str | None = None
     ) -> CostCapacityDisplay:
         """Draw the curve.
 
@@ -113,8 +114,9 @@ class CostCapacityDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
-        capacity : int, default=None
-            Number of places to mark, with what one more is worth.
+        capacity : int or float, default=None
+            Number of places to mark, or as a float their share of the samples, with what one more
+            is worth.
         unit : str, default=None
             Unit of the costs, such as "EUR".
 
@@ -122,18 +124,23 @@ class CostCapacityDisplay:
         -------
         CostCapacityDisplay
             The display itself.
+
+        Raises
+        ------
+        ValueError
+            If `capacity` is neither a number of samples nor a share of them.
         """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         total, of = self.total_cost, f" {unit}" if unit else ""
-        shown = min(len(total), max(int(1.2 * self.enough_), capacity or 0) + 2)
+        k = 0 if capacity is None else n_places("capacity", capacity, len(total) - 1)
+        shown = min(len(total), max(int(1.2 * self.enough_), k) + 2)
         (self.line_,) = ax.plot(np.arange(shown), total[:shown], color=COLORS[0])
         label = f"{self.enough_:,}: one more is worth nothing"
         ax.axvline(self.enough_, ls="--", color=COLORS[1], label=label)
         if capacity is not None:
-            k = min(capacity, len(total) - 1)
             worth = total[k] - total[min(k + 1, len(total) - 1)]
-            label = f"{capacity:,}: one more saves {amount(worth)}{of}"
+            label = f"{k:,}: one more saves {amount(worth)}{of}"
             ax.plot(k, total[k], "o", color=COLORS[2], label=label)
         ax.set(
             xlabel=f"places of {self.decision}",

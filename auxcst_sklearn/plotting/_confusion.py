@@ -131,14 +131,12 @@ class CostConfusionDisplay:
             named = column_names(costs, like=classes)
         if named is not None and np.array_equal(np.sort(named), classes):
             classes = named  # such as grades in their order
-        found = evaluated(
+        given, decisions = (
             {"y_true": y, "y_pred": decided(estimator, X, cost)},
-            cost=cost,
-            cost_matrix=cost_matrix,
-            classes=classes,
-            decisions=decisions_of(estimator),
-            sample_weight=sample_weight,
-            of_model=True,
+            decisions_of(estimator),
+        )
+        found = evaluated(
+            given, cost, cost_matrix, classes, decisions, sample_weight, of_model=True
         )
         return cls._of(*found, labels, display_labels).plot(**plot_kw)
 
@@ -183,14 +181,8 @@ class CostConfusionDisplay:
             If costs are missing or do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`, if
             `labels` are not the classes, or `display_labels` are the labels in another order.
         """
-        found = evaluated(
-            {"y_true": y_true, "y_pred": y_pred},
-            cost=cost,
-            cost_matrix=cost_matrix,
-            classes=classes,
-            decisions=decisions,
-            sample_weight=sample_weight,
-        )
+        given = {"y_true": y_true, "y_pred": y_pred}
+        found = evaluated(given, cost, cost_matrix, classes, decisions, sample_weight)
         return cls._of(*found, labels, display_labels).plot(**plot_kw)
 
     @classmethod

@@ -26,20 +26,10 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-SHARED_BY_ESTIMATORS = {
-    "base",
-    "bayes_decision",
-    "building",
-    "identity",
-    "parameters",
-    "prediction",
-    "streams",
-    "validation",
-}
+STEPS = {"base", "building", "decision", "identity", "parameters", "validation"}
 BUILT_ON_OTHERS = {
     "pool_members": {"boosting", "mlp"},
-    "pool_parameters": {"pool_members"},
-    "pool": {"pool_members", "pool_parameters", "pool_weights"},
+    "pool": {"pool_members"},
 }
 
 
@@ -115,7 +105,7 @@ def test_estimators_do_not_import_each_other():
         if room(name) == "_estimators" and name.count(".") == 2:
             file = name.rpartition(".")[2]
             siblings = {t.rpartition(".")[2] for t in targets if room(t) == "_estimators"}
-            assert siblings <= SHARED_BY_ESTIMATORS | BUILT_ON_OTHERS.get(file, set()), name
+            assert siblings <= STEPS | BUILT_ON_OTHERS.get(file, set()), name
 
 
 def test_skorch_is_for_the_training_and_its_estimators_alone():

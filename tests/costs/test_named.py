@@ -97,6 +97,7 @@ def test_what_the_helpers_return_has_names():
         (lambda a: a[:, 0], (None, DECISIONS)),
         (lambda a: a[np.arange(N), np.arange(N) % 2], (None, DECISIONS)),
         (lambda a: a[np.arange(2 * N).reshape(N, 2) % 2 == 0], (None, DECISIONS)),
+        (lambda a: a[0][np.arange(N) % 2], (None, DECISIONS)),
         (lambda a: a[:, :, 0], None),
         (lambda a: a[..., None], None),
         (lambda a: a[..., [0, 0, 1]], None),
@@ -257,6 +258,16 @@ def test_metrics_scorers_and_displays_match_costs_by_name():
         assert cost_scorer(model, X, Y, cost=costs) == pytest.approx(-paid)
     scorers = [make_cost_scorer(cost_matrix=costs) for costs in (M, columns(M, order))]
     assert scorers[0](model, X, Y) == scorers[1](model, X, Y)
+
+
+def test_rows_of_a_matrix_are_cost_vectors():
+    """Few of them may look like a matrix, whose rows name classes."""
+    codes = np.searchsorted(["bad", "good"], Y)
+    other = columns(ordinal_cost_matrix(["good", "bad"], over=7), [1, 0])
+    for rows in (np.arange(N), np.array([0, 1]), np.array([1, 0]), np.array([0])):
+        y, y_pred = Y[rows], Y[::-1][rows]
+        vectors = ordinal_cost_matrix(["bad", "good"], under=7)[codes[rows]]
+        assert mean_cost(y, y_pred, cost=vectors) == mean_cost(y, y_pred, cost_matrix=other)
 
 
 def test_displays_match_costs_by_name():

@@ -61,7 +61,7 @@ def test_the_caller_may_not_name_a_single_class():
 
 
 def of_fit(cost=None, matrix=None, label=LABEL, labels=CLASSES):
-    return Costs.of_fit(labels[label], cost=cost, cost_matrix=matrix, classes=labels)
+    return Costs.of_fit(labels[label], cost, matrix, labels)
 
 
 def test_costs_have_one_source():

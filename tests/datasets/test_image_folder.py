@@ -1,6 +1,8 @@
 import io
+import struct
 import sys
 import tarfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +195,151 @@ def test_without_pillow(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ImportError, match=r"pip install auxcst_sklearn\[images\]"):
         load_image_folder(folder)
+
+
+# --- pixels as viewers show them ------------------------------------------------------------------
+
+
+def encode(file, image, **options):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    image.save(file, **options)
+
+
+def orientation(code):
+    exif = Image.Exif()
+    exif[0x0112] = code
+    return exif
+
+
+@pytest.mark.parametrize("suffix", [".png", ".webp", ".jpg"])
+@pytest.mark.parametrize("code", range(1, 9))
+def test_images_are_turned_as_their_metadata_tell(tmp_path, suffix, code):
+    stored = np.zeros((16, 24, 3), np.uint8)
+    stored[:8, :8], stored[:8, 8:16], stored[8:, :8] = 250, 150, 80
+    shown = {  # by the EXIF standard: where its first row and first column belong
+        1: stored,
+        2: stored[:, ::-1],
+        3: stored[::-1, ::-1],
+        4: stored[::-1],
+        5: stored.transpose(1, 0, 2),
+        6: stored.transpose(1, 0, 2)[:, ::-1],
+        7: stored[::-1, ::-1].transpose(1, 0, 2),
+        8: stored.transpose(1, 0, 2)[::-1],
+    }[code]
+    options = {"quality": 100} if suffix == ".jpg" else {"lossless": True}
+    encode(
+        tmp_path / "a" / f"1{suffix}", Image.fromarray(stored), exif=orientation(code), **options
+    )
+
+    (found,) = load_image_folder(tmp_path).images.astype(int)
+
+    assert found.shape == (3, *shown.shape[:2])
+    assert np.abs(found - shown.transpose(2, 0, 1)).max() <= 3
+
+
+def test_images_are_turned_before_they_are_cropped_and_in_archives(tmp_path):
+    stored = np.zeros((8, 16, 3), np.uint8)
+    stored[:, 12:] = 255  # the lower end as shown, outside the middle
+    encode(tmp_path / "in" / "a" / "1.png", Image.fromarray(stored), exif=orientation(6))
+
+    assert not load_image_folder(tmp_path / "in", 8, resize="crop").images.any()
+    whole = load_image_folder(pack(tmp_path / "in.tar", tmp_path / "in"), (16, 8)).images[0, 0]
+    assert whole[13:].min() == 255
+    assert whole[:11].max() == 0
+
+
+@pytest.mark.parametrize("exif", [b"Exif\0\0no metadata", b"Exif\0\0MM", orientation(99).tobytes()])
+def test_metadata_that_cannot_be_read_are_ignored(tmp_path, exif):
+    encode(tmp_path / "a" / "1.png", Image.fromarray(pixels(0)), exif=exif)
+
+    np.testing.assert_array_equal(
+        load_image_folder(tmp_path).images[0], pixels(0).transpose(2, 0, 1)
+    )
+
+
+def test_an_image_is_turned_though_its_other_metadata_are_broken(tmp_path):
+    exif = orientation(3)
+    exif[0x011A] = 72.0
+    broken = exif.tobytes().replace(b"\x01\x1a\x00\x05", b"\x01\x1a\x00\x03")
+    assert broken != exif.tobytes()
+    encode(tmp_path / "a" / "1.png", Image.fromarray(pixels(0)), exif=broken)
+
+    expected = pixels(0)[::-1, ::-1].transpose(2, 0, 1)
+    np.testing.assert_array_equal(load_image_folder(tmp_path).images[0], expected)
+
+
+def half_transparent(mode):
+    """One image of each way to be transparent: left half with alpha 0, right half opaque."""
+    alpha = np.zeros((2, 4), np.uint8)
+    alpha[:, 2:] = 255
+    if mode in ("RGBA", "LA"):
+        channels = len(mode) - 1
+        values = np.dstack([np.full((2, 4), 40, np.uint8)] * channels + [alpha])
+        return Image.fromarray(values, mode), {}
+    image = Image.fromarray(np.where(alpha, 1, 0).astype(np.uint8), "L")
+    if mode == "L":
+        return image.point([7, 40] * 128), {"transparency": 7}
+    if mode == "RGB":
+        return image.point([7, 40] * 128).convert("RGB"), {"transparency": (7, 7, 7)}
+    image = image.convert("P")
+    image.putpalette([7, 7, 7, 40, 40, 40])
+    return image, {"transparency": 0 if mode == "P" else b"\0\xff"}
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "L", "RGB", "P", "P with an alpha of each color"])
+@pytest.mark.parametrize(
+    ("background", "ground"), [(None, 255), ("black", 0), ("#808080", 128), ("rgb(9, 9, 9)", 9)]
+)
+def test_transparent_pixels_show_the_ground(tmp_path, mode, background, ground):
+    image, options = half_transparent(mode)
+    encode(tmp_path / "a" / "1.png", image, **options)
+
+    images = load_image_folder(
+        tmp_path, **({"background": background} if background else {})
+    ).images
+
+    assert (images[..., :2] == ground).all()
+    assert (images[..., 2:] == 40).all()
+
+
+def test_half_transparent_pixels_mix_with_the_ground(tmp_path):
+    encode(tmp_path / "a" / "1.png", Image.new("RGBA", (2, 2), (255, 0, 0, 51)))
+    encode(tmp_path / "a" / "1.webp", Image.new("RGBA", (2, 2), (255, 0, 0, 51)), lossless=True)
+
+    images = load_image_folder(tmp_path, background="blue").images
+
+    assert np.abs(images.astype(int) - np.array([51, 0, 204])[:, None, None]).max() <= 1
+
+
+@pytest.mark.parametrize(("bits", "value"), [(1, 1), (2, 1), (4, 9), (8, 200)])
+def test_grey_of_few_bits_has_its_transparent_value(tmp_path, bits, value):
+    """As programs write it that make files small; Pillow scales the pixels and not this value."""
+
+    def chunk(kind, content):
+        check = struct.pack(">I", zlib.crc32(kind + content))
+        return struct.pack(">I", len(content)) + kind + content + check
+
+    header = struct.pack(">IIBBBBB", 8 // bits, 1, bits, 0, 0, 0, 0)
+    row = bytes([0, value << (8 - bits)])  # the first pixel; all others are black
+    parts = [(b"IHDR", header), (b"tRNS", struct.pack(">H", value)), (b"IDAT", zlib.compress(row))]
+    file = tmp_path / "a" / "1.png"
+    file.parent.mkdir()
+    file.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in [*parts, (b"IEND", b"")])
+    )
+
+    (image,) = load_image_folder(tmp_path, background="red").images
+
+    np.testing.assert_array_equal(image[:, 0, 0], [255, 0, 0])
+    assert not image[:, 0, 1:].any()
+
+
+@pytest.mark.parametrize("background", ["", "no color", "#12"])
+def test_a_background_is_a_color(folder, background):
+    with pytest.raises(ValueError, match=f"background='{background}'; expected a color"):
+        load_image_folder(folder, background=background)
+    with pytest.raises(ValueError, match="'background' parameter"):
+        load_image_folder(folder, background=(0, 0, 0))
 
 
 # --- sizes, memory maps and broken files --------------------------------------------------------

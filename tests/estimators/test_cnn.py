@@ -76,6 +76,9 @@ def test_images_without_channels_and_rows_have_one_channel(digits):
         ((64,), False, "1 channel of 1 x 64 pixels", "image_shape=(1, 8, 8)"),
         ((64,), True, "1 channel of 1 x 64 pixels", "image_shape=(8, 8, 1)"),
         ((75,), False, "1 channel of 1 x 75 pixels", "image_shape=(3, 5, 5)"),
+        ((1, 8, 8), True, "8 channels of 1 x 8 pixels", "channels_last=False"),
+        ((3, 7, 9), True, "9 channels of 3 x 7 pixels", "channels_last=False"),
+        ((4, 8, 6), True, "6 channels of 4 x 8 pixels", "channels_last=False"),
     ],
 )
 def test_a_shape_that_was_likely_meant_otherwise(shape, channels_last, understood, remedy):
@@ -105,6 +108,14 @@ def test_plausible_shapes_raise_no_warning(shape):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small_cnn(channels=4, pool=1, max_epochs=1).fit(np.zeros((20, *shape)), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 3), (2, 8, 8), (3, 8, 4), (3, 3, 3), (8, 8), (63,)])
+def test_plausible_shapes_with_channels_last_raise_no_warning(shape):
+    estimator = small_cnn(channels=4, pool=1, channels_last=True, max_epochs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator.fit(np.zeros((20, *shape)), np.arange(20) % 2)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 7])

@@ -1,8 +1,13 @@
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from skorch.callbacks import Callback
+from torch import nn
 
+from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn._inputs.arrays import resolve_image_shape
 from tests.factories import small_cnn
 
@@ -100,6 +105,70 @@ def test_bytes_and_floats_are_not_mixed_up(pixels, y):
         of_floats.predict(pixels)
     with pytest.raises(ValueError, match="X is float32"):
         of_bytes.partial_fit(pixels / 255, y)
+
+
+def with_image_shape(X):
+    return X.reshape(len(X), -1)
+
+
+def from_minus_1_to_1(X):
+    return X * 2 - 1
+
+
+def as_sparse(X):
+    return sparse.csr_matrix(X.reshape(len(X), -1))
+
+
+@pytest.mark.parametrize("form", [np.asarray, with_image_shape, from_minus_1_to_1, as_sparse])
+def test_pixels_of_another_range_than_those_of_the_training_raise_a_warning(pixels, y, form):
+    X = form(pixels.astype(np.float64) / 255)
+    model = small(image_shape=(2, 4, 6)).fit(X, y)
+    expected = model.predict(X)
+    calls = [
+        lambda: model.predict(X * 255),
+        lambda: model.predict_cost(X[:1] * 255),
+        lambda: clone(model).fit(X, y).partial_fit(X * 255, y),
+    ]
+
+    for call in calls:
+        with pytest.warns(
+            UserWarning, match="% of the values of X are beyond 16.*on values from -1 to 1"
+        ):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.predict(X), expected)
+        model.predict(X * 10)  # brighter images
+
+
+def test_no_other_range_raises_a_warning(pixels, y):
+    def predict_brighter(X, factor, **parameters):
+        small(**parameters).fit(X, y).predict(X * factor)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predict_brighter(pixels, 1)
+        predict_brighter(pixels.astype(float), 100)  # never were from 0 to 1
+        predict_brighter(np.where(pixels == 0, 1.5, pixels / 255), 100)
+        # A few pixels that hardly differed in the training, and were scaled by MinMaxScaler.
+        X = pixels / 255
+        model = small().fit(X, y)
+        X[:, 0, 0, 0] = 60
+        model.predict(X)
+        # Features of a module that takes rows, such as amounts.
+        rows = (pixels / 255).reshape(40, -1)
+        module = nn.Sequential(nn.Linear(48, 4), nn.ReLU(), nn.Linear(4, 3))
+        CostSensitiveAuxNet(module, max_epochs=1).fit(rows, y).predict(rows * 255)
+
+
+def test_the_range_is_that_of_all_blocks_of_a_stream(pixels, y):
+    model = small().partial_fit(pixels * 0.0, y, classes=[0, 1, 2])
+    with pytest.warns(UserWarning, match="on values from -1 to 1"):
+        model.partial_fit(pixels.astype(float), y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(pixels.astype(float))
 
 
 @pytest.mark.parametrize(

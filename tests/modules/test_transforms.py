@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -104,8 +105,9 @@ def test_get_transform():
 
 
 def test_bad_shifts():
-    with pytest.raises(ValueError, match="max_shift is -1; expected a number of pixels"):
-        RandomFlipShift(max_shift=-1)
+    for shift in (-1, 1.5, float("nan"), "2", (1, 2), None):
+        with pytest.raises(ValueError, match=rf"max_shift is {re.escape(repr(shift))}; expected a"):
+            RandomFlipShift(max_shift=shift)
     with pytest.raises(ValueError, match="max_shift=4 can move images of 3 x 8 pixels out of sigh"):
         RandomFlipShift()(torch.zeros(1, 1, 3, 8))
 
@@ -150,11 +152,23 @@ def test_colours_change_by_the_drawn_factors():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomResizedCrop((0, 1)), "scale="),
-        (lambda: RandomResizedCrop((0.5, 1.5)), "scale="),
-        (lambda: RandomResizedCrop(ratio=(2, 1)), "ratio="),
+        (lambda: RandomResizedCrop((0, 1)), r"scale=\(0, 1\); expected two fractions"),
+        (lambda: RandomResizedCrop((0.5, 1.5)), r"scale=\(0.5, 1.5\); expected two fractions"),
+        (lambda: RandomResizedCrop(0.5), "scale=0.5; expected two fractions"),
+        (lambda: RandomResizedCrop(scale=(0.9, 0.5)), "scale="),
+        (lambda: RandomResizedCrop(scale=(-0.5, 0.5)), "scale="),
+        (lambda: RandomResizedCrop(scale=(0.2, 0.5, 1)), "scale="),
+        (lambda: RandomResizedCrop(scale=("a", "b")), "scale="),
+        (lambda: RandomResizedCrop(scale=None), "scale=None"),
+        (lambda: RandomResizedCrop(scale=(float("nan"), 1)), "scale="),
+        (lambda: RandomResizedCrop(ratio=(2, 1)), r"ratio=\(2, 1\); expected two factors"),
+        (lambda: RandomResizedCrop(ratio=0.75), "ratio=0.75"),
+        (lambda: RandomResizedCrop(ratio=(-1, 1)), "ratio="),
+        (lambda: RandomResizedCrop(ratio=(1, float("inf"))), "ratio="),
         (lambda: ColorJitter(brightness=2), "brightness=2"),
         (lambda: ColorJitter(saturation=-0.1), "saturation=-0.1"),
+        (lambda: ColorJitter(contrast=(0.1, 0.2)), r"contrast=\(0.1, 0.2\); expected a number"),
+        (lambda: ColorJitter("0.5"), "brightness='0.5'"),
     ],
 )
 def test_impossible_limits_are_named(make, message):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,14 @@ def test_a_capacity_is_marked_with_its_price():
     assert marked.get_text() == f"4: one more saves {price:.3g} EUR"
     assert display.ax_.get_xlabel() == "places of refer"
     assert display.plot(ax=display.ax_, capacity=99).ax_ is display.ax_
+    share = CostCapacityDisplay.from_predictions(COST, 1, capacity=0.15)
+    assert share.ax_.get_legend().get_texts()[1].get_text() == f"4: one more saves {price:.3g}"
+
+
+@pytest.mark.parametrize("capacity", [-1, 1.5, float("nan"), True, "3", [3]])
+def test_a_capacity_that_is_no_number_of_places_is_named(capacity):
+    with pytest.raises(ValueError, match=rf"capacity={re.escape(repr(capacity))}; expected a nu"):
+        CostCapacityDisplay.from_predictions(COST, 1, capacity=capacity)
 
 
 def test_a_decision_that_never_helps_is_worth_nothing():

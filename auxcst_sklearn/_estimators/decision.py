@@ -1,18 +1,20 @@
-"""Predictions of a cost-sensitive network: costs, classes, decisions, scores."""
+"""Decisions by estimated costs, and by expected costs under class probabilities."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import column_or_1d
 
 from .._checks.calls import numpy_arrays, warn
-from .._checks.labels import shorten
+from .._checks.data import check_row_order, check_some_weight, check_weight
+from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector
 from ..costs._evaluation import check_evaluated, evaluated
@@ -50,15 +52,18 @@ class DecisionMixin(ClassifierMixin):
     ----------
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame are matched by label. Pass per-sample costs
-        to `fit` instead. Without any costs every mistake costs 1.
+        columns follow `classes_`; those of a DataFrame, or of the functions of
+        :mod:`auxcst_sklearn.costs`, are matched by their labels. Pass per-sample costs to `fit`
+        instead. Without any costs every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
         labels of a DataFrame of costs.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. None for the columns of a DataFrame
-        whose index holds the classes, and otherwise for the classes.
+        "decline" and "review"; `decide` then returns them. Costs with names, such as those of
+        :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
+        arrays is trusted. None for the names of the costs, such as the columns of a DataFrame whose
+        index holds the classes, and otherwise for the classes.
 
     Attributes
     ----------
@@ -93,9 +98,10 @@ class DecisionMixin(ClassifierMixin):
             Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
             A cost matrix for each sample, row = true class in the order of `classes_`, column =
-            decision in the order of `decisions_`, if costs are known when deciding; the loss must
-            have class probabilities. None for the learnt costs or, with classifiers that learn
-            none, for the `cost_matrix` or the mean costs of each class.
+            decision in the order of `decisions_`, or both matched by the names of the costs, if
+            costs are known when deciding; the loss must have class probabilities. None for the
+            learnt costs or, with classifiers that learn none, for the `cost_matrix` or the mean
+            costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies among these samples, if they are not those of the training, as after
             leaving out most rows of one class: probabilities are multiplied by the ratio.
@@ -284,13 +290,93 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, self._decision_labels)
+        matrix = self.cost_matrix if cost is None else None
         costs, (chosen,), weight = evaluated(
-            {"y_true": y, "y_pred": y_pred},
-            cost=cost,
-            cost_matrix=self.cost_matrix if cost is None else None,
-            classes=self.classes_,
-            decisions=self._decision_labels,
-            sample_weight=sample_weight,
-            of_model=True,
+            given, cost, matrix, *labels, sample_weight, of_model=True
         )
         return -float(np.average(costs.paid(chosen), weights=weight))
+
+
+class Labelled(NamedTuple):
+    """Validated labels with their costs and weights."""
+
+    labels: NDArray[Any]
+    costs: Costs
+    weight: NDArray[np.float64] | None
+
+
+class BayesDecisionMixin(DecisionMixin):
+    """A classifier with probabilities that decides by expected costs.
+
+    Costs are used in the decision only: those of `fit`, or a matrix for each row.
+    """
+
+    __metadata_request__fit: dict[str, Any] = {"cost": True}
+    __metadata_request__predict = {"cost": True}
+    __metadata_request__score = {"cost": True}
+
+    classes: ArrayLike | None
+    decisions: ArrayLike | None
+    cost_matrix_: NDArray[Any]
+
+    # Whether `fit` received costs, and whether as a matrix for each sample.
+    _sample_costs = False
+    _known_costs = False
+
+    @abstractmethod
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Compute class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns as in `classes_`; 0 for a class that had no training sample.
+        """
+
+    @numpy_arrays()
+    def _validate_labels(self, X: Any, y: Any, cost: Any, **more: Any) -> Labelled:
+        """Labels with their costs; X is validated by the classifiers that learn from it.
+
+        `more` are weights, and other arguments of `fit` for each row.
+        """
+        check_labels(y, "y")
+        check_row_order(X=X, y=y, cost=cost, **more)
+        labels = column_or_1d(y, warn=True)
+        costs = Costs.of_fit(labels, cost, self.cost_matrix, self.classes, self.decisions, y)
+        weight = check_weight(more.get("sample_weight"), labels)
+        if weight is not None:
+            check_some_weight(weight)
+        return Labelled(labels, costs, weight)
+
+    def _set_costs(self, data: Labelled) -> None:
+        costs = data.costs
+        self.classes_, self.decisions_ = costs.classes, costs.decisions
+        count = costs.class_weight(data.weight)
+        self.class_prior_ = count / count.sum()
+        self.cost_matrix_ = costs.matrix(data.weight)
+        self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
+
+    def _class_costs(self) -> Costs:
+        return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)
+
+    def predict_cost(
+        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
+    ) -> np.ndarray:
+        probability = self.predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
+        if cost is not None:
+            return self._class_costs().expected_cost(probability, cost)
+        if self._known_costs:
+            warn_of_missing_costs()
+        return self._expected_cost(X, probability)
+
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
+        return self._class_costs().expected_cost(probability)
