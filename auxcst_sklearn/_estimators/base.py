@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import available_if, numpy_arrays, unchanged_on_error, warn
+from .._checks.calls import available_if, unchanged_on_error, warn
+from .._checks.data import numpy_arrays
 from .._inputs import Inputs
 from .._training.distributed import joined
 from .._training.held_out import Fold
@@ -86,6 +87,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
     # ------------------------------------------------------- what a subclass decides
 
     _may_add_cost_network = True
+    _allows_nan = False
 
     def _make_inputs(self) -> Inputs:
         """What X becomes, before any X is known."""
@@ -471,4 +473,5 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_nan
         return tags
