@@ -195,7 +195,7 @@ def _make_net(
     rng: np.random.RandomState,
     stream: bool,
 ) -> CostNet:
-    from .._training.stack_net import StackNet
+    from .._training.net import CostNet
 
     data, inputs, device = prepared.data, prepared.inputs, resolve_device(recipe.device)
     given = recipe.loss, recipe.aux_loss or recipe.loss
@@ -222,7 +222,7 @@ def _make_net(
         "scale": prepared.scale,
         "statistics": statistics,
     }
-    net: CostNet = StackNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
     net.module.set_precision(recipe.precision == "bf16")
     if isinstance(recipe.temperature, Real):
         net.temperature = float(recipe.temperature)

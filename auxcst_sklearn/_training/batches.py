@@ -1,4 +1,4 @@
-"""Batches of rows: of one network, or of several side by side."""
+"""Batches of rows, side by side for each network."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ EVALUATED_BYTES = 2**26
 class Batches:
     """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
 
-    A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
-    sets differ in size, each epoch leaves out different rows. Each of several processes has its
+    Those of all sets lie side by side: inputs (n_sets, n_samples, ...), targets in one. If sets
+    differ in size, each epoch leaves out different rows. Each of several processes has its
     part of every batch, or all rows of one that is too small to be divided.
     """
 
@@ -38,11 +38,10 @@ class Batches:
         sets: Sequence[Rows],
         size: int,
         generators: Sequence[torch.Generator] | None = None,
-        stacked: bool = False,
         group: Processes = ALONE,
     ) -> None:
         self.sets, self.size, self.generators = sets, size, generators
-        self.stacked, self.group = stacked, group
+        self.group = group
         self.sizes = batch_sizes(min(map(len, sets)), size)  # in each set, of all processes
 
     def __len__(self) -> int:
@@ -93,8 +92,9 @@ class Batches:
 
     def _side_by_side(self, parts: Iterator[Batch]) -> Batch:
         """One batch of all sets, which are read one after the other, because they may be large."""
-        if not self.stacked:
-            return next(parts)
+        if len(self.sets) == 1:
+            x, target = next(parts)
+            return x.unsqueeze(0), target
         x, targets = torch.empty(0), []
         for i in range(len(self.sets)):
             part, target = next(parts)

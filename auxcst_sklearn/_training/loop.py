@@ -142,7 +142,7 @@ class Loop:
     def _check_last_step(self) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
         x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
-        outputs = self.net.module_.forward_heads(self.net.to_sets(x))
+        outputs = self.net.module_.forward_heads(x.unsqueeze(0))
         check_finite([r.abs().sum().item() for r in outputs])
 
     def _run_epochs(self) -> None:
@@ -203,8 +203,7 @@ class Loop:
                 self.group.average_statistics(net.module_)
             if self.average is not None:
                 self.average.put_in_place()
-        of_epoch = batches.epoch_means(means)
-        self._record(prefix, of_epoch.reshape(len(of_epoch), -1))
+        self._record(prefix, batches.epoch_means(means))
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One step of the optimizer."""
@@ -224,7 +223,7 @@ class Loop:
         optimizer.step()
         if self.average is not None:
             self.average.update()
-        return {"loss": loss, "y_pred": output, "means": losses}
+        return {"loss": loss, "y_pred": output.flatten(0, 1), "means": losses}
 
     @torch.no_grad()
     def _evaluate(self, batch: Batch) -> dict[str, Tensor]:
@@ -232,7 +231,7 @@ class Loop:
         x, target = batch
         loss, losses, output = self._losses(x, target)
         means = torch.cat([losses, self.net.held_out_means(output, target)])
-        return {"loss": loss, "y_pred": output, "means": means}
+        return {"loss": loss, "y_pred": output.flatten(0, 1), "means": means}
 
     def _losses(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
         """The objective, the heads' losses, and the outputs."""
@@ -251,7 +250,7 @@ class Loop:
         if prefix == "valid":  # weighted means
             cost, weight, *refined = of_held_out
             values = values / weight
-        weights = self.net.criterion_.head_weights.numpy(force=True).reshape(len(layers), -1)
+        weights = self.net.criterion_.head_weights.numpy(force=True)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
             record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
@@ -289,9 +288,9 @@ class Loop:
 
 
 def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
-    """A batch as skorch's callbacks expect it: inputs and labels."""
+    """A batch as skorch's callbacks expect it: inputs and labels, those of all sets of rows."""
     x, target = batch
-    return x, target.label
+    return x.flatten(0, 1), target.label
 
 
 def _check_schedule(schedule: str, callbacks: Sequence[tuple[str, Callback]]) -> None:

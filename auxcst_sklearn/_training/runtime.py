@@ -84,10 +84,9 @@ def _is_main_thread() -> bool:
 
 def multiplications_per_row(module: nn.Module) -> float:
     """Multiply-adds of a forward pass; infinite with convolutions, which reuse each weight."""
-    parameters = list(module.parameters())
-    if any(parameter.dim() > 2 for parameter in parameters):
+    if any(hasattr(part, "kernel_size") and hasattr(part, "weight") for part in module.modules()):
         return math.inf
-    return float(sum(parameter.numel() for parameter in parameters))
+    return float(sum(parameter.numel() for parameter in module.parameters()))
 
 
 # --------------------------------------------------------------------------------------- torch
