@@ -16,7 +16,7 @@ Capacity = Mapping[Hashable, "int | float"]
 
 # Rounds in which prices are estimated. A power of 2 divides the costs, which is exact, so that sums
 # of the largest floats are finite.
-N_ROUNDS, SCALE = 20, 2.0**10
+N_ROUNDS, SCALE = 10, 2.0**10
 
 
 def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
@@ -115,13 +115,12 @@ def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDAr
     """Prices that are nearly right: of one decision after the other, given the others."""
     columns, price = np.ascontiguousarray(cost.T), np.zeros(len(limit))
     for _ in range(N_ROUNDS):
-        before = price.copy()
         for j in np.flatnonzero(limit < len(cost)):
-            gain = np.delete(columns + price[:, None], j, axis=0).min(axis=0) - columns[j]
+            at = columns + price[:, None]
+            at[j] = np.inf
+            gain = at.min(axis=0) - columns[j]
             kth = len(cost) - int(limit[j]) - 1
             price[j] = max(np.partition(gain, kth)[kth], 0.0)
-        if (price == before).all():
-            break
     return price
 
 
