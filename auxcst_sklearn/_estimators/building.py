@@ -12,10 +12,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs import Inputs
-from .._training.distributed import processes
 from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
-from .._training.runtime import seeded
+from .._training.runtime import processes, seeded
 from ..costs._statistics import CostScale
 from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
