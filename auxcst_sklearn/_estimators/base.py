@@ -308,12 +308,12 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """Warn if all predictions are one class, and another one would cost less."""
         if data.costs.matrices is not None:  # decisions depend on each row's costs
             return
-        X, n = data.X, len(data.label)
+        X, n = data.X, len(data.costs)
         if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
         (cost,) = self.net_.predict_heads(self._inputs.transform(X))
         chosen = np.unique(cost.argmin(axis=1))
-        paid = data.constant_costs
+        paid = np.average(data.costs.rows, axis=0, weights=data.weight_of_costs)
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
             classes, best = self.decisions_.tolist(), int(paid.argmin())

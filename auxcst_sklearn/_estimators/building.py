@@ -119,14 +119,18 @@ def _continue(net: CostNet, data: TrainingSet, recipe: Recipe, stream: bool) -> 
 
 def _may_learn_costs(data: TrainingSet, architecture: Architecture) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return architecture._may_add_cost_network and not data.per_class and data.matrices is None
+    return (
+        architecture._may_add_cost_network
+        and not data.costs.per_class
+        and data.costs.matrices is None
+    )
 
 
 def _check_cost_network(net: CostNet, data: TrainingSet, n_classes: int, may_learn: bool) -> None:
     """Raise an error for costs that do not fit the network of a continued training."""
     loss = net.criterion_.loss
     if loss.n_cost_outputs(n_classes):
-        if data.per_class:
+        if data.costs.per_class:
             raise ValueError(
                 "Training continues with a network that has learnt per-sample costs with a "
                 "cost network, which costs of classes do not need. Refit "
@@ -275,7 +279,7 @@ def _net_arguments(recipe: Recipe, data: TrainingSet, device: str, stream: bool)
 
 def _batch_size(recipe: Recipe, data: TrainingSet, stream: bool) -> int:
     schedule = recipe.schedule if recipe.early_stopping and not stream else "constant"
-    return resolve_batch_size(recipe.batch_size, len(data.label), schedule)
+    return resolve_batch_size(recipe.batch_size, len(data.costs), schedule)
 
 
 def _verbose(recipe: Recipe) -> int:

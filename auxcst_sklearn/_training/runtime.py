@@ -90,9 +90,11 @@ def _is_main_thread() -> bool:
 
 def multiplications_per_row(module: nn.Module) -> float:
     """Multiply-adds of a forward pass; infinite with convolutions, which reuse each weight."""
-    if any(hasattr(part, "kernel_size") and hasattr(part, "weight") for part in module.modules()):
-        return math.inf
-    return float(sum(parameter.numel() for parameter in module.parameters()))
+    n_multiplications = 0.0
+    for part in module.modules():
+        for parameter in part.parameters(recurse=False):
+            n_multiplications += math.inf if hasattr(part, "kernel_size") else parameter.numel()
+    return n_multiplications
 
 
 # --------------------------------------------------------------------------------------- torch
