@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ..losses import Target
-from .distributed import ALONE, Processes
 from .rows import Batch, Rows, to_device
+from .runtime import ALONE, Processes
 
 # Batches are sliced from this many bytes of rows at a time, which fit into the cache.
 GATHER_BYTES = 2**20
@@ -60,13 +60,12 @@ class Batches:
 
     def epoch_means(self, means: Tensor) -> np.ndarray:
         """Means over all rows, from those of the batches of this process."""
+        if self.group.size == 1:
+            return np.average(means.cpu().double().numpy(), axis=0, weights=self.sizes)
         n_own = [len(self._part_of(torch.arange(size))) for size in self.sizes]
         weights = np.where(np.equal(n_own, self.sizes), np.divide(n_own, self.group.size), n_own)
-        mean: np.ndarray = np.average(means.cpu().double().numpy(), axis=0, weights=weights)
-        if self.group.size > 1:
-            share = means.new_tensor(mean * weights.sum() / sum(self.sizes))
-            mean = self.group.sum(share).cpu().double().numpy()
-        return mean
+        share = torch.tensordot(means.new_tensor(weights / sum(self.sizes)), means, dims=1)
+        return self.group.sum(share).cpu().double().numpy()
 
     def _of_set(self, rows: Rows, generator: torch.Generator | None) -> Iterator[Batch]:
         """Views of the rows of several batches: selecting each takes as long as a small layer."""
@@ -80,7 +79,7 @@ class Batches:
             order, sizes = torch.cat(own), [*map(len, own)]
         n_at_once = max(1, GATHER_BYTES // (self.size * rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
-        for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
+        for index, parts in zip(order.split([*map(sum, gathered)]), gathered):
             x, target = rows[index]
             views = [
                 repeat(None) if field is None else iter(field.split(parts)) for field in target
@@ -207,9 +206,3 @@ def _pick(batch: Batch, index: Tensor) -> Batch:
 def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate several targets."""
     return Target(*(None if field[0] is None else torch.cat(field) for field in zip(*targets)))
-
-
-def split_target(target: Target, n: int) -> list[Target]:
-    """The targets that `join_targets` joined."""
-    fields = (repeat(None, n) if field is None else field.chunk(n) for field in target)
-    return [Target(*parts) for parts in zip(*fields)]

@@ -15,13 +15,11 @@ import torch
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
-from ..losses import Target
 from .batches import Batches
 from .checkpoints import Checkpoints
-from .distributed import processes
 from .net import CostNet
 from .rows import Batch, Rows
-from .runtime import InterruptWatch, report, reports
+from .runtime import InterruptWatch, processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
 
 # Values of an epoch that a line of progress has.
@@ -212,7 +210,8 @@ class Loop:
             set_rate(optimizer, next(self.rates))
         for parameter in self.parameters:  # zero_grad without its bookkeeping
             parameter.grad = None
-        loss, losses, output = self._losses(x, target)
+        outputs = self.net.module_.forward_heads(x)
+        loss, losses = self.net.criterion_(outputs, target)
         loss.backward()
         if self.group.size > 1:
             loss = self.group.average_gradients(self.parameters, loss, len(target.label))
@@ -223,20 +222,16 @@ class Loop:
         optimizer.step()
         if self.average is not None:
             self.average.update()
-        return {"loss": loss, "y_pred": output.flatten(0, 1), "means": losses}
+        return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": losses}
 
     @torch.no_grad()
     def _evaluate(self, batch: Batch) -> dict[str, Tensor]:
         """Means of the heads' losses, and the values of held-out rows."""
         x, target = batch
-        loss, losses, output = self._losses(x, target)
-        means = torch.cat([losses, self.net.held_out_means(output, target)])
-        return {"loss": loss, "y_pred": output.flatten(0, 1), "means": means}
-
-    def _losses(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
-        """The objective, the heads' losses, and the outputs."""
         outputs = self.net.module_.forward_heads(x)
-        return *self.net.criterion_(outputs, target), outputs[-1]
+        loss, losses = self.net.criterion_(outputs, target)
+        means = torch.cat([losses, self.net.held_out_means(outputs[-1], target)])
+        return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": means}
 
     def _record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
@@ -283,8 +278,11 @@ class Loop:
 
     def _is_defined(self, *methods: str) -> bool:
         """Whether any callback defines a method."""
-        kinds = [type(callback) for _, callback in self.net.callbacks_]
-        return any(getattr(k, m) is not getattr(Callback, m) for k in kinds for m in methods)
+        for _, callback in self.net.callbacks_:
+            for method in methods:
+                if getattr(type(callback), method) is not getattr(Callback, method):
+                    return True
+        return False
 
 
 def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:

@@ -18,15 +18,22 @@ from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
 
+from .._inputs.reading import densify
 from ..costs._statistics import CostScale, CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
-from .batches import Batches, evaluation_size, join_targets, shuffled, split_target
-from .distributed import ALONE, Processes, processes
-from .rows import Rows, TrainingSet, densify
-from .runtime import multiplications_per_row, neutral_torch_modes, thread_limit
+from .batches import Batches, evaluation_size, join_targets, shuffled
+from .rows import Rows, TrainingSet
+from .runtime import (
+    ALONE,
+    Processes,
+    multiplications_per_row,
+    neutral_torch_modes,
+    processes,
+    thread_limit,
+)
 from .state import (
     FORMAT,
     check_format,
@@ -119,11 +126,6 @@ class CostNet(NeuralNet):
         n_rows: int = getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
         return min(n_rows, max(FEWEST_PREDICT_ROWS, n_rows // self.n_networks))
 
-    def weights(self) -> list[list[Tensor]]:
-        """The tensors of each network."""
-        weights: list[list[Tensor]] = self.module_.weights()
-        return weights
-
     # --------------------------------------------------------------- training
 
     def prepare_optimizer(self) -> None:
@@ -178,21 +180,23 @@ class CostNet(NeuralNet):
         else:
             self.scale = data.scale()
         data = data.in_units(self.scale)
+        costs = data.costs
         before, statistics = self.statistics, data.statistics()
         if stream:
-            self.statistics = before.updated(statistics, replace=data.per_class)
+            self.statistics = before.updated(statistics, replace=costs.per_class)
         else:
             self.statistics = before.replaced(statistics)
-        if not data.per_class:
+        if not costs.per_class:
             self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
         return data
 
     @torch.no_grad()
     def _follow_scale(self, data: TrainingSet) -> None:
         """Set the unit to that of all samples so far; estimates in currency do not change."""
-        if not (data.cost > data.cost.min(axis=1, keepdims=True)).any():
+        costs = data.costs
+        if not (costs.rows > costs.rows.min(axis=1, keepdims=True)).any():
             return
-        before, weight = self.scale, data.class_weight.sum()
+        before, weight = self.scale, costs.class_weight(data.weight).sum()
         share = weight / (weight + self.statistics.weight.sum())
         self.scale = before.towards(data.scale(), share)
         factor = before.unit / self.scale.unit
@@ -219,25 +223,22 @@ class CostNet(NeuralNet):
     def held_out_means(self, output: Tensor, target: Target) -> Tensor:
         """Means of the costs of predictions, of weights, and of losses at several temperatures.
 
-        They are (n_values, n_networks), for the output of each network and the targets of its set.
+        They are (n_values, n_networks), for the output of each network and the rows of its set.
         """
-        targets = split_target(target, len(output))
-        return torch.stack([*map(self._means_of_network, output, targets)], dim=1)
-
-    def _means_of_network(self, output: Tensor, target: Target) -> Tensor:
-        loss, matrices = self.criterion_.loss, target.matrices
+        loss, matrices, shape = self.criterion_.loss, target.matrices, output.shape[:2]
+        output = output.flatten(0, 1)
         if matrices is None or not isinstance(loss, ProbabilisticLoss):
             choice = self.to_cost(output).argmin(dim=1)
         else:
             p = self.probabilities(output).unsqueeze(1)
             choice = (p @ matrices).squeeze(1).argmin(dim=1)
-        cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
-        weight = torch.ones_like(cost) if target.weight is None else target.weight
-        means = [(weight * cost).mean(), weight.mean()]
+        values = [target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)]
+        values.append(torch.ones_like(values[0]))
         if isinstance(loss, ProbabilisticLoss):
             for t in STOP_TEMPERATURES:
-                means.append(loss.mean(loss.with_temperature(output, t), target))
-        return torch.stack(means)
+                values.append(loss(loss.with_temperature(output, t), target))
+        weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
+        return weighted.view(-1, *shape).mean(dim=-1)
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import Batches, join_targets, split_target
+from auxcst_sklearn._training.batches import Batches, join_targets
 from tests.training.few_rows import X, make_rows, order
 
 
@@ -55,19 +55,18 @@ def test_batches_of_a_stack_hold_those_of_every_set():
     for (x, target), parts in zip(stacked, separate, strict=True):
         for found, (expected, _) in zip(x, parts, strict=True):
             assert torch.equal(found, expected[0])
-        for found, (_, expected) in zip(split_target(target, 2), parts, strict=True):
-            assert found.matrices is expected.matrices is None
-            assert all(torch.equal(a, b) for a, b in zip(found[:3], expected[:3]))
+        expected = join_targets([of_set for _, of_set in parts])
+        assert target.matrices is expected.matrices is None
+        assert all(torch.equal(a, b) for a, b in zip(target[:3], expected[:3]))
 
 
-def test_targets_without_weights_are_joined_and_split():
+def test_targets_without_weights_are_joined():
     targets = [make_rows()[torch.tensor(index)][1] for index in ([0, 1], [2, 3])]
 
     joined = join_targets(targets)
 
     assert joined.weight is None
     assert joined.label.tolist() == [0, 1, 2, 2]
-    assert [part.weight for part in split_target(joined, 2)] == [None, None]
 
 
 @pytest.mark.parametrize(("n_sets", "expected"), [(1, 6), (2, 4), (5, 1), (50, 1)])
