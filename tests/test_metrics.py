@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.costs._evaluation import final_estimator
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
-    final_estimator,
     make_cost_scorer,
     mean_cost,
     savings_score,

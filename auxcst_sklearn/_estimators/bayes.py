@@ -22,8 +22,9 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like, numpy_arrays
+from .._checks.calls import described_like
 from .._checks.classifiers import fitted, probabilities, requesting_weights, reweighting
+from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, check_groups, label_index
 from ..costs._evaluation import final_estimator
 from .decision import BayesDecisionMixin, DecisionMixin

@@ -279,7 +279,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows that can be selected; their values are checked by the members."""
         check_frame(X)
-        if not hasattr(X, "shape"):
+        if sparse.issparse(X):
+            X = X.tocsr()  # some formats have no rows
+        elif not hasattr(X, "shape"):
             X = np.asarray(X)
         X = X.tocsr() if sparse.issparse(X) else X
         if len(X.shape) < 2:

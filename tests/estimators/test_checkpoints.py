@@ -18,7 +18,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxMLP,
     CostSensitiveAuxNet,
 )
-from auxcst_sklearn._training.checkpoints import FORMAT
+from auxcst_sklearn._training.checkpoints import HEADER
 from auxcst_sklearn.losses import Squared
 from tests.factories import small_mlp
 
@@ -226,7 +226,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(damage, tmp_path):
         content[len(content) // 2] ^= 1
     content = {
         "cut": content[: len(content) // 2], "flip": content, "empty": b"",
-        "other": b"x" * len(FORMAT) + content[len(FORMAT) :],
+        "other": b"x" * len(HEADER) + content[len(HEADER) :],
     }[damage]  # fmt: skip
     last.write_bytes(content)
 
