@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs import Inputs
-from .._training.distributed import processes
 from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
-from .._training.runtime import seeded
+from .._training.runtime import processes, seeded
 from ..costs._statistics import CostScale
-from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
+from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import (
     Recipe,
@@ -120,14 +119,18 @@ def _continue(net: CostNet, data: TrainingSet, recipe: Recipe, stream: bool) -> 
 
 def _may_learn_costs(data: TrainingSet, architecture: Architecture) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return architecture._may_add_cost_network and not data.per_class and data.matrices is None
+    return (
+        architecture._may_add_cost_network
+        and not data.costs.per_class
+        and data.costs.matrices is None
+    )
 
 
 def _check_cost_network(net: CostNet, data: TrainingSet, n_classes: int, may_learn: bool) -> None:
     """Raise an error for costs that do not fit the network of a continued training."""
     loss = net.criterion_.loss
     if loss.n_cost_outputs(n_classes):
-        if data.per_class:
+        if data.costs.per_class:
             raise ValueError(
                 "Training continues with a network that has learnt per-sample costs with a "
                 "cost network, which costs of classes do not need. Refit "
@@ -195,11 +198,11 @@ def _make_net(
     rng: np.random.RandomState,
     stream: bool,
 ) -> CostNet:
-    from .._training.stack_net import StackNet
+    from .._training.net import CostNet
 
     data, inputs, device = prepared.data, prepared.inputs, resolve_device(recipe.device)
-    loss = get_loss(recipe.loss)
-    aux_loss = loss if recipe.aux_loss is None else get_loss(recipe.aux_loss)
+    given = recipe.loss, recipe.aux_loss or recipe.loss
+    loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
     n_outputs = _n_outputs(prepared, loss, aux_loss)
     if _may_learn_costs(data, architecture):
         loss = loss.for_sample_costs(data.target(), stream)
@@ -222,7 +225,7 @@ def _make_net(
         "scale": prepared.scale,
         "statistics": statistics,
     }
-    net: CostNet = StackNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
     net.module.set_precision(recipe.precision == "bf16")
     if isinstance(recipe.temperature, Real):
         net.temperature = float(recipe.temperature)
@@ -276,7 +279,7 @@ def _net_arguments(recipe: Recipe, data: TrainingSet, device: str, stream: bool)
 
 def _batch_size(recipe: Recipe, data: TrainingSet, stream: bool) -> int:
     schedule = recipe.schedule if recipe.early_stopping and not stream else "constant"
-    return resolve_batch_size(recipe.batch_size, len(data.label), schedule)
+    return resolve_batch_size(recipe.batch_size, len(data.costs), schedule)
 
 
 def _verbose(recipe: Recipe) -> int:

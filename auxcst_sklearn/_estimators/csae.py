@@ -273,7 +273,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             sums = torch.zeros(2, device=net.device)
             for x, target in batches:
                 with torch.no_grad():
-                    x = net.module_.code(x.unsqueeze(0), below)[0]
+                    x = net.module_.code(x, below)[0]
                 losses = autoencoder.losses(x, target, noise)
                 optimizer.zero_grad()
                 autoencoder.total(losses).backward()

@@ -58,7 +58,7 @@ class Validated:
     @property
     def kind_of_costs(self) -> tuple[bool, bool]:
         """Whether costs of samples were given, and whether as a matrix for each."""
-        return not self.rows.per_class, self.rows.matrices is not None
+        return not self.rows.costs.per_class, self.rows.costs.matrices is not None
 
 
 def validate(

@@ -13,8 +13,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 from torch import nn
 
-from .._checks.calls import numpy_arrays, warn
-from .._checks.data import as_floats, check_frame
+from .._checks.calls import warn
+from .._checks.data import as_floats, check_frame, numpy_arrays
 from ..modules._images import ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
@@ -22,12 +22,11 @@ from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
 from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
 
-# Up to this many rows are looked at by `plain_rows`, and for pixels of another range, which may be
-# in vain.
+# Up to this many rows are looked at in vain, by `plain_rows` and for pixels of another range.
 FEW_ROWS = 100
-# Pixels of another range than from 0 to 1 are larger than this, many of them: a MinMaxScaler makes
-# a few as large where the training pixels hardly differ.
-OTHER_RANGE, MANY = 16, 0.05
+# More pixels than this share are beyond this size only if their range is not that of a training on
+# 0 ... 1: a MinMaxScaler makes a few as large where the training pixels hardly differ.
+SHARE, SIZE = 0.05, 16
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
@@ -162,7 +161,7 @@ class NumberInputs(Inputs):
     """
 
     def learn(self, X: Any, *, stream: bool) -> None:
-        bounds = min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
+        bounds = _bounds(X)
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)
         self.range = np.where(inside, [[0.0], [1.0]], bounds)
 
@@ -209,7 +208,13 @@ class ImageInputs(Inputs):
         self._check_same_shape(rows)  # again, because a list has a shape only now
         self._check_same_dtype(rows.dtype)
         if not reset and self.within_1:
-            self._check_same_range(rows[:FEW_ROWS])
+            share = (abs(rows[:FEW_ROWS]) > SIZE).mean()
+            if share > SHARE:
+                warn(
+                    f"{share:.0%} of the values of X are beyond {SIZE}, but {self.name} was fitted "
+                    "on values from -1 to 1. If both are pixels, divide X by what the training "
+                    "images were divided by, such as 255."
+                )
         return rows
 
     def _check_same_shape(self, X: Any) -> None:
@@ -230,19 +235,9 @@ class ImageInputs(Inputs):
                 f"range of the training images, {self.dtype}."
             )
 
-    def _check_same_range(self, X: Any) -> None:
-        """Warn of pixels that are hardly those of a network trained on values from -1 to 1."""
-        size = abs(_values(X))
-        if np.count_nonzero(size > OTHER_RANGE) > MANY * size.size:
-            warn(
-                f"X has values up to {size.max():g}, but {self.name} was trained on values from -1 "
-                "to 1. If both are pixels, divide X by what the training images were divided by, "
-                "such as 255."
-            )
-
     def learn(self, X: Any, *, stream: bool) -> None:
         """Learn the range of floats; warn of rows that were meant as images of another shape."""
-        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _within_1(X)
+        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _is_within_1(X)
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
             return
@@ -255,7 +250,7 @@ class ImageInputs(Inputs):
         )
 
     def update(self, X: Any, module: nn.Module) -> None:
-        self.within_1 = self.within_1 and _within_1(X)
+        self.within_1 = self.within_1 and _is_within_1(X)
 
     def make_module(self) -> ImageInput:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
@@ -273,15 +268,13 @@ class ImageInputs(Inputs):
         return {"iterator_valid__batch_size": max(1, 2**20 // prod(self.shape))}
 
 
-def _values(X: Any) -> Any:
-    """Rows, or the values that sparse ones hold."""
-    return X.data if sparse.issparse(X) else X
+def _bounds(X: Any) -> Any:
+    """Smallest and largest value of each feature, of dense or sparse rows."""
+    return min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
 
 
-def _within_1(X: Any) -> bool:
-    """Whether all values are from -1 to 1."""
-    low, high = bounds_of(_values(X))
-    return bool(np.all(low >= -1) and np.all(high <= 1))
+def _is_within_1(X: Any) -> bool:
+    return bool(np.abs(_bounds(X)).max() <= 1)
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Batches of rows: of one network, or of several side by side."""
+"""Batches of rows, side by side for each network."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ..losses import Target
-from .distributed import ALONE, Processes
 from .rows import Batch, Rows, to_device
+from .runtime import ALONE, Processes
 
 # Batches are sliced from this many bytes of rows at a time, which fit into the cache.
 GATHER_BYTES = 2**20
@@ -28,8 +28,8 @@ EVALUATED_BYTES = 2**26
 class Batches:
     """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
 
-    A stack has those of its sets side by side: inputs (n_sets, n_samples, ...), targets in one. If
-    sets differ in size, each epoch leaves out different rows. Each of several processes has its
+    Those of all sets lie side by side: inputs (n_sets, n_samples, ...), targets in one. If sets
+    differ in size, each epoch leaves out different rows. Each of several processes has its
     part of every batch, or all rows of one that is too small to be divided.
     """
 
@@ -38,11 +38,10 @@ class Batches:
         sets: Sequence[Rows],
         size: int,
         generators: Sequence[torch.Generator] | None = None,
-        stacked: bool = False,
         group: Processes = ALONE,
     ) -> None:
         self.sets, self.size, self.generators = sets, size, generators
-        self.stacked, self.group = stacked, group
+        self.group = group
         self.sizes = batch_sizes(min(map(len, sets)), size)  # in each set, of all processes
 
     def __len__(self) -> int:
@@ -61,13 +60,12 @@ class Batches:
 
     def epoch_means(self, means: Tensor) -> np.ndarray:
         """Means over all rows, from those of the batches of this process."""
+        if self.group.size == 1:
+            return np.average(means.cpu().double().numpy(), axis=0, weights=self.sizes)
         n_own = [len(self._part_of(torch.arange(size))) for size in self.sizes]
         weights = np.where(np.equal(n_own, self.sizes), np.divide(n_own, self.group.size), n_own)
-        mean: np.ndarray = np.average(means.cpu().double().numpy(), axis=0, weights=weights)
-        if self.group.size > 1:
-            share = means.new_tensor(mean * weights.sum() / sum(self.sizes))
-            mean = self.group.sum(share).cpu().double().numpy()
-        return mean
+        share = torch.tensordot(means.new_tensor(weights / sum(self.sizes)), means, dims=1)
+        return self.group.sum(share).cpu().double().numpy()
 
     def _of_set(self, rows: Rows, generator: torch.Generator | None) -> Iterator[Batch]:
         """Views of the rows of several batches: selecting each takes as long as a small layer."""
@@ -81,7 +79,7 @@ class Batches:
             order, sizes = torch.cat(own), [*map(len, own)]
         n_at_once = max(1, GATHER_BYTES // (self.size * rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
-        for index, parts in zip(order.split([sum(part) for part in gathered]), gathered):
+        for index, parts in zip(order.split([*map(sum, gathered)]), gathered):
             x, target = rows[index]
             views = [
                 repeat(None) if field is None else iter(field.split(parts)) for field in target
@@ -93,8 +91,9 @@ class Batches:
 
     def _side_by_side(self, parts: Iterator[Batch]) -> Batch:
         """One batch of all sets, which are read one after the other, because they may be large."""
-        if not self.stacked:
-            return next(parts)
+        if len(self.sets) == 1:
+            x, target = next(parts)
+            return x.unsqueeze(0), target
         x, targets = torch.empty(0), []
         for i in range(len(self.sets)):
             part, target = next(parts)
@@ -207,9 +206,3 @@ def _pick(batch: Batch, index: Tensor) -> Batch:
 def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate several targets."""
     return Target(*(None if field[0] is None else torch.cat(field) for field in zip(*targets)))
-
-
-def split_target(target: Target, n: int) -> list[Target]:
-    """The targets that `join_targets` joined."""
-    fields = (repeat(None, n) if field is None else field.chunk(n) for field in target)
-    return [Target(*parts) for parts in zip(*fields)]

@@ -216,7 +216,7 @@ def get_state(loop: Any) -> dict[str, Any]:
     return {
         "weights": net.module_.state_dict(),
         "optimizer": net.optimizer_.state_dict(),
-        "generators": [g.get_state() for g in (*net.generators, *net.dropout_generators)],
+        "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
         "history": _plain(net.history[loop.n_before :]),
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
@@ -234,7 +234,7 @@ def set_state(loop: Any, state: dict[str, Any]) -> None:
     net, stop = loop.net, loop.stop
     net.module_.load_state_dict(state["weights"])
     net.optimizer_.load_state_dict(state["optimizer"])
-    generators = (*net.generators, *net.dropout_generators)
+    generators = (*net.generators, net.device_generator)
     for generator, of_state in zip(generators, state["generators"], strict=True):
         generator.set_state(of_state)
     net.history.extend(state["history"])

@@ -47,9 +47,9 @@ def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, s
     if rows.in_blocks:
         return _sample_out(rows, data, n_networks, share, seed)
     if n_networks == 1:
-        parts = [hold_out(data.label, share, random_state=seed, groups=data.groups)]
+        parts = [hold_out(data.costs.label, share, random_state=seed, groups=data.groups)]
     else:
-        parts = folds(data.label, n_folds, random_state=seed, groups=data.groups)
+        parts = folds(data.costs.label, n_folds, random_state=seed, groups=data.groups)
     return _rows_of_folds(rows, parts[:n_networks])
 
 
@@ -57,7 +57,7 @@ def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[
     """The same by the folds of the caller: network i holds out fold i."""
     if not rows.in_blocks:
         return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
-    number = np.full(len(data.label), -1)
+    number = np.full(len(data.costs.label), -1)
     for i, (_, unseen) in enumerate(given):
         number[unseen] = i
     if (number < 0).any() or sum(len(unseen) for _, unseen in given) > len(number):
@@ -77,7 +77,7 @@ def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
 def _sample_out(rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int) -> Shares:
     """For very many rows: the training rows of each network, and a sample of its held-out rows."""
     found = sampled_folds(
-        data.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
+        data.costs.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
     )
     of_row = torch.from_numpy(found.of_row)
     sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
@@ -265,7 +265,7 @@ def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]
     Rows so many that only a sample of them is evaluated have none.
     """
     counts, held_out = data.counts, training.held_out
-    found = np.full((len(data.label), data.n_classes), np.nan)
+    found = np.full((len(data.costs.label), len(data.costs.classes)), np.nan)
     if held_out is not None and not training.rows[0].in_blocks:
         found[counts] = _means(training.net, held_out, int(counts.sum()))
     return found

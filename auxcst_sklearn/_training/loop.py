@@ -15,13 +15,11 @@ import torch
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
-from ..losses import Target
 from .batches import Batches
 from .checkpoints import Checkpoints
-from .distributed import processes
 from .net import CostNet
 from .rows import Batch, Rows
-from .runtime import InterruptWatch, report, reports
+from .runtime import InterruptWatch, processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
 
 # Values of an epoch that a line of progress has.
@@ -142,7 +140,7 @@ class Loop:
     def _check_last_step(self) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
         x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
-        outputs = self.net.module_.forward_heads(self.net.to_sets(x))
+        outputs = self.net.module_.forward_heads(x.unsqueeze(0))
         check_finite([r.abs().sum().item() for r in outputs])
 
     def _run_epochs(self) -> None:
@@ -203,8 +201,7 @@ class Loop:
                 self.group.average_statistics(net.module_)
             if self.average is not None:
                 self.average.put_in_place()
-        of_epoch = batches.epoch_means(means)
-        self._record(prefix, of_epoch.reshape(len(of_epoch), -1))
+        self._record(prefix, batches.epoch_means(means))
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One step of the optimizer."""
@@ -213,7 +210,8 @@ class Loop:
             set_rate(optimizer, next(self.rates))
         for parameter in self.parameters:  # zero_grad without its bookkeeping
             parameter.grad = None
-        loss, losses, output = self._losses(x, target)
+        outputs = self.net.module_.forward_heads(x)
+        loss, losses = self.net.criterion_(outputs, target)
         loss.backward()
         if self.group.size > 1:
             loss = self.group.average_gradients(self.parameters, loss, len(target.label))
@@ -224,20 +222,16 @@ class Loop:
         optimizer.step()
         if self.average is not None:
             self.average.update()
-        return {"loss": loss, "y_pred": output, "means": losses}
+        return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": losses}
 
     @torch.no_grad()
     def _evaluate(self, batch: Batch) -> dict[str, Tensor]:
         """Means of the heads' losses, and the values of held-out rows."""
         x, target = batch
-        loss, losses, output = self._losses(x, target)
-        means = torch.cat([losses, self.net.held_out_means(output, target)])
-        return {"loss": loss, "y_pred": output, "means": means}
-
-    def _losses(self, x: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor]:
-        """The objective, the heads' losses, and the outputs."""
         outputs = self.net.module_.forward_heads(x)
-        return *self.net.criterion_(outputs, target), outputs[-1]
+        loss, losses = self.net.criterion_(outputs, target)
+        means = torch.cat([losses, self.net.held_out_means(outputs[-1], target)])
+        return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": means}
 
     def _record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
@@ -251,7 +245,7 @@ class Loop:
         if prefix == "valid":  # weighted means
             cost, weight, *refined = of_held_out
             values = values / weight
-        weights = self.net.criterion_.head_weights.numpy(force=True).reshape(len(layers), -1)
+        weights = self.net.criterion_.head_weights.numpy(force=True)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
             record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
@@ -284,14 +278,17 @@ class Loop:
 
     def _is_defined(self, *methods: str) -> bool:
         """Whether any callback defines a method."""
-        kinds = [type(callback) for _, callback in self.net.callbacks_]
-        return any(getattr(k, m) is not getattr(Callback, m) for k in kinds for m in methods)
+        for _, callback in self.net.callbacks_:
+            for method in methods:
+                if getattr(type(callback), method) is not getattr(Callback, method):
+                    return True
+        return False
 
 
 def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
-    """A batch as skorch's callbacks expect it: inputs and labels."""
+    """A batch as skorch's callbacks expect it: inputs and labels, those of all sets of rows."""
     x, target = batch
-    return x, target.label
+    return x.flatten(0, 1), target.label
 
 
 def _check_schedule(schedule: str, callbacks: Sequence[tuple[str, Callback]]) -> None:

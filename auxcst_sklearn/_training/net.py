@@ -18,15 +18,22 @@ from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
 
+from .._inputs.reading import densify
 from ..costs._statistics import CostScale, CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, join_targets, shuffled
-from .distributed import ALONE, Processes, processes
-from .rows import Rows, TrainingSet, densify
-from .runtime import multiplications_per_row, neutral_torch_modes, thread_limit
+from .rows import Rows, TrainingSet
+from .runtime import (
+    ALONE,
+    Processes,
+    multiplications_per_row,
+    neutral_torch_modes,
+    processes,
+    thread_limit,
+)
 from .state import (
     FORMAT,
     check_format,
@@ -50,7 +57,7 @@ HOTTEST = 9.0
 N_TRIED = 24
 
 # Rows of a batch without a gradient.
-PREDICT_ROWS = 4096
+PREDICT_ROWS, FEWEST_PREDICT_ROWS = 4096, 256
 
 # Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
@@ -74,12 +81,9 @@ class CostNet(NeuralNet):
 
     callbacks: list[Any]
     generators: list[torch.Generator]
-    dropout_generators: list[torch.Generator]
+    device_generator: torch.Generator
 
     temperature: float = 1.0
-
-    # Whether the module is a stack of networks, each with a set of rows.
-    is_stack = False
 
     def __init__(
         self,
@@ -113,17 +117,14 @@ class CostNet(NeuralNet):
 
     @cached_property
     def multiplications_per_row(self) -> float:
-        """Multiply-adds of a forward pass of one row."""
+        """Multiply-adds of a forward pass of one row by all networks."""
         return multiplications_per_row(self.module_)
 
     @property
     def predict_rows(self) -> int:
-        """Rows of a batch without a gradient."""
-        return getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
-
-    def weights(self) -> list[list[Tensor]]:
-        """The tensors of each network."""
-        return [list(self.module_.state_dict().values())]
+        """Rows of a batch without a gradient; fewer for more networks."""
+        n_rows: int = getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
+        return min(n_rows, max(FEWEST_PREDICT_ROWS, n_rows // self.n_networks))
 
     # --------------------------------------------------------------- training
 
@@ -136,13 +137,16 @@ class CostNet(NeuralNet):
             group.setdefault("initial_lr", group["lr"])
 
     def seed(self, seed: int) -> None:
-        """Seed the generators of shuffling and of all modules that draw random numbers."""
-        self.generators = [torch.Generator().manual_seed(seed)]
-        on_device = torch.Generator(device=self.device).manual_seed(processes().seed(seed))
-        self.dropout_generators = [on_device]
+        """Seed the generators of shuffling, and that of all modules that draw random numbers."""
+        n, seeds = self.n_networks, np.array([seed])
+        if n > 1:
+            seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n)
+        self.generators = [torch.Generator().manual_seed(s) for s in seeds.tolist()]
+        self.device_generator = torch.Generator(device=self.device)
+        self.device_generator.manual_seed(processes().seed(seed))
         for module in self.module_.modules():
             if isinstance(module, SeededModule):
-                module.generator = on_device
+                module.generator = self.device_generator
 
     def thread_limit(self) -> AbstractContextManager[Any]:
         """Limit the threads of a training."""
@@ -152,10 +156,10 @@ class CostNet(NeuralNet):
         self, dataset: Sequence[Rows], training: bool = False, group: Processes = ALONE
     ) -> Batches:
         """Batches of every set of rows, shuffled for training, large for validation."""
-        sets, size, more = dataset, self.batch_size, (self.is_stack, group)
         if training:
-            return shuffled(sets, size, self.generators, *more)
-        return Batches(sets, evaluation_size(max(size, self.predict_rows), sets), None, *more)
+            return shuffled(dataset, self.batch_size, self.generators, group)
+        size = evaluation_size(max(self.batch_size, self.predict_rows), dataset)
+        return Batches(dataset, size, group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:
         """The records of the finished epochs from `start` on, for the user."""
@@ -164,10 +168,6 @@ class CostNet(NeuralNet):
             for record in self.history[start:]
             if "train_loss" in record
         ]
-
-    def to_sets(self, x: Tensor) -> Tensor:
-        """Rows in the form of the module's input: in a stack, the single set of all networks."""
-        return x.unsqueeze(0) if self.is_stack else x
 
     def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
         """Add the samples that training continues with; return them in its units.
@@ -180,21 +180,23 @@ class CostNet(NeuralNet):
         else:
             self.scale = data.scale()
         data = data.in_units(self.scale)
+        costs = data.costs
         before, statistics = self.statistics, data.statistics()
         if stream:
-            self.statistics = before.updated(statistics, replace=data.per_class)
+            self.statistics = before.updated(statistics, replace=costs.per_class)
         else:
             self.statistics = before.replaced(statistics)
-        if not data.per_class:
+        if not costs.per_class:
             self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
         return data
 
     @torch.no_grad()
     def _follow_scale(self, data: TrainingSet) -> None:
         """Set the unit to that of all samples so far; estimates in currency do not change."""
-        if not (data.cost > data.cost.min(axis=1, keepdims=True)).any():
+        costs = data.costs
+        if not (costs.rows > costs.rows.min(axis=1, keepdims=True)).any():
             return
-        before, weight = self.scale, data.class_weight.sum()
+        before, weight = self.scale, costs.class_weight(data.weight).sum()
         share = weight / (weight + self.statistics.weight.sum())
         self.scale = before.towards(data.scale(), share)
         factor = before.unit / self.scale.unit
@@ -219,20 +221,24 @@ class CostNet(NeuralNet):
     # ------------------------------------------------------------ prediction
 
     def held_out_means(self, output: Tensor, target: Target) -> Tensor:
-        """Means of the costs of predictions, of weights, and of losses at several temperatures."""
-        loss, matrices = self.criterion_.loss, target.matrices
+        """Means of the costs of predictions, of weights, and of losses at several temperatures.
+
+        They are (n_values, n_networks), for the output of each network and the rows of its set.
+        """
+        loss, matrices, shape = self.criterion_.loss, target.matrices, output.shape[:2]
+        output = output.flatten(0, 1)
         if matrices is None or not isinstance(loss, ProbabilisticLoss):
             choice = self.to_cost(output).argmin(dim=1)
         else:
             p = self.probabilities(output).unsqueeze(1)
             choice = (p @ matrices).squeeze(1).argmin(dim=1)
-        cost = target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)
-        weight = torch.ones_like(cost) if target.weight is None else target.weight
-        means = [(weight * cost).mean(), weight.mean()]
+        values = [target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)]
+        values.append(torch.ones_like(values[0]))
         if isinstance(loss, ProbabilisticLoss):
             for t in STOP_TEMPERATURES:
-                means.append(loss.mean(loss.with_temperature(output, t), target))
-        return torch.stack(means)
+                values.append(loss(loss.with_temperature(output, t), target))
+        weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
+        return weighted.view(-1, *shape).mean(dim=-1)
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
@@ -258,7 +264,7 @@ class CostNet(NeuralNet):
         def compute(x: Tensor) -> list[Tensor]:
             *hidden, output = self.module_.forward_heads(x) if every_head else [self.module_(x)]
             estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
-            return [self.mean_of_networks(r) for r in (*estimates, self.to_cost(output))]
+            return [r.mean(dim=0) for r in (*estimates, self.to_cost(output))]
 
         return [self.scale.to_currency(cost) for cost in self._predict_batches(X, compute)]
 
@@ -266,7 +272,7 @@ class CostNet(NeuralNet):
         """Class probabilities (n, K), for losses that have them."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.mean_of_networks(self.probabilities(self.module_(x)))]
+            return [self.probabilities(self.module_(x)).mean(dim=0)]
 
         (p,) = self._predict_batches(X, compute)
         scaled: NDArray[Any] = p / p.sum(axis=1, keepdims=True)
@@ -283,7 +289,7 @@ class CostNet(NeuralNet):
         """Costs (n, K) in currency under given probabilities, by the costs learnt for each row."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.mean_of_networks(self.criterion_.loss.cost_matrices(self.module_(x)))]
+            return [self.criterion_.loss.cost_matrices(self.module_(x)).mean(dim=0)]
 
         expected = np.empty_like(probability)
         n, n_classes = probability.shape
@@ -291,10 +297,6 @@ class CostNet(NeuralNet):
             (matrices,) = self._predict_batches(X[rows], compute)
             expected[rows] = (probability[rows, :, np.newaxis] * matrices).sum(axis=1)
         return self.scale.to_currency(expected)
-
-    def mean_of_networks(self, estimate: Tensor) -> Tensor:
-        """The mean over the networks; for one network its estimates."""
-        return estimate
 
     def _predict_batches(
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
@@ -313,7 +315,7 @@ class CostNet(NeuralNet):
                     padded = x.new_zeros((size, *x.shape[1:]))
                     padded[:m] = x
                     x = padded
-                results = [r[:m].cpu().numpy() for r in compute(self.to_sets(x))]
+                results = [r[:m].cpu().numpy() for r in compute(x.unsqueeze(0))]
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]
                 for whole, part in zip(arrays, results):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._checks.data import check_some_weight
 from .._inputs import reading
-from .._inputs.reading import pick
+from .._inputs.reading import as_tensor, densify, is_shareable, pick
 from ..costs._account import Costs
 from ..costs._statistics import CostScale, CostStatistics
 from ..losses import Target
@@ -36,26 +36,6 @@ class TrainingSet:
     weight: np.ndarray | None
     groups: np.ndarray | None = None
 
-    @property
-    def label(self) -> np.ndarray:
-        """Place of the true class of each row."""
-        return self.costs.label
-
-    @property
-    def cost(self) -> np.ndarray:
-        """Costs of each row, or with `per_class` of each class."""
-        return self.costs.rows
-
-    @property
-    def per_class(self) -> bool:
-        """Whether the costs are those of classes."""
-        return self.costs.per_class
-
-    @property
-    def matrices(self) -> np.ndarray | None:
-        """Costs that are known when deciding (n_samples, n_classes, n_decisions)."""
-        return self.costs.matrices
-
     def with_positive_weights(self) -> TrainingSet:
         """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
 
@@ -74,7 +54,7 @@ class TrainingSet:
     def counts(self) -> np.ndarray:
         """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
         if self.weight is None:
-            return np.ones(len(self.label), dtype=bool)
+            return np.ones(len(self.costs), dtype=bool)
         counts: np.ndarray = self.weight > SMALLEST_WEIGHT * self.weight.max()
         return counts
 
@@ -85,18 +65,13 @@ class TrainingSet:
         return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes; cost columns are the decisions."""
-        return len(self.costs.classes)
-
-    @property
-    def class_weight(self) -> np.ndarray:
-        """Number of rows of each class, or the sum of their weights."""
-        return self.costs.class_weight(self.weight)
+    def weight_of_costs(self) -> np.ndarray | None:
+        """Weights of the rows of the costs: of the samples, or of the classes."""
+        return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
 
     def scale(self) -> CostScale:
         """Unit of the costs."""
-        return CostScale.of(self.cost, self.class_weight if self.per_class else self.weight)
+        return CostScale.of(self.costs.rows, self.weight_of_costs)
 
     def in_units(self, scale: CostScale) -> TrainingSet:
         """The same rows, with costs in units of the network."""
@@ -106,16 +81,9 @@ class TrainingSet:
         """Weight and mean cost vector of each class."""
         return self.costs.statistics(self.weight)
 
-    @property
-    def constant_costs(self) -> np.ndarray:
-        """Mean cost of each class as the prediction for all rows."""
-        return np.average(
-            self.cost, axis=0, weights=self.class_weight if self.per_class else self.weight
-        )
-
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
-        return Target(self.costs.vectors(), self.label, self.weight)
+        return Target(self.costs.vectors(), self.costs.label, self.weight)
 
 
 class Rows:
@@ -135,17 +103,17 @@ class Rows:
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
-        self.label = torch.from_numpy(data.label).to(device)
-        self.cost = torch.from_numpy(data.cost.astype(np.float32)).to(device)
-        self.weight = None
+        costs = data.costs
+        self.label = torch.from_numpy(costs.label).to(device)
+        self.cost = torch.from_numpy(costs.rows.astype(np.float32)).to(device)
+        self.weight = self.matrices = None
         if data.weight is not None:
             weight = np.empty(len(data.weight), np.float32)  # without another copy in float64
             np.divide(data.weight, data.weight.mean(), out=weight, casting="same_kind")
             self.weight = torch.from_numpy(weight).to(device)
-        self.matrices = None
-        if data.matrices is not None:
-            self.matrices = torch.from_numpy(data.matrices).to(device)
-        self.per_class = data.per_class
+        if costs.matrices is not None:
+            self.matrices = torch.from_numpy(costs.matrices).to(device)
+        self.per_class = costs.per_class
         self.n_rows: int = self.X.shape[0]
 
     def __len__(self) -> int:
@@ -218,12 +186,11 @@ class Rows:
     def __getitem__(self, index: Tensor) -> Batch:
         if self.index is not None:
             index = self.index[index]
-        return self._x(index), self._target(index)
+        x = self.X[index] if self.on_device else self._x(index)
+        return x, self._target(index)
 
     def _x(self, index: Tensor) -> Tensor:
-        if self.on_device:
-            rows: Tensor = self.X[index]
-            return rows
+        """Inputs of rows that are not on the device, or not dense."""
         if isinstance(self.X, Tensor):
             return to_device(self.X[index], self.device)
         parts = index.split(max(1, READ_BYTES // self.row_nbytes))
@@ -240,7 +207,8 @@ class Rows:
     def _target(self, index: Tensor) -> Target:
         label = self.label[index]
         cost = self.cost[label] if self.per_class else self.cost[index]
-        weight, matrices = (f if f is None else f[index] for f in (self.weight, self.matrices))
+        weight = None if self.weight is None else self.weight[index]
+        matrices = None if self.matrices is None else self.matrices[index]
         return Target(cost, label, weight, matrices)
 
     def read(self, blocks: Sequence[slice]) -> tuple[Batch, Tensor]:
@@ -255,27 +223,11 @@ class Rows:
         return (x, self._target(number)), number
 
 
-def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    return torch.from_numpy(array if _is_shareable(array) else array.copy())
-
-
-def _is_shareable(array: np.ndarray) -> bool:
-    return array.flags.writeable and min(array.strides) >= 0
-
-
 def _hold(X: Any) -> Any:
     """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
+    if isinstance(X, np.ndarray) and (is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
         return as_tensor(X)
     return X
-
-
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
 
 
 def has_room(device: str, n_bytes: int) -> bool:

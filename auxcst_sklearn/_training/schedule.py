@@ -114,7 +114,7 @@ class EarlyStopping:
 
     def __init__(self, net: Any, patience: int) -> None:
         self.net, self.patience = net, patience
-        self.best = [[weight.clone() for weight in of_one] for of_one in net.weights()]
+        self.best = [[weight.clone() for weight in of_one] for of_one in net.module_.weights()]
         self.value = np.full(len(self.best), np.inf)
         self.misses = np.zeros(len(self.best), dtype=int)
 
@@ -129,14 +129,14 @@ class EarlyStopping:
         better = values < self.value
         self.value[better] = values[better]
         self.misses = np.where(better, 0, self.misses + 1)
-        for i, weights in enumerate(self.net.weights()):
+        for i, weights in enumerate(self.net.module_.weights()):
             if better[i]:
                 _copy(weights, self.best[i])
 
     @torch.no_grad()
     def restore(self) -> None:
         """Restore the weights of every network at its best epoch, if one was evaluated."""
-        for i, (best, weights) in enumerate(zip(self.best, self.net.weights())):
+        for i, (best, weights) in enumerate(zip(self.best, self.net.module_.weights())):
             if np.isfinite(self.value[i]):
                 _copy(best, weights)
 

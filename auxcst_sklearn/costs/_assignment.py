@@ -14,9 +14,9 @@ from sklearn.utils import check_array
 
 Capacity = Mapping[Hashable, "int | float"]
 
-# Rounds in which prices are estimated. A power of 2 divides the costs, which is exact, so that sums
+# Rounds that estimate prices, at most. A power of 2 divides the costs, which is exact, so that sums
 # of the largest floats are finite.
-N_ROUNDS, SCALE = 20, 2.0**10
+N_ROUNDS, SCALE = 30, 2.0**10
 
 
 def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
@@ -33,8 +33,8 @@ def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> N
 
 def check_assignment(
     expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Costs, and the largest number of rows of each column."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[Any]]:
+    """Costs, and the largest number of rows and the label of each column."""
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
@@ -61,7 +61,7 @@ def check_assignment(
             f"capacity limits all decisions, to {given}, which leaves {n - int(limit.sum())} of "
             f"{n} samples without any. Raise a limit, or leave one decision without."
         )
-    return cost, limit
+    return cost, limit, labels
 
 
 def n_places(name: str, value: Any, n: int) -> int:
@@ -101,16 +101,14 @@ def _solve_one(
     cost: NDArray[np.float64], limit: NDArray[np.float64], j: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """With one limited decision, those rows get it that gain most."""
-    others = cost.copy()
-    others[:, j] = np.inf
+    is_limited = np.isfinite(limit)
+    others = np.where(is_limited, np.inf, cost)
     choice = others.argmin(axis=1)
     gain = others.min(axis=1) - cost[:, j]
     order = np.argsort(-gain, kind="stable")
     n = int(limit[j])
     choice[order[:n]] = j
-    price = np.zeros(len(limit))
-    price[j] = max(gain[order[n]], 0.0) * SCALE
-    return choice, price
+    return choice, np.where(is_limited, max(gain[order[n]], 0.0) * SCALE, 0.0)
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,10 +141,9 @@ def _solve_counted(
     places = np.zeros(cost.shape, dtype=np.intp)
     places[np.arange(len(cost)), (cost + price).argmin(axis=1)] = count
     used, columns = places.sum(axis=0), np.arange(len(limit))
-    left_over = np.flatnonzero((price > 0) & (used < limit))
-    n_moves = (limit - used)[left_over].sum() + np.maximum(used - limit, 0).sum()
+    n_moves = np.abs(used - limit)[(price > 0) | (used > limit)].sum()
     moves = _Moves(cost, places, int(n_moves) + 1)
-    for k in left_over:
+    for k in np.flatnonzero((price > 0) & (used < limit)):
         while (n := limit[k] - moves.used[k]) > 0:
             path, length = moves.shortest((moves.used > 0) & (columns != k), columns == k)
             if length >= 0:
@@ -178,11 +175,9 @@ class _Moves:
             rows = np.flatnonzero(places[:, j])
             more = (cost[rows] - cost[rows, j, None]).T
             for k in range(len(self.used)):
-                near = np.arange(len(rows))
-                if n_moves < len(rows):
-                    near = np.argpartition(more[k], n_moves)[:n_moves]
+                near = np.argsort(more[k], kind="stable")[:n_moves]
                 queue = zip(more[k, near].tolist(), rows[near].tolist(), strict=True)
-                self.queues[j, k] = sorted(queue)
+                self.queues[j, k] = list(queue)
             self._update(j)
 
     def _update(self, j: int) -> None:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from numbers import Integral
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -67,8 +66,7 @@ def load_image_folder(
         Whether images of another aspect ratio are stretched, or the largest part in the middle with
         the ratio of `image_size` is resized.
     background : str, default="white"
-        Color of the ground below transparent pixels, as :mod:`PIL.ImageColor` reads it, such as
-        "black" or "#808080".
+        Color below transparent pixels, such as "black" or "#808080"; see :mod:`PIL.ImageColor`.
     memmap : str or path-like, default=None
         A .npy file to write the images to, one by one, so that they need not fit in memory; the
         result is a memory map of it, and estimators read it batch by batch. None for memory.
@@ -121,7 +119,7 @@ def load_image_folder(
     >>> colors.target_names[colors.target].tolist()
     ['blue', 'red']
     """
-    ground = _color(background)
+    ground = _ground(background)
     size = _height_width(image_size)
     if errors == "skip" and size is None:
         raise ValueError(
@@ -281,22 +279,19 @@ def _is_image(name: PurePosixPath, root: PurePosixPath) -> bool:
 
 
 def _decode(
-    name: Path,
-    content: bytes,
-    size: tuple[int, int] | None,
-    resize: str,
-    ground: tuple[int, ...],
+    name: Path, content: bytes, size: tuple[int, int] | None, resize: str, ground: tuple[int, ...]
 ) -> NDArray[np.uint8]:
     """Decode an image to RGB, channels first, as viewers show it on a ground."""
-    Image, ImageOps, _ = _pillow()
+    from PIL import Image, ImageOps
+
     with _naming_file(name), Image.open(io.BytesIO(content)) as image:
         image.load()
         with suppress(Exception):  # viewers ignore metadata that cannot be read, or written again
             ImageOps.exif_transpose(image, in_place=True)
     transparent = image.info.get("transparency")
     bits = content[24] if image.format == "PNG" else 8
+    # Pillow would clip values above 255, or not find the transparent one.
     if image.mode.startswith(("I", "F")) or (bits > 8 and transparent is not None):
-        # Pillow would clip values above 255, or not find the transparent one
         raise ValueError(f"{name} has more than 8 bits a channel: convert it to 8 bits first.")
     if isinstance(transparent, int) and image.mode in ("1", "L") and transparent < 2**bits:
         image.info["transparency"] = transparent * 255 // (2**bits - 1)  # as Pillow scales pixels
@@ -326,22 +321,18 @@ def _height_width(image_size: Any) -> tuple[int, int] | None:
     return int(sizes[0]), int(sizes[1])
 
 
-def _color(background: str) -> tuple[int, ...]:
-    _, _, ImageColor = _pillow()
+def _ground(background: str) -> tuple[int, ...]:
+    """Red, green, blue and opacity of a color; the first that needs Pillow."""
     try:
+        from PIL import ImageColor
+
         return (*ImageColor.getrgb(background)[:3], 255)
+    except ImportError as error:
+        raise ImportError(
+            "Reading images needs Pillow: pip install auxcst_sklearn[images]"
+        ) from error
     except ValueError as error:
         raise ValueError(
             f"background={background!r}; expected a color that PIL.ImageColor reads, such as "
             "'white' or '#808080'."
         ) from error
-
-
-def _pillow() -> tuple[ModuleType, ModuleType, ModuleType]:
-    try:
-        from PIL import Image, ImageColor, ImageOps
-    except ImportError as error:
-        raise ImportError(
-            "Reading images needs Pillow: pip install auxcst_sklearn[images]"
-        ) from error
-    return Image, ImageOps, ImageColor

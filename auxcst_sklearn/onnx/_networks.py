@@ -109,19 +109,15 @@ class Decision(nn.Module):
     def forward(self, x: Tensor) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
-        output = self.module(net.to_sets(self._prepared(x)))
-        results = [net.scale.to_currency(self._mean(net.to_cost(output)).double())]
+        output = self.module(self._prepared(x).unsqueeze(0))
+        results = [net.scale.to_currency(net.to_cost(output).mean(dim=0).double())]
         if self.has_probabilities:
-            p = self._mean(net.probabilities(output)).double()
+            p = net.probabilities(output).mean(dim=0).double()
             results.append(p / p.sum(dim=1, keepdim=True))
         if net.learns_sample_costs:
-            matrices = self._mean(net.criterion_.loss.cost_matrices(output))
+            matrices = net.criterion_.loss.cost_matrices(output).mean(dim=0)
             results.append(net.scale.to_currency(matrices.double()))
         return results
-
-    def _mean(self, estimate: Tensor) -> Tensor:
-        """The mean over the networks, if there are several."""
-        return estimate.mean(dim=0) if self.net[0].is_stack else estimate
 
     def _prepared(self, x: Tensor) -> Tensor:
         """Rows in the form of the network's input; uint8 images stay uint8."""

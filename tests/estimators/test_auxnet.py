@@ -214,7 +214,7 @@ def test_named_layers(digits):
     estimator = net(hidden_layers=["bn", "conv", "drop"], alpha=[0.1, 0, 0.2]).fit(*digits)
 
     assert estimator.hidden_layers_ == ["bn", "drop"]
-    assert estimator.net_.criterion_.head_weights.tolist() == pytest.approx([0.1, 0.2, 1])
+    assert estimator.net_.criterion_.head_weights.flatten().tolist() == pytest.approx([0.1, 0.2, 1])
 
 
 def test_what_auto_found_may_be_named(digits):
@@ -228,7 +228,8 @@ def test_what_auto_found_may_be_named(digits):
 def test_head_input(digits, head_input, n_inputs):
     estimator = net(head_input=head_input).fit(*digits)
 
-    heads = estimator.net_.module_.heads.values()
+    (network,) = estimator.net_.module_.networks
+    heads = network.heads.values()
     assert [tuple(head.weight.shape) for head in heads] == [(10, n_inputs)] * 2
 
 
@@ -318,7 +319,7 @@ def test_pipeline_of_flattened_images(digits):
     model = make_pipeline(MinMaxScaler(clip=True), net(image_shape=(1, 8, 8)))
 
     assert model.fit(rows, y).predict(rows).shape == (200,)
-    assert model[-1].net_.module_.body.stem.in_channels == 1
+    assert model[-1].net_.module_.networks[0].body.stem.in_channels == 1
 
 
 @pytest.mark.parametrize("module", [Residual, Residual()])

@@ -57,7 +57,7 @@ def test_copies_of_a_module_start_with_the_same_weights(problem, module, alike):
 def test_the_first_network_is_that_of_a_single_fit(problem):
     X, y, _ = problem
     whole = {"batch_size": len(y), "optimizer": "sgd", "weight_decay": 0, "max_epochs": 3}
-    single = net(mlp, **whole).fit(X, y).net_.module_.state_dict()
+    single = net(mlp, **whole).fit(X, y).net_.module_.networks[0].state_dict()
     first, second = (n.state_dict() for n in several(mlp, **whole).fit(X, y).net_.module_.networks)
 
     for name, value in single.items():

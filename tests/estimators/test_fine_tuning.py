@@ -53,7 +53,7 @@ def test_learning_rate_of_the_pretrained_part(problem, factor):
             max_epochs=1,
         ).fit(X, y)
         steps.append(body(estimator)["0.weight"] - start["0.weight"])
-        heads.append(estimator.net_.module_.output.weight.detach().numpy())
+        heads.append(estimator.net_.module_.networks[0].output.weight.detach().numpy())
 
     np.testing.assert_allclose(steps[1], factor * steps[0], atol=1e-6)
     np.testing.assert_array_equal(*heads)

@@ -100,7 +100,7 @@ def test_skops_needs_no_trust_but_in_types_of_the_package(name, problem):
 
 def test_shared_weights_stay_shared(problem):
     copy = pickle.loads(pickle.dumps(fitted("tied", problem)[0]))
-    body = copy.net_.module_.body
+    body = copy.net_.module_.networks[0].body
     assert body.first.weight is body.second.weight
 
 

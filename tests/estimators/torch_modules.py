@@ -57,7 +57,8 @@ def net(module=Residual, **parameters):
 
 def body(estimator):
     """Parameters and statistics of the wrapped module."""
-    return {name: value.numpy() for name, value in estimator.net_.module_.body.state_dict().items()}
+    (network,) = estimator.net_.module_.networks
+    return {name: value.numpy() for name, value in network.body.state_dict().items()}
 
 
 def weights(estimator):

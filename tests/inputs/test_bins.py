@@ -105,7 +105,7 @@ def test_every_third_network_sees_them():
     found = first(torch.as_tensor(model._inputs.transform(X)).unsqueeze(0))
 
     assert first.sees_bins.flatten().tolist() == [0, 1, 0]
-    n_bins = len(first.fixed.bins.columns)
+    n_bins = len(first.bins.columns)
     assert n_bins == 5
     assert found[1, :, -n_bins:].any()
     assert not found[0, :, -n_bins:].any()

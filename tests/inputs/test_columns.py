@@ -354,4 +354,4 @@ def test_the_first_layer_has_factors_for_indicators_alone():
     assert layer.scale.shape == (3, 1, 3)
     assert layer.scale.any()
     for other in (first_layer(X, learn_scales=False), first_layer(X[["a"]].fillna(0))):
-        assert not hasattr(other, "scale")
+        assert other.scale is None

@@ -154,7 +154,7 @@ class Moody(nn.Module):
 
 def test_a_module_that_cannot_be_exported_is_named(problem):
     model = small_net(nn.Linear(4, 3), alpha=0).fit(problem.X, problem.y)
-    model.net_.module_.body = Moody()
+    model.net_.module_.networks[0].body = Moody()
     with pytest.raises(ValueError, match=r"^The module Moody cannot be exported to ONNX: \w+, .*"):
         to_onnx(model, problem.X)
 

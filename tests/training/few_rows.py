@@ -18,4 +18,4 @@ def make_rows(X=X, label=LABEL, cost=COST, weight=None, per_class=False):
 
 
 def order(batches):
-    return np.concatenate([x[:, 0].numpy() for x, _ in batches]).tolist()
+    return np.concatenate([x[0, :, 0].numpy() for x, _ in batches]).tolist()

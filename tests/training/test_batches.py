@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import Batches, join_targets, split_target
+from auxcst_sklearn._training.batches import Batches, join_targets
 from tests.training.few_rows import X, make_rows, order
 
 
@@ -23,7 +23,7 @@ def test_batches_pass_over_every_row_once():
 def test_the_last_batch_is_smaller_but_never_one_row_of_many(n, sizes):
     rows = make_rows(np.zeros((n, 2), np.float32), np.zeros(n, np.int64), np.zeros((n, 3)))
 
-    assert [len(x) for x, _ in Batches([rows], 4)] == sizes
+    assert [x.shape[:2] for x, _ in Batches([rows], 4)] == [(1, size) for size in sizes]
 
 
 @pytest.mark.parametrize("n_bytes", [1, 70, 2**20])
@@ -37,7 +37,7 @@ def test_batches_do_not_depend_on_how_many_are_gathered_at_once(monkeypatch, n_b
 
     for (x, target), part in zip(batches, index.split(2), strict=True):
         expected_x, expected = rows[part]
-        assert torch.equal(x, expected_x)
+        assert torch.equal(x[0], expected_x)
         assert torch.equal(target.cost, expected.cost)
         assert torch.equal(target.label, expected.label)
         assert (target.weight is None) == (weight is None)
@@ -48,26 +48,25 @@ def test_batches_of_a_stack_hold_those_of_every_set():
     rows = make_rows(weight=np.arange(1.0, 7))
     sets = [rows.part(np.array([0, 1, 2, 3])), rows.part(np.array([5, 4, 3, 0]))]
 
-    stacked = Batches(sets, 2, stacked=True)
+    stacked = Batches(sets, 2)
 
     separate = zip(*(Batches([part], 2) for part in sets))
     assert len(stacked) == 2
     for (x, target), parts in zip(stacked, separate, strict=True):
         for found, (expected, _) in zip(x, parts, strict=True):
-            assert torch.equal(found, expected)
-        for found, (_, expected) in zip(split_target(target, 2), parts, strict=True):
-            assert found.matrices is expected.matrices is None
-            assert all(torch.equal(a, b) for a, b in zip(found[:3], expected[:3]))
+            assert torch.equal(found, expected[0])
+        expected = join_targets([of_set for _, of_set in parts])
+        assert target.matrices is expected.matrices is None
+        assert all(torch.equal(a, b) for a, b in zip(target[:3], expected[:3]))
 
 
-def test_targets_without_weights_are_joined_and_split():
+def test_targets_without_weights_are_joined():
     targets = [make_rows()[torch.tensor(index)][1] for index in ([0, 1], [2, 3])]
 
     joined = join_targets(targets)
 
     assert joined.weight is None
     assert joined.label.tolist() == [0, 1, 2, 2]
-    assert [part.weight for part in split_target(joined, 2)] == [None, None]
 
 
 @pytest.mark.parametrize(("n_sets", "expected"), [(1, 6), (2, 4), (5, 1), (50, 1)])
@@ -80,7 +79,7 @@ def test_batches_to_evaluate_are_bounded_in_bytes(monkeypatch, n_sets, expected)
 def test_large_batches_are_not_kept_while_the_next_ones_are_read(monkeypatch):
     monkeypatch.setattr(batches_module, "GATHER_BYTES", 1)
     kept = []
-    for x, _ in Batches([make_rows() for _ in range(3)], 2, stacked=True):
+    for x, _ in Batches([make_rows() for _ in range(3)], 2):
         assert all(reference() is None for reference in kept[:-1])
         kept.append(ref(x))
         assert x.shape[0] == 3

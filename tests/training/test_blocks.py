@@ -5,9 +5,9 @@ import torch
 from auxcst_sklearn._inputs import reading
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches
-from auxcst_sklearn._training.distributed import Processes
 from auxcst_sklearn._training.held_out import sampled_folds
 from auxcst_sklearn._training.rows import Rows
+from auxcst_sklearn._training.runtime import Processes
 from tests.factories import training_set
 
 N, D = 1000, 3
@@ -39,22 +39,22 @@ def test_an_epoch_has_each_row_once_with_its_label_and_weight(rows):
     assert rows.in_blocks
     batches = BlockBatches([rows], 64, generators(1))
     found = list(batches)
-    assert [len(x) for x, _ in found] == [64] * 15 + [40]
+    assert [x.shape[1] for x, _ in found] == [64] * 15 + [40]
     assert len(batches) == 16
-    seen = torch.cat([row_numbers(x) for x, _ in found])
+    seen = torch.cat([row_numbers(x[0]) for x, _ in found])
     assert sorted(seen.tolist()) == list(range(N))
     assert (seen != torch.arange(N)).float().mean() > 0.9
     label = torch.cat([target.label for _, target in found])
     assert (label == seen % 4).all()
     weight = torch.cat([target.weight for _, target in found])
     np.testing.assert_allclose(weight, (seen + 1).numpy() / ((N + 1) / 2), rtol=1e-6)
-    again = torch.cat([row_numbers(x) for x, _ in batches])
+    again = torch.cat([row_numbers(x[0]) for x, _ in batches])
     assert (again != seen).any()
 
 
 def test_rows_of_a_batch_come_from_many_blocks(rows):
     for x, _ in BlockBatches([rows], 64, generators(1)):
-        assert len(set((row_numbers(x) // 7).tolist())) > 8
+        assert len(set((row_numbers(x[0]) // 7).tolist())) > 8
 
 
 def test_networks_of_a_stack_see_all_but_their_folds(rows):
@@ -63,7 +63,7 @@ def test_networks_of_a_stack_see_all_but_their_folds(rows):
     of_row[300:350] = 0  # one lacks more
     sets = [rows.without(of_row, i) for i in range(3)]
     assert [len(s) for s in sets] == [850, 900, 900]
-    batches = BlockBatches(sets, 100, generators(3), stacked=True)
+    batches = BlockBatches(sets, 100, generators(3))
     xs, targets = zip(*batches)
     assert len(batches) == len(xs) == 9
     seen = torch.cat([row_numbers(x) for x in xs], dim=1)
@@ -80,7 +80,7 @@ def test_processes_share_out_each_batch(rows, kind):
     whole = list(kind([rows], 64, generators(1)))
     parts = [list(kind([rows], 64, generators(1), group=Processes(i, 2))) for i in range(2)]
     for (x, target), (x0, target0), (x1, target1) in zip(whole, *parts):
-        assert torch.equal(x, torch.cat([x0, x1]))
+        assert torch.equal(x, torch.cat([x0, x1], dim=1))
         assert torch.equal(target.label, torch.cat([target0.label, target1.label]))
         assert torch.equal(target.weight, torch.cat([target0.weight, target1.weight]))
 

@@ -16,6 +16,7 @@ class Net:
         self.weight = torch.zeros(n_networks, 3)
         group = {"params": [self.weight], "lr": 1.0, "initial_lr": 1.0}
         self.optimizer_ = torch.optim.SGD([group])
+        self.module_ = self
 
     def weights(self):
         return [[of_one] for of_one in self.weight]

@@ -12,7 +12,6 @@ from auxcst_sklearn._training.held_out import folds
 from auxcst_sklearn._training.loop import Plan, Training
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
 from auxcst_sklearn.losses import CrossEntropy
-from auxcst_sklearn.modules._stacked import unstack
 from tests.factories import small_mlp, small_stack
 
 N, K = 62, 3  # folds of 13 and of 12 rows
@@ -63,17 +62,17 @@ def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
     states = [generator.get_state() for generator in generators]
     plan = Plan(8, "constant", patience=20, averaging=averaging)
     alone = [built(small_mlp(**parameters, activation="silu"), X, y) for _ in rows]
-    unstack(stack.net.module_, [training.net.module_ for training in alone])
+    for training, start in zip(alone, stack.net.module_.weights(), strict=True):
+        for weight, value in zip(*training.net.module_.weights(), start, strict=True):
+            weight.copy_(value)
     stack.run(plan)
-    ends = [built(small_mlp(activation="silu"), X, y).net.module_ for _ in rows]
-    unstack(stack.net.module_, ends)
 
-    for i, (training, end) in enumerate(zip(alone, ends, strict=True)):
+    for i, (training, end) in enumerate(zip(alone, stack.net.module_.weights(), strict=True)):
         training.rows, training.held_out = [rows[i]], [held_out[i]]
         training.net.generators[0].set_state(states[i])
         training.net.batch_size = stack.net.batch_size
         training.run(plan)
-        for weight, expected in zip(end.parameters(), training.net.module_.parameters()):
+        for weight, expected in zip(end, *training.net.module_.weights(), strict=True):
             torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -85,7 +85,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     found = model.net_.learn_temperature([Rows(data, device="cpu")])
 
     with torch.no_grad():
-        logits = model.net_.module_(torch.from_numpy(X)).double().numpy()
+        logits = model.net_.module_(torch.from_numpy(X)[None])[0].double().numpy()
     assert found == pytest.approx(numpy_temperature(logits, y, loss, weight))
     assert 1 < found < HOTTEST
 
