@@ -84,6 +84,7 @@ class Loop:
         net.prepare_optimizer()
         self.net, self.plan, self.rows = net, plan, rows
         self.group, self.interrupts = processes(), InterruptWatch()
+        self.group.copy_from_first(net.module_)
         self.parameters = [p for part in net.optimizer_.param_groups for p in part["params"]]
         self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
         self.notifies_gradients = self._is_defined("on_grad_computed")
@@ -116,7 +117,6 @@ class Loop:
     def run(self) -> None:
         """Train to the last epoch, or until early stopping or a callback ends it."""
         net, rows = self.net, self.rows
-        self.group.copy_from_first(net.module_)
         try:
             with self.interrupts, torch.enable_grad():
                 with suppress(CallbackStop):

@@ -108,7 +108,7 @@ def test_parameters_of_the_heads(small, head_input, n_inputs):
     images, labels = np.zeros((4, 3, 32, 32), np.uint8), [0, 1, 0, 1]
 
     model = CostSensitiveAuxNet(small, head_input=head_input, max_epochs=1, random_state=0)
-    heads = model.fit(images, labels).net_.module_.heads.values()
+    heads = model.fit(images, labels).net_.module_.networks[0].heads.values()
 
     assert [sum(p.numel() for p in head.parameters()) for head in heads] == [
         (n + 1) * 2 for n in n_inputs

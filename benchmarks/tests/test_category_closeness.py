@@ -335,7 +335,7 @@ def test_one_cost_blind_network_serves_both_decisions(data):
         data.images[train], data.target[train]
     )
     with torch.no_grad():
-        logits = estimator.net_.module_(torch.from_numpy(data.images[test]))
+        (logits,) = estimator.net_.module_(torch.from_numpy(data.images[test])[None])
     risk = torch.softmax(logits, dim=1).numpy() @ cost_matrix
     expected = {"blind": logits.argmax(dim=1).numpy(), "Bayes": risk.argmin(axis=1)}
     assert [result["method"] for result in record["results"]] == list(expected)
