@@ -58,7 +58,7 @@ def assign(
     >>> assign(expected_cost, {"review": 1}, decisions=["pass", "review"])
     array([0, 0, 1])
     """
-    cost, limit = check_assignment(expected_cost, capacity, decisions)
+    cost, limit, _ = check_assignment(expected_cost, capacity, decisions)
     return solve(cost, limit)[0]
 
 
@@ -93,8 +93,7 @@ def capacity_prices(
     >>> capacity_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
     {'review': 4.0}
     """
-    cost, limit = check_assignment(expected_cost, capacity, decisions)
-    labels = list(range(cost.shape[1])) if decisions is None else np.asarray(decisions).tolist()
+    cost, limit, labels = check_assignment(expected_cost, capacity, decisions)
     price = solve(cost, limit)[1].tolist()
     return {label: price[labels.index(label)] for label in capacity}
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from inspect import cleandoc, signature
 from typing import Any, TypeVar
 
-from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import _param_validation, metaestimators
 
@@ -55,16 +54,6 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-@contextmanager
-def numpy_arrays() -> Iterator[None]:
-    """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
-    if not get_config()["array_api_dispatch"]:
-        yield
-        return
-    with config_context(array_api_dispatch=False):
-        yield
 
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])

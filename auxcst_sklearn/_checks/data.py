@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import chain, combinations
@@ -11,7 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import config_context, get_config
 from sklearn.utils.validation import _check_sample_weight
+
+
+@contextmanager
+def numpy_arrays() -> Iterator[None]:
+    """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
+    if not get_config()["array_api_dispatch"]:
+        yield
+        return
+    with config_context(array_api_dispatch=False):
+        yield
 
 
 def is_frame(X: Any) -> bool:

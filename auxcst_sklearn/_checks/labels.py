@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from .calls import numpy_arrays
-from .data import check_no_mask, is_frame, select
+from .data import check_no_mask, is_frame, numpy_arrays, select
 
 
 def check_labels(y: Any, name: str) -> None:

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import available_if, numpy_arrays, unchanged_on_error, warn
+from .._checks.calls import available_if, unchanged_on_error, warn
+from .._checks.data import numpy_arrays
 from .._inputs import Inputs
-from .._training.distributed import joined
 from .._training.held_out import Fold
 from .._training.rows import TrainingSet
-from .._training.runtime import neutral_torch_modes, thread_limit
+from .._training.runtime import joined, neutral_torch_modes, processes, thread_limit
 from .._training.state import (
     FORMAT,
     check_format,
@@ -86,6 +86,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
     # ------------------------------------------------------- what a subclass decides
 
     _may_add_cost_network = True
+    _allows_nan = False
 
     def _make_inputs(self) -> Inputs:
         """What X becomes, before any X is known."""
@@ -233,7 +234,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         with self._fitting(recipe, resume) as rng:
             data = self._validate(given, validation, classes, resume, stream)
             net = self.net_ if resume else None
-            check_same(self, data.rows, data.validation, rng, net)
+            if processes().size > 1:
+                check_same(self, data.rows, data.validation, rng, net)
             with self._checkpoints(recipe, data, stream) as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
@@ -471,4 +473,5 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_nan
         return tags

@@ -21,7 +21,8 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like, numpy_arrays
+from .._checks.calls import described_like
+from .._checks.data import numpy_arrays
 from .._checks.labels import label_index
 from .decision import BayesDecisionMixin, DecisionMixin
 

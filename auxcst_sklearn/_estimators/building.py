@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs import Inputs
-from .._training.distributed import processes
 from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
-from .._training.runtime import seeded
+from .._training.runtime import processes, seeded
 from ..costs._statistics import CostScale
-from ..losses import LayerWiseLoss, Loss, ProbabilisticLoss, get_loss
+from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import (
     Recipe,
@@ -202,8 +201,8 @@ def _make_net(
     from .._training.net import CostNet
 
     data, inputs, device = prepared.data, prepared.inputs, resolve_device(recipe.device)
-    loss = get_loss(recipe.loss)
-    aux_loss = loss if recipe.aux_loss is None else get_loss(recipe.aux_loss)
+    given = recipe.loss, recipe.aux_loss or recipe.loss
+    loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
     n_outputs = _n_outputs(prepared, loss, aux_loss)
     if _may_learn_costs(data, architecture):
         loss = loss.for_sample_costs(data.target(), stream)

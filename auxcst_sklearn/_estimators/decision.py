@@ -12,8 +12,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 
-from .._checks.calls import numpy_arrays, warn
-from .._checks.data import check_row_order, check_some_weight, check_weight
+from .._checks.calls import warn
+from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector

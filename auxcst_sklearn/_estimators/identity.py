@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from .._checks.calls import warn
 from .._checks.data import is_frame
 from .._inputs.reading import LazyRows, row_blocks
-from .._training.distributed import processes
 from .._training.rows import TrainingSet
+from .._training.runtime import processes
 from .._training.state import to_state
 
 if TYPE_CHECKING:  # of a fit with checkpoints only

@@ -236,10 +236,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none
         return TableInputs(self.categorical_features, self.standardize, n_bins)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    _allows_nan = True
 
     def _make_module(
         self, inputs: Inputs, n_features: int, n_outputs: int

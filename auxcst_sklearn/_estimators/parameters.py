@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from .._training.distributed import processes
+from .._training.runtime import processes
 from ..losses import LOSSES, Loss
 from ..modules._transforms import TRANSFORMS
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
@@ -272,7 +273,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows that can be selected; their values are checked by the members."""
         check_frame(X)
-        if not hasattr(X, "shape"):
+        if sparse.issparse(X):
+            X = X.tocsr()  # some formats have no rows
+        elif not hasattr(X, "shape"):
             X = np.asarray(X)
         if len(X.shape) < 2:
             raise ValueError(

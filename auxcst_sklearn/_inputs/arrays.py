@@ -13,8 +13,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 from torch import nn
 
-from .._checks.calls import numpy_arrays, warn
-from .._checks.data import as_floats, check_frame
+from .._checks.calls import warn
+from .._checks.data import as_floats, check_frame, numpy_arrays
 from ..modules._images import ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange

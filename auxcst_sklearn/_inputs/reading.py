@@ -7,9 +7,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite
+from torch import Tensor
 
 # Rows on disk with more bytes than this, as network inputs, are not held in memory.
 DISK_BYTES = 2**27
@@ -145,3 +147,20 @@ def unresolved(
         # A column that is constant but for errors of rounding holds no differences to lose.
         varies = high - low > ROUNDING * largest
         return np.flatnonzero(varies & (step > (high - low) / FEWEST_STEPS))
+
+
+def densify(X: Any) -> Tensor:
+    """Rows as a dense tensor, which shares the memory of an array where it can."""
+    if isinstance(X, Tensor):
+        return X
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
+    return torch.from_numpy(array if is_shareable(array) else array.copy())
+
+
+def is_shareable(array: NDArray[Any]) -> bool:
+    """Whether a tensor can share the memory of an array."""
+    return bool(array.flags.writeable and min(array.strides) >= 0)

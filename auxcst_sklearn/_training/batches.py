@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ..losses import Target
-from .distributed import ALONE, Processes
 from .rows import Batch, Rows, to_device
+from .runtime import ALONE, Processes
 
 # Batches are sliced from this many bytes of rows at a time, which fit into the cache.
 GATHER_BYTES = 2**20

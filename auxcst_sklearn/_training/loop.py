@@ -17,10 +17,9 @@ from torch import Tensor
 
 from .batches import Batches
 from .checkpoints import Checkpoints
-from .distributed import processes
 from .net import CostNet
 from .rows import Batch, Rows
-from .runtime import InterruptWatch, report, reports
+from .runtime import InterruptWatch, processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
 
 # Values of an epoch that a line of progress has.

@@ -18,15 +18,22 @@ from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
 
+from .._inputs.reading import densify
 from ..costs._statistics import CostScale, CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, join_targets, shuffled
-from .distributed import ALONE, Processes, processes
-from .rows import Rows, TrainingSet, densify
-from .runtime import multiplications_per_row, neutral_torch_modes, thread_limit
+from .rows import Rows, TrainingSet
+from .runtime import (
+    ALONE,
+    Processes,
+    multiplications_per_row,
+    neutral_torch_modes,
+    processes,
+    thread_limit,
+)
 from .state import (
     FORMAT,
     check_format,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._checks.data import check_some_weight
 from .._inputs import reading
-from .._inputs.reading import pick
+from .._inputs.reading import as_tensor, densify, is_shareable, pick
 from ..costs._account import Costs
 from ..costs._statistics import CostScale, CostStatistics
 from ..losses import Target
@@ -223,27 +223,11 @@ class Rows:
         return (x, self._target(number)), number
 
 
-def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    return torch.from_numpy(array if _is_shareable(array) else array.copy())
-
-
-def _is_shareable(array: np.ndarray) -> bool:
-    return array.flags.writeable and min(array.strides) >= 0
-
-
 def _hold(X: Any) -> Any:
     """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (_is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
+    if isinstance(X, np.ndarray) and (is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
         return as_tensor(X)
     return X
-
-
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
 
 
 def has_room(device: str, n_bytes: int) -> bool:

@@ -1,4 +1,9 @@
-"""The process around a computation: its threads, torch's modes and generator, Ctrl-C, its log."""
+"""The process around a computation: its threads, modes and interrupts, and the other processes.
+
+In a fit by the ranks of an initialised `torch.distributed` group, each takes its part of every
+batch, and gradients are summed. A rank whose fit raises destroys its group: the others lose the
+connection, and a launcher such as torchrun ends them.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,17 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from multiprocessing import context, current_process
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import nn
-
-from .distributed import processes
+from torch import Tensor, nn
+from torch import distributed as dist
 
 # Multiply-adds of a forward pass below which a second thread does not pay off.
 FEWEST_MULTIPLICATIONS = 2e7
@@ -184,3 +190,137 @@ def report(line: str, verbose: int | bool) -> None:
         print(line, flush=True)
     if reports(verbose=False):
         logger.info(line)
+
+
+# ------------------------------------------------------------------------------ processes
+
+# torch's optimizers would import it later, and keep the group alive (pytorch issue 190489).
+if dist.is_available():
+    import torch.distributed.nn  # noqa: F401
+
+
+class Processes(NamedTuple):
+    """The processes of a fit: this one alone, or all ranks of the default group."""
+
+    rank: int = 0
+    size: int = 1
+
+    def seed(self, seed: int) -> int:
+        """Seed for random numbers that differ among the ranks."""
+        of_rank = np.random.SeedSequence([seed, self.rank]).generate_state(1)
+        return int(of_rank[0]) if self.rank else seed
+
+    def gpu(self) -> str:
+        """The GPU of this process; torchrun and Ray set LOCAL_RANK."""
+        index = int(os.environ.get("LOCAL_RANK", torch.cuda.current_device()))
+        return "cuda" if self.size == 1 else f"cuda:{index % torch.cuda.device_count()}"
+
+    def call(self, collective: Callable[..., Any], *arguments: Any, **more: Any) -> None:
+        """Call a collective, and name the likely cause if it fails."""
+        try:
+            collective(*arguments, **more)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"Rank {self.rank} cannot reach the others of its torch.distributed group: the fit "
+                f"of one has failed, or one has ended or did not call fit ({error})."
+            ) from error
+
+    def from_first(self, value: Any) -> Any:
+        """The value of rank 0."""
+        values = [value]
+        if self.size > 1:
+            self.call(dist.broadcast_object_list, values, src=0)
+        return values[0]
+
+    def copy_from_first(self, module: nn.Module) -> None:
+        """Set the weights of all ranks to those of rank 0."""
+        for tensor in module.state_dict().values() if self.size > 1 else ():
+            whole = tensor.clone(memory_format=torch.contiguous_format)
+            self.call(dist.broadcast, whole, src=0)
+            tensor.copy_(whole)
+
+    def check_same(self, digests: Callable[[], Mapping[str, str]]) -> None:
+        """Raise an error if digests of data and parameters differ among the ranks."""
+        if self.size == 1:
+            return
+        of_ranks: list[Any] = [None] * self.size
+        self.call(dist.all_gather_object, of_ranks, digests())
+        first = of_ranks[0]
+        for i, other in enumerate(of_ranks):
+            if names := sorted(k for k in {*first, *other} if first.get(k) != other.get(k)):
+                raise ValueError(
+                    f"In the torch.distributed group, rank {i} was given another {', '.join(names)}"
+                    " than rank 0; expected the whole data on every rank, which takes its part of "
+                    "each batch. Set distributed=False for a model of its own in each process."
+                )
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Sum of the values of all ranks."""
+        sums: Tensor = values.detach().clone(memory_format=torch.contiguous_format)
+        self.call(dist.all_reduce, sums)
+        return sums
+
+    def average_gradients(self, weights: Sequence[Tensor], loss: Tensor, n_rows: int) -> Tensor:
+        """Set the gradients to those of the whole batch; return its loss."""
+        grads = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
+        means = [*(grad.reshape(-1) for grad in grads), loss.reshape(1), loss.new_ones(1)]
+        *sums, total, n_all = self.sum(torch.cat(means) * n_rows).split([*map(len, means)])
+        for weight, grad, whole in zip(weights, grads, sums):
+            if weight.grad is not None or whole.any():  # another rank may have used it
+                weight.grad = grad.copy_(whole.view(grad.shape) / n_all)
+        mean: Tensor = total / n_all
+        return mean.squeeze()
+
+    def average_statistics(self, module: nn.Module) -> None:
+        """Batch normalisation uses the rows of the rank; predictions use the means of all ranks."""
+        for name, statistic in module.named_buffers():
+            if name.endswith(("running_mean", "running_var")):
+                statistic.copy_(self.sum(statistic) / self.size)
+
+
+ALONE = Processes()
+_current: ContextVar[Processes] = ContextVar("processes", default=ALONE)
+_busy = threading.Lock()
+_failure = ""  # of the fit that destroyed the group of this process
+
+
+def processes() -> Processes:
+    """The processes of the current fit of this thread."""
+    return _current.get()
+
+
+@contextmanager
+def joined(distributed: str | bool) -> Iterator[None]:
+    """Distribute a fit over the processes of the group, if any; nested fits belong to it.
+
+    An error destroys the group, so that later fits, as of a search, do not meet the others in
+    collectives of this one.
+    """
+    global _failure  # noqa: PLW0603
+    has_group = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    if distributed is False or processes().size > 1 or not (has_group or _failure):
+        yield
+        return
+    if not has_group:
+        raise RuntimeError(
+            f"This process has left its torch.distributed group, because a fit failed ({_failure})."
+            " Start all processes anew, or set distributed=False."
+        )
+    if not _busy.acquire(blocking=False):
+        raise RuntimeError(
+            "Two threads of a process call fit at once in a torch.distributed group; expected one "
+            "fit after the other. Set distributed=False, or n_jobs=1 in a search."
+        )
+    group, _failure = Processes(dist.get_rank(), dist.get_world_size()), ""
+    token = _current.set(group)
+    only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
+    try:
+        with torch.cuda.device(group.gpu()) if only_gpus else nullcontext():
+            yield
+    except BaseException as error:
+        _failure = f"{type(error).__name__}: {error}"
+        dist.destroy_process_group()
+        raise
+    finally:
+        _current.reset(token)
+        _busy.release()

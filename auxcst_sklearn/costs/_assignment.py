@@ -14,9 +14,9 @@ from sklearn.utils import check_array
 
 Capacity = Mapping[Hashable, "int | float"]
 
-# Rounds in which prices are estimated. A power of 2 divides the costs, which is exact, so that sums
+# Rounds that estimate prices, at most. A power of 2 divides the costs, which is exact, so that sums
 # of the largest floats are finite.
-N_ROUNDS, SCALE = 20, 2.0**10
+N_ROUNDS, SCALE = 30, 2.0**10
 
 
 def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
@@ -33,8 +33,8 @@ def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> N
 
 def check_assignment(
     expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Costs, and the largest number of rows of each column."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[Any]]:
+    """Costs, and the largest number of rows and the label of each column."""
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
@@ -61,7 +61,7 @@ def check_assignment(
             f"capacity limits all decisions, to {given}, which leaves {n - int(limit.sum())} of "
             f"{n} samples without any. Raise a limit, or leave one decision without."
         )
-    return cost, limit
+    return cost, limit, labels
 
 
 def n_places(name: str, value: Any, n: int) -> int:
@@ -117,7 +117,9 @@ def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDAr
     for _ in range(N_ROUNDS):
         before = price.copy()
         for j in np.flatnonzero(limit < len(cost)):
-            gain = np.delete(columns + price[:, None], j, axis=0).min(axis=0) - columns[j]
+            at = columns + price[:, None]
+            at[j] = np.inf
+            gain = at.min(axis=0) - columns[j]
             kth = len(cost) - int(limit[j]) - 1
             price[j] = max(np.partition(gain, kth)[kth], 0.0)
         if (price == before).all():
@@ -139,10 +141,9 @@ def _solve_counted(
     places = np.zeros(cost.shape, dtype=np.intp)
     places[np.arange(len(cost)), (cost + price).argmin(axis=1)] = count
     used, columns = places.sum(axis=0), np.arange(len(limit))
-    left_over = np.flatnonzero((price > 0) & (used < limit))
-    n_moves = (limit - used)[left_over].sum() + np.maximum(used - limit, 0).sum()
+    n_moves = np.abs(used - limit)[(price > 0) | (used > limit)].sum()
     moves = _Moves(cost, places, int(n_moves) + 1)
-    for k in left_over:
+    for k in np.flatnonzero((price > 0) & (used < limit)):
         while (n := limit[k] - moves.used[k]) > 0:
             path, length = moves.shortest((moves.used > 0) & (columns != k), columns == k)
             if length >= 0:

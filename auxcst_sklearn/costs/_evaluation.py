@@ -12,8 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
-from .._checks.calls import numpy_arrays
-from .._checks.data import check_row_order, check_some_weight, check_weight
+from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import as_labels, label_index
 from ._account import Costs, labels_of_evaluation
 from ._named import same_labels

@@ -52,9 +52,10 @@ def cost_vectors(
     --------
     >>> from auxcst_sklearn.costs import cost_vectors
     >>> cost_vectors(["no", "yes", "yes"], [[0, 1], [5, 0]])
-    array([[0., 1.],
-           [5., 0.],
-           [5., 0.]])
+    CostArray([[0., 1.],
+               [5., 0.],
+               [5., 0.]],
+              decisions=['no', 'yes'])
     """
     labels = as_labels(y, "y")
     if cost_matrix is None:
@@ -142,9 +143,9 @@ def tree_distance_cost_matrix(
            [2., 0., 4.],
            [4., 4., 0.]])
     >>> tree_distance_cost_matrix({"cat": "animal/cat", "car": "vehicle/car"})
-         cat  car
-    cat  0.0  4.0
-    car  4.0  0.0
+    CostArray([[0., 4.],
+               [4., 0.]],
+              classes=['cat', 'car'], decisions=['cat', 'car'])
     """
     labels = list(paths) if isinstance(paths, Mapping) else None
     ways = _ways(paths.values() if isinstance(paths, Mapping) else paths)
@@ -216,10 +217,10 @@ def ordinal_cost_matrix(
            [1., 0., 1.],
            [4., 1., 0.]])
     >>> ordinal_cost_matrix(["low", "medium", "high"], over=5)
-            low  medium  high
-    low     0.0     5.0  10.0
-    medium  1.0     0.0   5.0
-    high    2.0     1.0   0.0
+    CostArray([[ 0.,  5., 10.],
+               [ 1.,  0.,  5.],
+               [ 2.,  1.,  0.]],
+              classes=['low', 'medium', 'high'], decisions=['low', 'medium', 'high'])
     """
     labels = None if isinstance(classes, Integral) else list(classes)  # type: ignore[arg-type]
     n_classes = len(labels) if labels is not None else int(classes)  # type: ignore[arg-type]

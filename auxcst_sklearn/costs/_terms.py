@@ -79,11 +79,12 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     ...     "default": {"paid": "0.75 * limit", "default": 0},
     ... }
     >>> cost_matrices(terms, {"limit": [1000.0, 4000.0]})  # sorted: default, paid
-    array([[[   0.,  750.],
-            [  70.,    0.]],
+    CostArray([[[   0.,  750.],
+                [  70.,    0.]],
     <BLANKLINE>
-           [[   0., 3000.],
-            [ 220.,    0.]]])
+               [[   0., 3000.],
+                [ 220.,    0.]]],
+              classes=['default', 'paid'], decisions=['default', 'paid'])
     """
     rows, columns, cells = _read(terms)
     costs = {}
@@ -159,11 +160,12 @@ def binary_cost_matrices(
     >>> amount = [20.0, 500.0]                                   # of two payments
     >>> binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount,
     ...                      classes=["fraud", "good"], pos_label="fraud")
-    array([[[  5.,  20.],
-            [  5.,   0.]],
+    CostArray([[[  5.,  20.],
+                [  5.,   0.]],
     <BLANKLINE>
-           [[  5., 500.],
-            [  5.,   0.]]])
+               [[  5., 500.],
+                [  5.,   0.]]],
+              classes=['fraud', 'good'], decisions=['fraud', 'good'])
     """
     labels = np.unique(np.asarray(classes))
     if np.shape(classes) != (2,) or len(labels) != 2:

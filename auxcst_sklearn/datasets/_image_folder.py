@@ -66,8 +66,7 @@ def load_image_folder(
         Whether images of another aspect ratio are stretched, or the largest part in the middle with
         the ratio of `image_size` is resized.
     background : str, default="white"
-        Color of the ground below transparent pixels, as :mod:`PIL.ImageColor` reads it, such as
-        "black" or "#808080".
+        Color below transparent pixels, such as "black" or "#808080"; see :mod:`PIL.ImageColor`.
     memmap : str or path-like, default=None
         A .npy file to write the images to, one by one, so that they need not fit in memory; the
         result is a memory map of it, and estimators read it batch by batch. None for memory.

@@ -23,7 +23,6 @@ __all__ = [
     "Softmin",
     "Squared",
     "Target",
-    "get_loss",
 ]
 
 
@@ -39,37 +38,3 @@ LOSSES: dict[str, Loss] = {
     "cross_entropy": CrossEntropy(),
     "bayes_risk": BayesRisk(),
 }
-
-
-def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss with the given name; an instance is returned unchanged.
-
-    Parameters
-    ----------
-    loss : str or Loss
-        A name in ``LOSSES``, such as ``"one_sided"``, or an instance such as ``Softmin(tau=0.5)``.
-
-    Returns
-    -------
-    Loss
-        The loss object.
-
-    Raises
-    ------
-    ValueError
-        If there is no loss of that name.
-
-    Examples
-    --------
-    >>> from auxcst_sklearn.losses import get_loss
-    >>> get_loss("softmin")
-    Softmin(tau=1.0)
-    """
-    if isinstance(loss, Loss):
-        return loss
-    if loss not in LOSSES:
-        raise ValueError(
-            f"loss is {loss!r}; expected one of {', '.join(map(repr, LOSSES))}, or an instance "
-            "of auxcst_sklearn.losses.Loss."
-        )
-    return LOSSES[loss]

@@ -67,7 +67,8 @@ class AuxMLP(LayeredNetwork):
     [(2, 5, 3), (2, 5, 3), (2, 5, 3)]
     """
 
-    even_rows = 16  # samples are the last dimension of all products
+    samples_last = True
+    even_rows = 16
 
     def __init__(
         self,
@@ -106,10 +107,6 @@ class AuxMLP(LayeredNetwork):
         self.heads = nn.ModuleDict()
         for i in sorted(head_layers):
             self.heads[f"hidden{i + 1}"] = BatchedHead(width[i], n_classes, n_networks)
-
-    def _prepare(self, x: Tensor) -> Tensor:
-        """Inputs (n_networks, n_features, n_samples) of the first hidden layer."""
-        return super()._prepare(x).expand(self.n_networks, -1, -1).mT
 
     def code(self, x: Tensor, n_layers: int) -> Tensor:
         """Output of the first `n_layers` hidden layers, (n_networks, n_samples, ...)."""

@@ -83,6 +83,7 @@ class LayeredNetwork(AuxNetwork):
 
     inputs: nn.Module
     hidden: nn.ModuleDict
+    samples_last = False  # whether hidden layers take (n_networks, n_features, n_samples)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
@@ -94,16 +95,13 @@ class LayeredNetwork(AuxNetwork):
         x, outputs = self._run(x, self.heads)
         return [*outputs, self.output(x)]
 
-    def _prepare(self, x: Tensor) -> Tensor:
-        """Input of the first hidden layer."""
-        prepared: Tensor = self.inputs(x)
-        return prepared
-
     def _run(
         self, x: Tensor, heads: nn.ModuleDict | dict[str, Any], n_layers: int | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Output of the last hidden layer, and of the heads of all layers."""
-        x, outputs = self._prepare(x), []
+        x, outputs = self.inputs(x), []
+        if self.samples_last:
+            x = x.expand(self.n_networks, -1, -1).mT
         with self.hidden_precision(x):
             for name, layer in list(self.hidden.items())[:n_layers]:
                 x = layer(x)

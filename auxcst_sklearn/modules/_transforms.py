@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
@@ -60,7 +60,7 @@ class RandomFlipShift(RandomTransform):
 
     def __init__(self, *, flip: bool = True, max_shift: int = 4) -> None:
         super().__init__()
-        if not _is_number(max_shift, math.inf, Integral):
+        if not isinstance(max_shift, int | np.integer) or max_shift < 0:
             raise ValueError(f"max_shift is {max_shift!r}; expected a number of pixels, 0 or more.")
         self.flip = flip
         self.max_shift = max_shift
@@ -187,7 +187,7 @@ class ColorJitter(RandomTransform):
             "contrast": contrast,
             "saturation": saturation,
         }.items():
-            if not _is_number(value, 1):
+            if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
                 raise ValueError(f"{name}={value!r}; expected a number from 0 to 1.")
         self.brightness = brightness
         self.contrast = contrast
@@ -208,11 +208,6 @@ class ColorJitter(RandomTransform):
         return (
             f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}"
         )
-
-
-def _is_number(value: Any, most: float, kind: Any = Real) -> bool:
-    """Whether a value is a number from 0 to the largest allowed."""
-    return isinstance(value, kind) and bool(0 <= value <= most)
 
 
 def _is_range(value: Any, most: float) -> bool:

@@ -13,7 +13,6 @@ from auxcst_sklearn.losses import (
     Softmin,
     Squared,
     Target,
-    get_loss,
 )
 from tests.losses.formulas import (
     cross_entropy,
@@ -92,17 +91,9 @@ def test_start_biases():
     np.testing.assert_allclose(CrossEntropy().start_bias(stats).numpy(), np.log(share))
 
 
-def test_get_loss():
-    assert get_loss("one_sided") == OneSided()
-    assert get_loss(Softmin(2.0)) == Softmin(2.0)
-    with pytest.raises(ValueError, match="'onesided'; expected one of 'one_sided'"):
-        get_loss("onesided")
-
-
-@pytest.mark.parametrize("loss", [*LOSSES, CrossEntropy(0.3)], ids=str)
+@pytest.mark.parametrize("loss", [*LOSSES.values(), CrossEntropy(0.3)], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 15, 40])
 def test_the_mean_of_one_head_is_that_of_its_examples(loss, n_classes):
-    loss = get_loss(loss)
     generator = torch.Generator().manual_seed(0)
     outputs = torch.randn(7, n_classes, generator=generator, dtype=torch.float64)
     cost = torch.rand(7, n_classes, generator=generator, dtype=torch.float64)
@@ -118,11 +109,10 @@ def test_the_mean_of_one_head_is_that_of_its_examples(loss, n_classes):
     torch.testing.assert_close(gradient, torch.autograd.grad(expected, outputs)[0])
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, CrossEntropy(0.3)], ids=str)
+@pytest.mark.parametrize("loss", [*LOSSES.values(), CrossEntropy(0.3)], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 40])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_means_of_stacked_heads_are_those_of_their_weighted_examples(loss, n_classes, weighted):
-    loss = get_loss(loss)
     generator = torch.Generator().manual_seed(0)
     outputs = torch.randn(3, 7, n_classes, generator=generator, dtype=torch.float64)
     cost = torch.rand(7, n_classes, generator=generator, dtype=torch.float64)

@@ -5,9 +5,9 @@ import torch
 from auxcst_sklearn._inputs import reading
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches
-from auxcst_sklearn._training.distributed import Processes
 from auxcst_sklearn._training.held_out import sampled_folds
 from auxcst_sklearn._training.rows import Rows
+from auxcst_sklearn._training.runtime import Processes
 from tests.factories import training_set
 
 N, D = 1000, 3

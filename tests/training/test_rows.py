@@ -3,10 +3,9 @@ import pytest
 import torch
 from scipy import sparse
 
-from auxcst_sklearn._inputs.reading import LazyRows
+from auxcst_sklearn._inputs.reading import LazyRows, as_tensor
 from auxcst_sklearn._training import rows as rows_module
 from auxcst_sklearn._training.batches import Batches
-from auxcst_sklearn._training.rows import as_tensor
 from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order
 
 
