@@ -63,7 +63,7 @@ class TableInputs(Inputs):
     """Columns of numbers, with missing values, and of categories.
 
     Validated rows hold unscaled numbers, NaN for missing values, and codes of categories;
-    `transform` scales the numbers. In a stack with bins every third network has them.
+    `transform` scales the numbers. Of several networks every third sees bins, from the second on.
     """
 
     codes: CategoryCodes  # if there are columns with categories
