@@ -62,8 +62,8 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
             default="from_dtype"
         Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
         string columns of a DataFrame, and none of an array. Categories that are rare or not in the
-        training set are treated as one level. A missing value in any column is NaN or None: the
-        network gets the median and an indicator instead.
+        training set are treated as one level. A missing value in any column is NaN or None, among
+        strings also "": the network gets the median and an indicator instead.
     n_bins : int, default=16
         Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
         that are far from normal are encoded. Every third network uses the encoding in addition to
@@ -101,7 +101,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     ----------
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
-        first dimension if there are several.
+        first dimension.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
         Centre and divisor of each input; None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None

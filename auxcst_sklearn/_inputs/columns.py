@@ -32,8 +32,8 @@ MOST_EXACT = 2**53  # larger integers may be equal as float64
 class CategoryCodes:
     """Convert X with categories in some columns to numbers, with codes in these columns.
 
-    Codes count from 0. A category that was not in `fit` becomes `UNKNOWN`. A missing one becomes
-    NaN, or unknown if none was missing in `fit`.
+    Codes count from 0. A category that was not in `fit` becomes `UNKNOWN`. A missing one, or "",
+    becomes NaN, or unknown if none was missing in `fit`.
     """
 
     def __init__(self, mask: NDArray[np.bool_]) -> None:
@@ -114,13 +114,20 @@ class CategoryCodes:
     def _categories(self, X: Any, exact: bool = False) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
-            return without_gaps(np.column_stack(columns))
+            return _without_gaps(np.column_stack(columns))
         part: NDArray[Any] = X[:, self.mask]
         if part.dtype.kind in "OUS":
-            return without_gaps(part.astype(object))
+            return _without_gaps(part.astype(object))
         if part.dtype.kind in "iu" and (exact or _exceeds_float64(part)):
             return part.astype(object)  # identifiers that float64 would merge
         return as_float64(part) if part.dtype.itemsize <= 4 else part.astype(np.float64)
+
+
+def _without_gaps(values: NDArray[Any]) -> NDArray[Any]:
+    """Categories with NaN for missing ones, and for "", as files and most tables have it."""
+    found = without_gaps(values)
+    found[found == ""] = np.nan
+    return found
 
 
 def _exceeds_float64(part: NDArray[Any]) -> bool:

@@ -80,7 +80,7 @@ class CrossEntropy(ProbabilisticLoss):
         label, weight = target.label, target.weight
         if outputs.dim() > 2 or weight is not None:
             return self._mean_of_heads(outputs, label, weight)
-        loss = F.cross_entropy(outputs, label)
+        loss = F.cross_entropy(outputs.mT.unsqueeze(0), label.unsqueeze(0))
         if self.smoothing > 0:  # it adds a term linear in the outputs; torch's smoothing is slower
             low = self.smoothing / outputs.shape[1]
             change = outputs.new_full(outputs.shape, -low)

@@ -9,12 +9,18 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
+    BaggingClassifier,
     ExtraTreesClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
@@ -24,7 +30,7 @@ from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
 from .._estimators.pool_members import SMALLEST, FoldMean
-from ._graph import Graph, GraphRows, first_line
+from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps
 from ._trees import boosting_scores, common_levels, forest_probability
@@ -39,7 +45,7 @@ FORESTS = (
 )
 
 
-def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
+def assemble(model: Any, X: Any, takes_costs: bool) -> tuple[onnx.ModelProto, Graph]:
     """The steps before the last estimator, its estimates, and the decision."""
     graph, rows = Graph(), GraphRows(X)
     if isinstance(model, Pipeline):
@@ -48,15 +54,12 @@ def assemble(model: Any, X: Any, takes_costs: bool) -> onnx.ModelProto:
     n_columns = len(model.classes_), len(model.decisions_)
     if takes_costs:
         row = graph.add("Unsqueeze", p[0], np.array([1]))
-        expected = graph.add("MatMul", row, graph.matrices(*n_columns))
+        matrices = graph.read(MATRICES, onnx.TensorProto.DOUBLE, *n_columns)
+        expected = graph.add("MatMul", row, matrices)
         cost = graph.add("Squeeze", expected, np.array([1]))
     index = graph.add("ArgMin", cost, axis=1, keepdims=0)
     file = graph.finished([cost, index, *p], *n_columns)
-    try:
-        onnx.checker.check_model(file, full_check=True)
-    except Exception as error:
-        raise ValueError(f"The file is not valid: {first_line(error)}") from error
-    return file
+    return file, graph
 
 
 def cost_and_probability(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
@@ -87,6 +90,8 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
         return _mean(parts, graph)
     if kind is FoldMean:
         return _of_folds(model, graph, rows)
+    if kind in ENSEMBLES:
+        return ENSEMBLES[kind](model, graph, rows)
     if isinstance(model, BayesMinimumRiskClassifier):
         return _aligned(model.estimator_, model.classes_, graph, rows)
     if isinstance(model, CostSensitivePoolClassifier):
@@ -110,8 +115,11 @@ def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: GraphRows) -
     return graph.add("MatMul", p, np.eye(len(classes))[columns])
 
 
-def _mean(parts: Sequence[str], graph: Graph) -> str:
-    return graph.add("Div", graph.add("Sum", *parts), float(len(parts)))
+def _mean(parts: Sequence[str], graph: Graph, weights: Any = None) -> str:
+    if weights is None:
+        return graph.add("Div", graph.add("Sum", *parts), float(len(parts)))
+    weighted = [graph.add("Mul", part, float(weight)) for part, weight in zip(parts, weights)]
+    return graph.add("Div", graph.add("Sum", *weighted), float(np.sum(weights)))
 
 
 def _pooled(model: CostSensitivePoolClassifier, graph: Graph, rows: GraphRows) -> str:
@@ -164,11 +172,16 @@ def _calibrated(model: Any, graph: Graph, rows: GraphRows) -> str:
     parts = [graph.add("Mul", _column(scores, 0, graph), 0.0)] * n_classes
     for i, (k, calibrator) in enumerate(zip(columns, model.calibrators)):
         parts[k] = _by(calibrator, _column(scores, i, graph), graph)
+    return _shares(parts, 1 / n_classes, graph)
+
+
+def _shares(parts: Sequence[str], alike: float, graph: Graph) -> str:
+    """Columns divided by their sum; where it is zero, `alike`."""
     found = graph.add("Concat", *parts, axis=1)
     total = graph.add("ReduceSum", found, np.array([1]), keepdims=1)
     none = graph.add("Equal", total, 0.0)
     share = graph.add("Div", found, graph.add("Where", none, 1.0, total))
-    return graph.add("Where", none, 1 / n_classes, share)
+    return graph.add("Where", none, alike, share)
 
 
 def _tempered(model: Any, scores: str, graph: Graph) -> str:
@@ -191,6 +204,7 @@ def _by(calibrator: Any, score: str, graph: Graph) -> str:
     if hasattr(calibrator, "a_"):
         product = graph.add("Mul", score, -float(calibrator.a_))
         return graph.add("Sigmoid", graph.add("Sub", product, float(calibrator.b_)))
+    graph.has_steps = True
     knots = (calibrator.X_thresholds_, calibrator.y_thresholds_)
     x, y = (np.asarray(values, np.float64) for values in knots)
     if len(x) == 1:
@@ -223,3 +237,67 @@ def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
     else:
         scores = probability(model, graph, rows)
     return _column(scores, -1, graph) if n_classes == 2 else scores
+
+
+# ------------------------------------------------------------------- ensembles
+
+
+def _linear(model: Any, graph: Graph, rows: GraphRows) -> str:
+    """skl2onnx has other probabilities of two classes for a discriminant analysis."""
+    weights, bias = model.coef_.T.astype(np.float64), model.intercept_.astype(np.float64)
+    product = graph.add("MatMul", graph.value(coded_rows({}, graph, rows)), weights)
+    scores = graph.add("Add", product, bias)
+    if len(model.classes_) > 2:
+        return graph.add("Softmax", scores, axis=1)
+    p = graph.add("Sigmoid", scores)
+    return graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=1)
+
+
+def _bagging(model: Any, graph: Graph, rows: GraphRows) -> str:
+    value, labels = graph.value(coded_rows({}, graph, rows)), np.arange(len(model.classes_))
+    parts = []
+    for estimator, features in zip(model.estimators_, model.estimators_features_):
+        columns = graph.add("Gather", value, np.asarray(features), axis=1)
+        own = GraphRows(np.zeros((1, len(features))), columns)
+        parts.append(_aligned(estimator, labels, graph, own))
+    return _mean(parts, graph)
+
+
+def _voting(model: Any, graph: Graph, rows: GraphRows) -> str:
+    parts = [probability(estimator, graph, rows) for estimator in model.estimators_]
+    if model.weights is None:
+        return _mean(parts, graph)
+    pairs = zip(model.estimators, model.weights)
+    return _mean(parts, graph, [weight for (_, one), weight in pairs if one != "drop"])
+
+
+def _one_vs_rest(model: Any, graph: Graph, rows: GraphRows) -> str:
+    parts = [_column(probability(part, graph, rows), 1, graph) for part in model.estimators_]
+    if len(parts) == 1:
+        parts = [graph.add("Sub", 1.0, *parts), *parts]
+    return _shares(parts, 0.0, graph)
+
+
+def _stacking(model: Any, graph: Graph, rows: GraphRows) -> str:
+    parts, is_binary = [], len(model.classes_) == 2
+    for estimator, method in zip(model.estimators_, model.stack_method_):
+        if method == "predict_proba":
+            p = probability(estimator, graph, rows)
+            parts.append(_column(p, 1, graph) if is_binary else p)
+        else:
+            parts.append(_scores(estimator, graph, rows))
+    if model.passthrough:
+        parts.append(graph.value(coded_rows({}, graph, rows)))
+    sample = np.zeros((1, model.final_estimator_.n_features_in_))
+    own = GraphRows(sample, graph.add("Concat", *parts, axis=1))
+    return probability(model.final_estimator_, graph, own)
+
+
+ENSEMBLES = {
+    BaggingClassifier: _bagging,
+    LinearDiscriminantAnalysis: _linear,
+    LogisticRegression: _linear,
+    OneVsRestClassifier: _one_vs_rest,
+    StackingClassifier: _stacking,
+    VotingClassifier: _voting,
+}

@@ -117,9 +117,11 @@ def to_onnx(
             "would fix the number of rows."
         )
     with _extra():
+        from ._agreement import check_agreement
         from ._estimates import assemble
 
-        file = assemble(model, rows, takes_costs)
+        file, graph = assemble(model, rows, takes_costs)
+    check_agreement(file, model, rows, graph)
     for key in ("classes", "decisions"):
         labels = getattr(estimator, f"{key}_").tolist()
         file.metadata_props.add(key=key, value=json.dumps(labels))
@@ -133,7 +135,7 @@ def _rows(X: Any) -> Any:
     if is_frame(X):
         return X
     if sparse.issparse(X):
-        return X[:1].toarray()
+        return X[:1000].toarray()
     rows = np.asarray(X)
     if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
         return np.asarray(X, dtype=object)  # lists may mix strings and numbers

@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, compose, helper, numpy_helper
 
+from .._checks.data import is_frame
+
 OUTPUTS = ("cost", "index", "probability")
 ROWS, MATRICES = "X", "cost_matrices"
 # Versions of the operators in the file, and of the file format.
@@ -39,17 +41,20 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.uses: dict[str, list[onnx.ValueInfoProto]] = defaultdict(list)
-        self.networks: dict[tuple[int, str | None], list[str]] = {}  # outputs of embedded ones
+        # Networks with their outputs, and names of what other packages have converted.
+        self.networks: dict[tuple[int, str | None], tuple[Any, list[str]]] = {}
+        self.converted: list[str] = []
+        self.has_steps = False  # of an isotonic calibration
         self.n_names = 0
 
     def _name(self) -> str:
         self.n_names += 1
         return f"/{self.n_names}"
 
-    def add(self, op: str, *inputs: Any, **attributes: Any) -> str:
+    def add(self, op: str, *inputs: Any, output: str | None = None, **attributes: Any) -> str:
         """Add a node with one output; inputs that are not names are constants."""
         names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
-        output = self._name()
+        output = output or self._name()
         self.nodes.append(helper.make_node(op, names, [output], **attributes))
         return output
 
@@ -67,43 +72,64 @@ class Graph:
         """The same in float64."""
         return self.add("Cast", value, to=TensorProto.DOUBLE)
 
-    def embed(self, part: onnx.ModelProto, rows: GraphRows) -> list[str]:
-        """Add a part that is computed from rows; returns the names of its outputs."""
+    def read(self, name: str, kind: int, *shape: int) -> str:
+        """Read an input of the file, in the type that a part needs."""
+        given = helper.make_tensor_value_info(self._name(), kind, ["n", *shape])
+        self.uses[name].append(given)
+        return given.name
+
+    def embed(self, part: onnx.ModelProto, rows: GraphRows, missing: str = "") -> list[str]:
+        """Add a part that is computed from rows; returns the names of its outputs.
+
+        A missing string, which is "" in the file, is `missing` for the part.
+        """
         names = [value.name for value in part.graph.input]
         for name in {name for node in part.graph.node for name in node.output} & set(names):
             raise _refused_name(name)
         part = compose.add_prefix(part, f"{self._name()}/")
         for name, value in zip(_apart_from_outputs(names), part.graph.input):
-            if rows.value is None:
-                self.uses[name].append(value)
+            kind = value.type.tensor_type.elem_type
+            if rows.value is not None:
+                self.add("Cast", rows.value, output=value.name, to=kind)
+            elif kind == TensorProto.STRING and missing:
+                text = self.read(name, kind, 1)
+                gap = self.add("Equal", text, self._constant(np.array([""], object)))
+                self.add(
+                    "Where",
+                    gap,
+                    self._constant(np.array([missing], object)),
+                    text,
+                    output=value.name,
+                )
             else:
-                to = value.type.tensor_type.elem_type
-                self.nodes.append(helper.make_node("Cast", [rows.value], [value.name], to=to))
-        self.nodes.extend(part.graph.node)
+                self.uses[name].append(value)
+        for node in part.graph.node:
+            self._append(node)
         self.constants.extend(part.graph.initializer)
         return [value.name for value in part.graph.output]
+
+    def _append(self, node: onnx.NodeProto) -> None:
+        """Add a node; an imputer, which onnxruntime supports only for float32, is replaced."""
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type != "Imputer" or not np.isnan(attributes.get("replaced_value_float", 0)):
+            self.nodes.append(node)
+            return
+        (x,), (result,) = node.input, node.output
+        values = np.array(attributes["imputed_value_floats"], np.float32)
+        self.add("Where", self.add("IsNaN", x), self.add("CastLike", values, x), x, output=result)
 
     def value(self, rows: GraphRows) -> str:
         """Rows of an array, in float64."""
         if rows.value is not None:
             return self.as_double(rows.value)
         kind = helper.np_dtype_to_tensor_dtype(array_type(rows.sample.dtype))
-        given = helper.make_tensor_value_info(self._name(), kind, ["n", rows.sample.shape[1]])
-        self.uses[ROWS].append(given)
-        return self.as_double(given.name)
-
-    def matrices(self, n_classes: int, n_decisions: int) -> str:
-        """The input with a cost matrix for each row."""
-        name = self._name()
-        shape: list[Any] = ["n", n_classes, n_decisions]
-        self.uses[MATRICES].append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape))
-        return name
+        return self.as_double(self.read(ROWS, kind, rows.sample.shape[1]))
 
     def finished(self, results: list[str], n_classes: int, n_decisions: int) -> onnx.ModelProto:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
         inputs, readers = [], []
         for name, uses in self.uses.items():
-            given = helper.make_tensor_value_info(name, _common_type(name, uses), [])
+            given = helper.make_tensor_value_info(name, _common_type(uses), [])
             given.type.tensor_type.shape.CopyFrom(uses[0].type.tensor_type.shape)
             given.type.tensor_type.shape.dim[0].dim_param = "n"
             inputs.append(given)
@@ -128,6 +154,18 @@ class Graph:
         )
 
 
+def names_of_columns(X: Any) -> list[str]:
+    """Names of the columns of X."""
+    return (
+        [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
+    )
+
+
+def names_of_inputs(X: Any) -> list[str]:
+    """Names of a file's inputs for the columns of X."""
+    return _apart_from_outputs(names_of_columns(X))
+
+
 def _apart_from_outputs(names: list[str]) -> list[str]:
     """Names of a file's inputs, of which none is that of an output."""
     renamed = [f"{name}_" if name in (*OUTPUTS, MATRICES) else name for name in names]
@@ -144,14 +182,9 @@ def _refused_name(name: str) -> ValueError:
     )
 
 
-def _common_type(name: str, uses: list[onnx.ValueInfoProto]) -> int:
+def _common_type(uses: list[onnx.ValueInfoProto]) -> int:
     """The type of an input that several parts read: integers are read as float64 beside floats."""
     kinds = {value.type.tensor_type.elem_type for value in uses}
-    if TensorProto.STRING in kinds and len(kinds) > 1:
-        raise ValueError(
-            f"Column {name!r} of X is of strings for one part of the model, and of numbers for "
-            "another; expected the same. Convert it before the training, such as with astype(str)."
-        )
     return kinds.pop() if len(kinds) == 1 else TensorProto.DOUBLE
 
 

@@ -133,8 +133,10 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
     if key not in graph.networks:  # a pool reads its networks for two purposes
         if isinstance(model._inputs, TableInputs):
             rows = coded_rows(model._inputs.categories, graph, rows)
-        graph.networks[key] = graph.embed(_exported(model, np.asarray(rows.sample)), rows)
-    return graph.networks[key]
+        graph.converted.append(type(model).__name__)
+        outputs = graph.embed(_exported(model, np.asarray(rows.sample)), rows)
+        graph.networks[key] = model, outputs
+    return graph.networks[key][1]
 
 
 def _exported(model: Any, X: np.ndarray) -> onnx.ModelProto:
@@ -165,7 +167,11 @@ def _exported(model: Any, X: np.ndarray) -> onnx.ModelProto:
             f"The module {name} cannot be exported to ONNX: {type(error).__name__}, "
             f"{first_line(error)}"
         ) from error
-    return _finished(found.model_proto, name)
+    part: onnx.ModelProto = found.model_proto
+    for node in part.graph.node:  # without metadata of the conversion
+        del node.metadata_props[:]
+        node.doc_string = ""
+    return part
 
 
 @contextmanager
@@ -183,18 +189,3 @@ def _without_notes() -> Iterator[None]:
 
 def _is_no_note(record: logging.LogRecord) -> bool:
     return "torchvision is not installed" not in record.getMessage()
-
-
-def _finished(part: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """The part for any number of rows, without metadata of its conversion."""
-    for value in (*part.graph.input, *part.graph.output):
-        first = value.type.tensor_type.shape.dim[0]
-        if not first.dim_param:
-            raise ValueError(
-                f"The module {name} cannot be exported to ONNX: it fixes the number of rows, of "
-                f"{value.name} to {first.dim_value}."
-            )
-    for node in part.graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    return part

@@ -6,19 +6,22 @@ categories, and rounds the sums of a forest, which may be ties.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from itertools import chain, zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 
 from .._estimators.boosting import TableBoosting
 from ._graph import Graph, GraphRows
 
+SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32
 NEVER = -2  # no code of a category
 
 _CONVERTERS = {
@@ -27,38 +30,24 @@ _CONVERTERS = {
 }
 
 
-class _Nodes(NamedTuple):
-    """The nodes of one tree; children are positions, and leaves have mode LEAF."""
-
-    featureids: list[int]
-    values: list[float]
-    truenodeids: list[int]
-    falsenodeids: list[int]
-    missing_value_tracks_true: list[int]
-    modes: list[str]
-
-    def add(self, *row: Any) -> None:
-        """Add a node."""
-        for name, value in zip(self._fields, row):
-            getattr(self, name).append(value)
+# Of a node, before its mode, which is LEAF for leaves; children are positions.
+_FIELDS = ("featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
 
 
 class _Ensemble:
     """One node of the graph with many trees."""
 
     def __init__(self) -> None:
-        self.lists: dict[str, list[Any]] = {f"nodes_{name}": [] for name in _Nodes._fields}
-        for name in ("nodes", "target"):
-            self.lists |= {f"{name}_treeids": [], f"{name}_nodeids": []}
-        self.lists |= {"target_ids": [], "target_weights": []}
+        self.lists: dict[str, list[Any]] = defaultdict(list)
         self.n_trees = 0
 
-    def add(self, nodes: _Nodes, weights: Mapping[int, Sequence[float]]) -> None:
+    def add(self, nodes: Sequence[Sequence[Any]], weights: Mapping[int, Sequence[float]]) -> None:
         """Add a tree whose leaves add weights, in their order, to some outputs."""
-        leaves = [i for i, mode in enumerate(nodes.modes) if mode == "LEAF"]
-        new = {f"nodes_{name}": values for name, values in nodes._asdict().items()}
-        new["nodes_treeids"] = [self.n_trees] * len(nodes.modes)
-        new["nodes_nodeids"] = list(range(len(nodes.modes)))
+        leaves = [i for i, node in enumerate(nodes) if node[-1] == "LEAF"]
+        columns = zip((*_FIELDS, "modes"), zip(*nodes))
+        new: dict[str, Sequence[Any]] = {f"nodes_{name}": values for name, values in columns}
+        new["nodes_treeids"] = [self.n_trees] * len(nodes)
+        new["nodes_nodeids"] = list(range(len(nodes)))
         new["target_treeids"] = [self.n_trees] * len(leaves) * len(weights)
         new["target_nodeids"] = leaves * len(weights)
         new["target_ids"] = [output for output in weights for _ in leaves]
@@ -99,8 +88,8 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
         columns = (tree.feature, tree.threshold, tree.children_left, tree.children_right)
         feature, value, left, right = (np.where(is_leaf, 0, part).tolist() for part in columns)
         missing = np.where(is_leaf, 0, tree.missing_go_to_left).astype(int).tolist()
-        nodes, ranks = _Nodes(feature, value, left, right, missing, modes), range(is_leaf.sum())
-        ensemble.add(nodes, {k: ranks})
+        ranks = range(is_leaf.sum())
+        ensemble.add([*zip(feature, value, left, right, missing, modes)], {k: ranks})
         starts.append(n_leaves)
         n_leaves += len(ranks)
     single = graph.add("Cast", rows, to=TensorProto.FLOAT)  # as scikit-learn's trees read them
@@ -183,34 +172,34 @@ def _listed(encoder: Any) -> list[list[Any]]:
     return [levels.tolist() for levels in encoder.categories_]
 
 
-def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]]) -> _Nodes:
+def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]]) -> list[Any]:
     """The nodes of a tree; a split by categories is a chain of comparisons with one of them.
 
     The chain has the known categories of the side to which missing ones do not go, so that all
     others go to the other side.
     """
-    nodes = _Nodes([], [], [], [], [], [])
+    nodes: list[list[Any]] = []
     chains = []
     for i, node in enumerate(tree.nodes):
         left, right = int(node["left"]), int(node["right"])
         missing, j = int(node["missing_go_to_left"]), order[node["feature_idx"]]
         if node["is_leaf"]:
-            row: tuple[Any, ...] = (0, 0.0, 0, 0, 0, "LEAF")
+            nodes.append([0, 0.0, 0, 0, 0, "LEAF"])
         elif not node["is_categorical"]:
-            row = (j, float(node["num_threshold"]), left, right, missing, "BRANCH_LEQ")
+            nodes.append([j, float(node["num_threshold"]), left, right, missing, "BRANCH_LEQ"])
         else:
             of_levels = codes[j]
             at_left = np.isin(of_levels, _members(tree.raw_left_cat_bitsets[node["bitset_idx"]]))
             listed = ~at_left & ~np.isnan(of_levels) if missing else at_left
             first, *others = np.flatnonzero(listed).tolist() or [NEVER]
             to, other = (right, left) if missing else (left, right)
-            row = (j, float(first), to, other, 0, "BRANCH_EQ")
-            chains.append((i, j, to, other, others))
-        nodes.add(*row)
-    for i, j, to, other, others in chains:
+            nodes.append([j, float(first), to, other, 0, "BRANCH_EQ"])
+            chains.append((i, others))
+    for i, others in chains:
         for code in others:
-            nodes.falsenodeids[i] = i = len(nodes.modes)
-            nodes.add(j, float(code), to, other, 0, "BRANCH_EQ")
+            j, _, to, other, *_ = nodes[i]
+            nodes[i][3] = i = len(nodes)
+            nodes.append([j, float(code), to, other, 0, "BRANCH_EQ"])
     return nodes
 
 
@@ -245,8 +234,8 @@ def register(model: Any) -> None:
 
 
 def as_read(model: Any, graph: Graph, rows: GraphRows) -> GraphRows:
-    """Rows in the precision of the package: the thresholds of XGBoost are rows in float32."""
-    if package_of(model) != "xgboost":
+    """Rows in the precision of the model: trees of XGBoost and scikit-learn read float32."""
+    if package_of(model) != "xgboost" and not isinstance(model, SINGLE):
         return rows
     value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
     return GraphRows(np.zeros(rows.sample.shape, np.float32), value)
