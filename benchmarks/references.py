@@ -1,8 +1,8 @@
 """Outputs of small fits of every kind, to be compared before and after a change of structure.
 
 ``python -m benchmarks.references write FILE`` stores them, ``check FILE`` compares. The stored ones
-are of commit c755c34, those of pools of the first commit that passes folds to networks as folds, one
-network for each. Rows are rounded otherwise since then, by 4e-7; on another processor trainings
+are of commit c755c34, those of pools of the first commit that passes folds to networks as folds,
+one network for each. Rows are rounded otherwise since then, by 4e-7; on another processor trainings
 differ by more.
 """
 
