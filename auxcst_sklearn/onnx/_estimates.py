@@ -232,6 +232,8 @@ def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
         return graph.add("Sub", _column(cost, 0, graph), _column(cost, 1, graph))
     if kind in BOOSTING:
         return _boosting_scores([model], graph, rows)
+    if kind is BaggingClassifier and hasattr(model, "decision_function"):
+        return _bagging(model, graph, rows, scores=True)
     if hasattr(model, "decision_function"):
         scores = estimates(model, graph, rows, raw_scores=True)
     else:
@@ -253,13 +255,16 @@ def _linear(model: Any, graph: Graph, rows: GraphRows) -> str:
     return graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=1)
 
 
-def _bagging(model: Any, graph: Graph, rows: GraphRows) -> str:
+def _bagging(model: Any, graph: Graph, rows: GraphRows, *, scores: bool = False) -> str:
     value, labels = graph.value(coded_rows({}, graph, rows)), np.arange(len(model.classes_))
     parts = []
     for estimator, features in zip(model.estimators_, model.estimators_features_):
         columns = graph.add("Gather", value, np.asarray(features), axis=1)
         own = GraphRows(np.zeros((1, len(features))), columns)
-        parts.append(_aligned(estimator, labels, graph, own))
+        if scores:
+            parts.append(_scores(estimator, graph, own))
+        else:
+            parts.append(_aligned(estimator, labels, graph, own))
     return _mean(parts, graph)
 
 

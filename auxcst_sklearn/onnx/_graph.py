@@ -44,6 +44,7 @@ class Graph:
         # Networks with their outputs, and names of what other packages have converted.
         self.networks: dict[tuple[int, str | None], tuple[Any, list[str]]] = {}
         self.converted: list[str] = []
+        self.imputed: dict[float, float] = {}  # what imputers fill in, by its rounded value
         self.has_steps = False  # of an isotonic calibration
         self.n_names = 0
 
@@ -84,8 +85,8 @@ class Graph:
         A missing string, which is "" in the file, is `missing` for the part.
         """
         names = [value.name for value in part.graph.input]
-        for name in {name for node in part.graph.node for name in node.output} & set(names):
-            raise _refused_name(name)
+        if is_frame(rows.sample):  # of which skl2onnx changes spaces and signs
+            names = names_of_columns(rows.sample)
         part = compose.add_prefix(part, f"{self._name()}/")
         for name, value in zip(_apart_from_outputs(names), part.graph.input):
             kind = value.type.tensor_type.elem_type
@@ -115,7 +116,7 @@ class Graph:
             self.nodes.append(node)
             return
         (x,), (result,) = node.input, node.output
-        values = np.array(attributes["imputed_value_floats"], np.float32)
+        values = [self.imputed.get(value, value) for value in attributes["imputed_value_floats"]]
         self.add("Where", self.add("IsNaN", x), self.add("CastLike", values, x), x, output=result)
 
     def value(self, rows: GraphRows) -> str:

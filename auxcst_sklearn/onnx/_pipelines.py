@@ -137,8 +137,12 @@ def _converted(
             part = _convert(model, _types(rows.sample, integers=False), opset, options)
         except Exception:
             raise _refused(name, first_line(error)) from error
-    graph.converted.append(name)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    graph.converted += [type(step).__name__ for step in steps]
     make_exact(part, model)
+    for values in _fitted(model, "statistics_"):
+        if values.dtype.kind == "f":
+            graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
     part = version_converter.convert_version(part, OPSET)
     return graph.embed(part, rows, _missing_category(model))
 
@@ -163,17 +167,18 @@ def _missing_category(model: Any) -> str:
 
     It takes the string for the category, where Python has None or NaN.
     """
-    levels = [level for encoder in _encoders(model) for level in np.concatenate(encoder)]
+    encoders = _fitted(model, "categories_")
+    levels = [level for encoder in encoders for level in np.concatenate(encoder)]
     names = {str(level) for level in levels if level is None or level != level}
     if len(names) != 1 or not (names | {""}).isdisjoint(levels):
         return ""  # what a missing string is, is not known
     return names.pop()
 
 
-def _encoders(step: Any) -> Iterator[list[Any]]:
-    """The categories of each encoder."""
+def _fitted(step: Any, name: str) -> Iterator[Any]:
+    """An attribute of the steps that have it, inside of pipelines and by columns."""
     parts = getattr(step, "steps", getattr(step, "transformers_", ()))
     for _, part, *_ in parts:
-        yield from _encoders(part)
-    if hasattr(step, "categories_"):
-        yield step.categories_
+        yield from _fitted(part, name)
+    if hasattr(step, name):
+        yield getattr(step, name)

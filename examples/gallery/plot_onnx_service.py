@@ -30,7 +30,7 @@ model = CostSensitiveAuxMLP(max_epochs=15, random_state=0).fit(X[:1500], y[:1500
 # The model takes rows and their cost matrices, and returns costs, the index of the cheapest
 # class, and probabilities. Here it stays in memory; ``to_onnx(model, X, "model.onnx")`` writes it
 # to a file.
-file = to_onnx(model, X[:5]).SerializeToString()
+file = to_onnx(model, X[:500]).SerializeToString()
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
 session = onnxruntime.InferenceSession(file, options)

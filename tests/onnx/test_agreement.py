@@ -1,0 +1,236 @@
+"""A file agrees with its model, or `to_onnx` refuses and names what other packages converted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn.onnx import to_onnx
+from tests.factories import small_mlp
+from tests.onnx.files import assert_agrees
+
+Rule = BayesMinimumRiskClassifier
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+Y = {k: np.digitize(X[:, 0] + RNG.normal(size=300), [0.8, 1.5][: k - 1]) for k in (2, 3)}
+NAN = np.where(RNG.uniform(size=X.shape) < 0.2, np.nan, X)
+COST = {2: [[0, 1], [4, 0]], 3: [[0, 1, 2], [3, 0, 1], [9, 3, 0]]}
+
+FOREST = RandomForestClassifier(3, random_state=0)
+MIXED = [("logistic", LogisticRegression()), ("forest", FOREST), ("bayes", GaussianNB())]
+AGREES = {
+    "discriminant": LinearDiscriminantAnalysis(),
+    "discriminant in a vote": VotingClassifier(
+        [("a", LinearDiscriminantAnalysis())], voting="soft"
+    ),
+    "boosting of stumps": AdaBoostClassifier(n_estimators=5),
+    "weighted vote": VotingClassifier(MIXED, voting="soft", weights=[1, 2, 0]),
+    "vote with a member left out": VotingClassifier(
+        MIXED, voting="soft", weights=[1, 2, 3]
+    ).set_params(bayes="drop"),
+    "stack": StackingClassifier(MIXED, cv=2),
+    "stack of raw scores": StackingClassifier(
+        MIXED[:2], DecisionTreeClassifier(max_depth=3), cv=2, passthrough=True
+    ),
+    "one for each class": OneVsRestClassifier(LogisticRegression()),
+}
+REFUSED = {
+    "neighbours": KNeighborsClassifier(15, weights="distance"),
+    "neighbours in a bag": BaggingClassifier(
+        KNeighborsClassifier(15, weights="distance"), n_estimators=2
+    ),
+    "products": make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression()),
+}
+
+
+def fitted(classifier, n_classes=2, rows=X):
+    return Rule(classifier, cost_matrix=COST[n_classes]).fit(rows, Y[n_classes])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("classifier", AGREES.values(), ids=AGREES)
+def test_files_of_ensembles_agree(classifier, n_classes):
+    model = fitted(classifier, n_classes)
+
+    assert_agrees(model, X[::-1] * 1.1, to_onnx(model, X[:5]))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("classifier", REFUSED.values(), ids=REFUSED)
+def test_files_that_differ_or_do_not_load_are_refused(classifier, n_classes):
+    model = fitted(classifier, n_classes)
+    with pytest.raises(ValueError, match=r"The file (differs|cannot be run).*Other packages conv"):
+        to_onnx(model, X[:5])
+
+
+def test_the_error_has_the_largest_difference_and_its_place():
+    rows = np.arange(12.0)[:, np.newaxis]
+    model = Rule(KNeighborsClassifier(3, weights="distance")).fit(rows, np.arange(12) % 2)
+    with pytest.raises(
+        ValueError,
+        match=r"differs from the model in \d+.\d% of rows, most for \[\d+.0\], where the "
+        r"probability of [01] is 0\.\d+ instead of [01].0. Other packages converted KNeighborsC",
+    ):
+        to_onnx(model, rows)
+
+
+TREES = {
+    "boosting": GradientBoostingClassifier(n_estimators=5, random_state=0),
+    "boosting from zero": GradientBoostingClassifier(n_estimators=5, init="zero", random_state=0),
+    "bag": BaggingClassifier(FOREST, n_estimators=3, random_state=0),
+    "bag of columns": BaggingClassifier(n_estimators=3, max_features=0.5, random_state=0),
+    "one for each class": OneVsRestClassifier(FOREST),
+    "stumps": AdaBoostClassifier(n_estimators=3, random_state=0),
+    "vote": VotingClassifier(
+        [("forest", FOREST), ("logistic", LogisticRegression())], voting="soft"
+    ),
+    "calibrated": GradientBoostingClassifier(n_estimators=2),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_trees_compare_in_single_precision(name):
+    """New values lie at the thresholds, half-way between those of the training."""
+    x = np.repeat([[0.5, 0.1], [0.9, 0.3], [0.5, 0.3]], 40, axis=0)
+    new = np.array([[0.7, 0.2], [0.6, 0.2], [0.8, 0.2], [0.7, 0.1]])
+    calibration = "sigmoid" if name == "calibrated" else None
+    model = Rule(TREES[name], calibration=calibration, cv=2).fit(x, np.repeat([0, 1, 0], 40))
+
+    assert_agrees(model, new, to_onnx(model, x), sure=0)
+
+
+def test_an_ensemble_that_onnxruntime_cannot_load_is_refused():
+    model = fitted(GradientBoostingClassifier(n_estimators=5, init="zero"), 3)
+    with pytest.raises(ValueError, match="cannot be run: .* Other packages converted GradientBoo"):
+        to_onnx(model, X)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        BaggingClassifier(n_estimators=3),
+        OneVsRestClassifier(HistGradientBoostingClassifier(max_iter=3)),
+        VotingClassifier([("a", FOREST), ("b", TableBoosting(max_iter=3))], voting="soft"),
+    ],
+)
+def test_gaps_inside_of_ensembles(classifier):
+    model = fitted(classifier, 3, NAN)
+
+    assert_agrees(model, NAN[::-1] + 0.01, to_onnx(model, NAN[:20]))
+
+
+def table(n, seed):
+    """Strings with gaps, numbers with gaps, codes as floats."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "gap": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n)),
+            "colour": rng.choice(np.array(["red", "green", None], object), size=n),
+            "code": rng.integers(4, size=n).astype(float),
+        }
+    )
+
+
+def prepared(encoder, filled="mean"):
+    return make_column_transformer(
+        (make_pipeline(SimpleImputer(strategy=filled), StandardScaler()), ["size", "gap"]),
+        (encoder, ["colour", "code"]),
+    )
+
+
+ONE_HOT = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+ORDINAL = OrdinalEncoder(
+    handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2
+)
+PIPELINES = {
+    "logistic": make_pipeline(prepared(ONE_HOT), Rule()),
+    "forest": Rule(make_pipeline(prepared(ORDINAL, "median"), FOREST)),
+    "vote": Rule(
+        VotingClassifier(
+            [
+                ("boosting", TableBoosting(max_iter=5)),
+                ("forest", make_pipeline(prepared(ONE_HOT), FOREST)),
+            ],
+            voting="soft",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("model", PIPELINES.values(), ids=PIPELINES)
+def test_pipelines_with_gaps_and_new_categories(model):
+    rows, new = table(300, 0), table(300, 1)
+    new.loc[:20, "colour"], new.loc[10:30, "code"] = "never seen", 7.0
+    model.fit(rows, (rows["size"] + (rows["colour"] == "red") > 0.5).to_numpy())
+
+    assert_agrees(model, new, to_onnx(model, rows[:20]))
+
+
+def test_costs_that_are_known_when_deciding():
+    cost = RNG.uniform(1, 9, size=(300, 3, 4))
+    known = {"decisions": ["a", "b", "c", "d"]}
+    members = [("trees", FOREST), ("logistic", LogisticRegression())]
+    pool = CostSensitivePoolClassifier(members, cv=2, random_state=0, **known)
+    for model in (pool, Rule(AGREES["weighted vote"], **known)):
+        model.fit(X, Y[3], cost=cost)
+        assert_agrees(model, X, to_onnx(model, X[:5]), cost, cost_matrices=cost)
+    with pytest.raises(ValueError, match="The file differs"):
+        to_onnx(Rule(REFUSED["neighbours"], **known).fit(X, Y[3], cost=cost), X)
+
+
+def test_an_isotonic_step_is_no_difference():
+    """The rows lie at steps of the calibration, and networks compute in float32."""
+    network = small_mlp(max_epochs=20).fit(X, Y[2])
+    calibrated = CalibratedClassifierCV(FrozenEstimator(network), method="isotonic")
+    model = Rule(calibrated).fit(X, Y[2])
+
+    to_onnx(model, X)
+
+
+LIGHTGBM = {
+    "rf": {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
+    "zero": {"zero_as_missing": True},
+    "sigmoid": {"sigmoid": 2.0},
+    "linear": {"linear_tree": True},
+}
+
+
+@pytest.mark.parametrize("name", LIGHTGBM)
+def test_parameters_of_lightgbm_that_its_converter_ignores(name):
+    lightgbm = pytest.importorskip("lightgbm")
+    classifier = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1, **LIGHTGBM[name])
+    rows = np.where(np.abs(X) < 0.5, 0, X)
+    model = Rule(classifier).fit(rows, Y[2])
+    with pytest.raises(ValueError, match="The file differs .* Other packages converted LGBMClass"):
+        to_onnx(model, rows[:50])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_parallel_trees_of_xgboost(n_classes):
+    xgboost = pytest.importorskip("xgboost")
+    model = fitted(xgboost.XGBClassifier(n_estimators=3, num_parallel_tree=3), n_classes)
+    with pytest.raises(ValueError, match="Other packages converted XGBClassifier"):
+        to_onnx(model, X)
