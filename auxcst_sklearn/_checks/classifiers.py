@@ -122,7 +122,7 @@ def reweighting(classifier: Any) -> str | None:
         return None  # which moves them back
     for name, value in {"the classifier": classifier, **classifier.get_params(deep=True)}.items():
         changes = name.rpartition("__")[2] in REWEIGHTING
-        if changes and (np.ndim(value) or value not in (None, False, 1)):
+        if changes and str(value) not in ("None", "False", "1", "1.0"):
             return f"{name}={value!r} changes them"
         if isinstance(value, FrozenEstimator) or hasattr(value, "fit_resample"):
             return f"{name}={value!r} learns from other rows"

@@ -240,12 +240,14 @@ def test_calibration_of_a_frozen_classifier_needs_its_classes(seen):
 # ---------------------------------------------------------------------- class frequencies
 
 
-class Halved(LogisticRegression):
-    """Leaves out rows, as the classifiers of imbalanced-learn."""
+class Reweighted(LogisticRegression):
+    """Has the parameters of imbalanced-learn, LightGBM and XGBoost."""
 
-    def __init__(self, sampling_strategy="auto"):
+    def __init__(self, sampling_strategy=None, is_unbalance=False, scale_pos_weight=1.0):
         super().__init__()
         self.sampling_strategy = sampling_strategy
+        self.is_unbalance = is_unbalance
+        self.scale_pos_weight = scale_pos_weight
 
 
 class Sampler(BaseEstimator):
@@ -266,7 +268,9 @@ OTHER_FREQUENCIES = {
     "some weights": make_pipeline(StandardScaler(), LogisticRegression(class_weight={0: 1, 1: 9})),
     "a frozen one": FrozenEstimator(LogisticRegression().fit(X[::2], TWO[::2])),
     "a sampler": make_pipeline(Sampler(), LogisticRegression()),
-    "under-sampling": Halved(),
+    "under-sampling": Reweighted(sampling_strategy="auto"),
+    "balanced": Reweighted(is_unbalance=True),
+    "weight of a class": Reweighted(scale_pos_weight=9),
     "votes": VotingClassifier([("a", LogisticRegression(class_weight="balanced"))], voting="soft"),
 }
 
@@ -310,6 +314,12 @@ def test_frozen_classifiers_keep_the_frequencies_of_their_training(kind):
     np.testing.assert_allclose(model.class_prior_, share, rtol=1e-6)
     found = model.predict_cost(X, prior=dict(enumerate(share)))
     np.testing.assert_allclose(found, model.predict_cost(X), rtol=1e-5)
+
+
+def test_parameters_that_change_nothing_leave_the_frequencies_of_the_rows():
+    for make in (rule, pool):
+        model = make(Reweighted(), cost_matrix=RARE).fit(X, TWO)
+        np.testing.assert_allclose(model.class_prior_, np.bincount(TWO) / 600)
 
 
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
