@@ -27,7 +27,7 @@ from ._graph import MATRICES, ROWS, Graph, first_line, names_of_inputs
 # of a row cancel out, single precision is no better.
 TOLERANCE, SMALLEST_UNIT = 1e-5, 0.01
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
-MOST_AT_STEPS = 0
+MOST_AT_STEPS = 0.02
 
 MOST_ROWS, MOST_VALUES = 500, 2_000_000  # in a table
 TRIED_ROWS, TRIED_COLUMNS = 32, 30  # to find the columns in which a model takes unusual values
