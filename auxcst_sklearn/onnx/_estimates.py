@@ -110,7 +110,7 @@ def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: GraphRows) -
     """Probabilities of all classes, 0 for those that the classifier does not have."""
     columns = label_index(model.classes_, classes, name="classes_")
     p = probability(model, graph, rows)
-    if len(columns) == len(classes):
+    if np.array_equal(columns, np.arange(len(classes))):
         return p
     return graph.add("MatMul", p, np.eye(len(classes))[columns])
 
