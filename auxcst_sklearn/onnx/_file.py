@@ -48,12 +48,12 @@ def to_onnx(
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Some rows in the form passed to `predict`, which determine the names and types of the
         inputs, and on which the file is compared with the model: pass some hundred, with missing
-        values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type, all others are
-        float64; sparse rows are passed to the file as dense ones. A DataFrame has an input of shape
-        (n, 1) for each column, with its name: of strings for string columns, int64 for integers if
-        only a pipeline reads them and its steps can, otherwise float64. The name of an output or of
-        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
-        string ``""``.
+        values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type,
+        all others are float64; sparse rows are passed to the file as dense ones. A DataFrame has an
+        input of shape (n, 1) for each column, with its name: of strings for string columns, int64
+        for integers if only a pipeline reads them and its steps can, otherwise float64. The name of
+        an output or of ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is
+        NaN, a missing string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
