@@ -6,9 +6,9 @@ from collections.abc import Hashable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
 from ._checks.calls import described_like
+from ._checks.classifiers import check_probability
 from .costs._assignment import Capacity, check_assignment, solve
 
 __all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
@@ -123,7 +123,8 @@ def adjust_prior(
     Raises
     ------
     ValueError
-        If frequencies are negative or do not sum to 1, or a class without training rows has some.
+        If frequencies are negative or do not sum to 1, a class without training rows has some, or
+        `probability` holds no probabilities, such as logits or percent.
 
     References
     ----------
@@ -136,14 +137,10 @@ def adjust_prior(
     >>> adjust_prior([[0.5, 0.5]], class_prior=[0.5, 0.5], prior=[0.9, 0.1])
     array([[0.9, 0.1]])
     """
-    p = check_array(probability, dtype=np.float64, input_name="probability")
-    before, now = (np.asarray(one, dtype=np.float64) for one in (class_prior, prior))
-    for name, one in (("class_prior", before), ("prior", now)):
-        if one.shape != (p.shape[1],) or not (one >= 0).all() or abs(one.sum() - 1) > 1e-6:
-            raise ValueError(
-                f"{name}={one.tolist()}; expected {p.shape[1]} frequencies of classes that are not "
-                "negative and sum to 1."
-            )
+    n_classes = np.size(class_prior)
+    before = check_frequencies(class_prior, n_classes, "class_prior")
+    now = check_frequencies(prior, n_classes, "prior")
+    p = check_probability(probability, "probability", (*np.shape(probability)[:1], n_classes))
     if ((now > 0) & (before == 0)).any():
         raise ValueError(
             f"prior={now.tolist()} has a class of which the training had no rows, with "
@@ -155,6 +152,17 @@ def adjust_prior(
         total > 0, adjusted / np.where(total > 0, total, 1), now
     )
     return normalised
+
+
+def check_frequencies(given: ArrayLike, n_classes: int, name: str) -> NDArray[np.float64]:
+    """Class frequencies as an array."""
+    found = np.asarray(given, dtype=np.float64)
+    if found.shape != (n_classes,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"{name}={found.tolist()}; expected {n_classes} frequencies of classes that are not "
+            "negative and sum to 1."
+        )
+    return found
 
 
 def estimate_prior(

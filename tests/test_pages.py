@@ -5,8 +5,10 @@ import textwrap
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.datasets import make_classification
 
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
 from auxcst_sklearn.datasets import to_memmap
 from tests.factories import small_stack
 from tests.test_docs import ROOT
@@ -88,6 +90,26 @@ def test_inputs_of_a_file_from_a_frame(monkeypatch, tmp_path):
     (cost, *_) = runtime.InferenceSession("model.onnx").run(None, names["inputs"])
 
     np.testing.assert_allclose(cost, model.predict_cost(names["table"]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("calibration", [None, "sigmoid", "isotonic"])
+def test_skops_needs_the_types_that_the_page_names(routing, calibration, monkeypatch, tmp_path):
+    pytest.importorskip("skops.io")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "production.rst").read_text(encoding="utf-8")
+    (code,) = [block for block in BLOCK.findall(page) if "get_untrusted_types" in block]
+    with sklearn.config_context(enable_metadata_routing=routing):
+        if calibration is None:
+            model = CostSensitivePoolClassifier(cost_matrix=[[0, 1], [5, 0]], random_state=0)
+            model.set_params(network__max_epochs=2, network__width=8, boosting__max_iter=5)
+        else:
+            model = BayesMinimumRiskClassifier(calibration=calibration, cv=3)
+        names = {"model": model.fit(X, Y, sample_weight=np.ones(len(Y)))}
+        exec(textwrap.dedent(code), names)
+
+    assert names["model"] is not model
+    np.testing.assert_array_equal(names["model"].predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("given", [models, coming_from, production, scale])

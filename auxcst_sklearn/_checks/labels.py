@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from .data import check_no_mask, is_frame, numpy_arrays, select
 
 
-def check_labels(y: Any, name: str) -> None:
-    """Raise an error for labels that are missing (None, NaN or NA) or of two types."""
+def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and the costs.") -> None:
+    """Raise an error for labels that are missing (None, NaN, NA or NaT) or of two types."""
     check_no_mask(y, name)
     try:
         labels = np.asarray(y)
@@ -25,22 +25,33 @@ def check_labels(y: Any, name: str) -> None:
             f"{name} holds members of an Enum such as {first!r}, which numpy reads as "
             f"{labels.flat[0]!s}; expected labels. Pass [label.value for label in {name}]."
         )
-    if labels.dtype.kind not in "Of" or labels.ndim == 0:
+    if first is not None:  # in which a gap is the text "nan"
+        labels = np.asarray(y, dtype=object)
+    if labels.dtype.kind not in "OfMm" or labels.ndim == 0:
         return
-    gaps = ("None", "nan", "<NA>")
+    gaps = ("None", "nan", "<NA>", "NaT")
     missing = (
         np.isnan(labels).ravel().tolist()
-        if labels.dtype.kind == "f"
+        if labels.dtype.kind != "O"
         else [not isinstance(label, str) and str(label) in gaps for label in labels.flat]
     )
     if any(missing):
         raise ValueError(
             f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
-            f"in row {missing.index(True)}; expected a label for each row. Drop these rows, also "
-            "from X and the costs."
+            f"in row {missing.index(True)}; expected a label for each row. {remedy}"
         )
-    if labels.dtype.kind == "O":
+    if labels.dtype.kind == "O" and first is None:
         sorted_labels(labels.ravel(), name=name)
+
+
+def check_groups(groups: Any, X: Any) -> NDArray[Any]:
+    """A group for each row of X; gaps are an error, as numpy makes one large group of them."""
+    check_labels(groups, "groups", "Give each row whose group is not known a group of its own.")
+    found: NDArray[Any] = np.asarray(groups)
+    if found.ndim == 0 or found.size != len(found):
+        raise ValueError(f"groups has shape {found.shape}; expected (n_samples,).")
+    check_consistent_length(X, found)
+    return found.ravel()
 
 
 def as_labels(y: Any, name: str) -> NDArray[Any]:

@@ -109,10 +109,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         over the networks. Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``, and the copy of `module`,
-        without its output layer, ``net_.module_.body``; with costs per sample and the loss
-        "bayes_risk" there are two, ``net_.module_.classes.body`` and ``net_.module_.costs.body``.
-        Several networks are in ``networks`` of these modules.
+        The trained net, whose torch module is ``net_.module_``. Its networks lie side by side: the
+        copy of `module`, without its output layer, is ``net_.module_.networks[0].body``. With costs
+        per sample and the loss "bayes_risk" there are two kinds, in ``net_.module_.classes`` and
+        ``net_.module_.costs``.
     n_features_in_ : int
         Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
 

@@ -437,16 +437,18 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
     def _rows_of(self, X: ArrayLike) -> Any:
         """Rows of the network."""
+        if not hasattr(self, "net_"):  # asked first, because the check takes longer
+            check_is_fitted(self)
         return self._inputs.transform(self._inputs.validate(self, X, reset=False))
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         """Estimated costs of the output, or of every head, first hidden layer to output."""
-        check_is_fitted(self)
-        return self.net_.predict_heads(self._rows_of(X), every_head=every_head)
+        rows = self._rows_of(X)
+        return self.net_.predict_heads(rows, every_head=every_head)
 
     def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        check_is_fitted(self)
-        return self.net_.predict_proba(self._rows_of(X))
+        rows = self._rows_of(X)
+        return self.net_.predict_proba(rows)
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""

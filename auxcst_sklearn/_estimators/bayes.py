@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -22,17 +23,14 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import described_like
+from .._checks.classifiers import fitted, probabilities, requesting_weights, reweighting
 from .._checks.data import numpy_arrays
-from .._checks.labels import label_index
+from .._checks.labels import as_labels, check_groups, label_index
+from ..costs._evaluation import final_estimator
 from .decision import BayesDecisionMixin, DecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-def _routing_enabled() -> bool:
-    enabled: bool = sklearn.get_config()["enable_metadata_routing"]
-    return enabled
 
 
 @described_like(DecisionMixin)
@@ -108,6 +106,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
+        "trained_prior": [Mapping, None],
         "calibration": [StrOptions({"sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
@@ -119,6 +118,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         decisions: ArrayLike | None = None,
+        trained_prior: Mapping[Any, float] | None = None,
         calibration: str | None = None,
         cv: Any = None,
     ) -> None:
@@ -126,6 +126,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.decisions = decisions
+        self.trained_prior = trained_prior
         self.calibration = calibration
         self.cv = cv
 
@@ -165,8 +166,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         Raises
         ------
         ValueError
-            If a parameter or the cost matrix is not as described, or `y` has a label that is
-            not among `classes`.
+            If a parameter or the cost matrix is not as described, `y` has a label that is not
+            among `classes`, or a fold for calibration lacks a class.
         TypeError
             If `estimator` has no `predict_proba`.
         """
@@ -181,30 +182,32 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             self._check_probabilities(classifier)
         self._check_calibration()
         data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
+        if fit_params.get("groups") is not None:
+            fit_params["groups"] = check_groups(fit_params["groups"], data.labels)
         if data.weight is not None:
             fit_params["sample_weight"] = sample_weight
-        if _routing_enabled():
+        if sklearn.get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
-        fitted = clone(classifier).fit(X, data.labels, **fit_params)
-        self._check_probabilities(fitted)
-        self._columns = label_index(fitted.classes_, data.costs.classes, name="estimator.classes_")
-        self.estimator_ = fitted
-        self._set_costs(data)
+        model = fitted(classifier, X, data.labels, **fit_params)
+        self._check_probabilities(model)
+        labels, classes = as_labels(model.classes_, "classes_"), data.costs.classes
+        columns = label_index(labels, classes, name="estimator.classes_")
+        known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
+        has_prior = known.shape == columns.shape
+        prior = np.bincount(columns, known, len(classes)) if has_prior else None
+        self._set_costs(data, reweighting(classifier), prior)
+        self.estimator_ = model
         return self
 
     def _classifier(self) -> BaseEstimator:
         """The unfitted classifier, wrapped for calibration if `calibration` is set."""
         estimator = self.estimator
         if estimator is None:
-            estimator = LogisticRegression()
-            if _routing_enabled():
-                estimator.set_fit_request(sample_weight=True)
+            estimator = requesting_weights(LogisticRegression())
         if self.calibration is None:
             return estimator
         calibrated = CalibratedClassifierCV(estimator, method=self.calibration, cv=self.cv)
-        if _routing_enabled():
-            calibrated.set_fit_request(sample_weight=True)
-        return calibrated
+        return requesting_weights(calibrated)
 
     def _check_probabilities(self, classifier: BaseEstimator) -> None:
         if not hasattr(classifier, "predict_proba"):
@@ -225,16 +228,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        known = self.estimator_.predict_proba(X)
-        if not np.isfinite(known).all():
-            raise ValueError(
-                f"predict_proba of {self.estimator_!r} returned values that are not finite for "
-                f"{np.count_nonzero(~np.isfinite(known).all(axis=1))} of {len(known)} rows, which "
-                "allow no decision. Check its training, or the rows."
-            )
-        probability = np.zeros((len(known), len(self.classes_)))
-        probability[:, self._columns] = known
-        return probability
+        return probabilities(self.estimator_, X, self.classes_)
 
     @property
     def n_features_in_(self) -> int:

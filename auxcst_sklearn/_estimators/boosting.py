@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from .._inputs.columns import UNKNOWN, CategoryCodes, find_categories
+from .._inputs.columns import UNKNOWN, CategoryCodes
+from .._inputs.tables import find_categories
 
 if TYPE_CHECKING:
     from typing_extensions import Self

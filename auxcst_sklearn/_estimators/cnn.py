@@ -80,7 +80,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head: "conv1" ..., "dense1" ...
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``, which holds several networks as
+        The trained net; its torch module is ``net_.module_``, whose networks are
         ``net_.module_.networks``.
     n_features_in_ : int
         Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.

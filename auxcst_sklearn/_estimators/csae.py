@@ -102,7 +102,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     hidden_layers_ : list of str
         Empty: there are no auxiliary heads.
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``.
+        The trained net; its torch module is ``net_.module_``, whose weights have a first dimension
+        of one network.
 
     See Also
     --------

@@ -20,7 +20,7 @@ from ..costs._assignment import Capacity, price_vector
 from ..costs._evaluation import check_evaluated, evaluated
 from ..costs._named import NamedState
 from ..costs._validation import is_per_sample_matrix
-from ..decisions import adjust_prior, assign, estimate_prior
+from ..decisions import adjust_prior, assign, check_frequencies, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -64,6 +64,11 @@ class DecisionMixin(ClassifierMixin):
         :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
         arrays is trusted. None for the names of the costs, such as the columns of a DataFrame whose
         index holds the classes, and otherwise for the classes.
+    trained_prior : mapping of labels to float, default=None
+        Class frequencies that the probabilities stand for, which ``prior=`` corrects, where these
+        are not those of the rows of `fit`: of a frozen classifier those of its own training; with
+        ``class_weight="balanced"`` equal ones, with other weights or a sampler the frequencies
+        after weighting or sampling. None for those of `fit`, where they are.
 
     Attributes
     ----------
@@ -73,7 +78,7 @@ class DecisionMixin(ClassifierMixin):
         The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
         name others.
     class_prior_ : ndarray of shape (n_classes,)
-        Frequency of each class in the training.
+        Frequency of each class in the training that the probabilities stand for; NaN if unknown.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -85,6 +90,7 @@ class DecisionMixin(ClassifierMixin):
     class_prior_: NDArray[np.float64]
     cost_matrix: Any
     _sample_costs: bool
+    _prior_unknown: str | None  # why it is, if it is
 
     @abstractmethod
     def predict_cost(
@@ -117,7 +123,8 @@ class DecisionMixin(ClassifierMixin):
         Raises
         ------
         ValueError
-            If `cost` or `prior` is not as described, or the loss has no class probabilities.
+            If `cost` or `prior` is not as described, the loss has no class probabilities, or with
+            `prior` the frequencies of the training are not known; see `trained_prior`.
         """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -233,16 +240,17 @@ class DecisionMixin(ClassifierMixin):
 
     def _with_prior(self, probability: np.ndarray, prior: Any) -> np.ndarray:
         """Probabilities for other class frequencies."""
-        if isinstance(prior, str) and prior == "estimate":
-            prior = estimate_prior(probability, self.class_prior_)
-            return adjust_prior(probability, self.class_prior_, prior)
-        if not isinstance(prior, Mapping) or set(prior) != set(self.classes_.tolist()):
+        if np.isnan(self.class_prior_).any():
             raise ValueError(
-                f"prior={prior!r}; expected the frequency of each class, as a mapping of the "
-                f"labels {shorten(self.classes_)}, or 'estimate'."
+                "prior= corrects the class frequencies that the probabilities stand for, which may "
+                f"not be those of the rows of fit: {self._prior_unknown}. Pass them to the "
+                "constructor as trained_prior=, a mapping of the labels."
             )
-        given = [prior[label] for label in self.classes_.tolist()]
-        return adjust_prior(probability, self.class_prior_, given)
+        if isinstance(prior, str) and prior == "estimate":
+            found = estimate_prior(probability, self.class_prior_)
+        else:
+            found = frequencies_of(prior, self.classes_, "prior", " or 'estimate'")
+        return adjust_prior(probability, self.class_prior_, found)
 
     def score(
         self,
@@ -298,12 +306,23 @@ class DecisionMixin(ClassifierMixin):
         return -float(np.average(costs.paid(chosen), weights=weight))
 
 
+def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = "") -> NDArray[Any]:
+    """The class frequencies in a mapping of the labels."""
+    if not isinstance(given, Mapping) or set(given) != set(classes.tolist()):
+        raise ValueError(
+            f"{name}={given!r}; expected the frequency of each class, as a mapping of the labels "
+            f"{shorten(classes)}{other}."
+        )
+    return check_frequencies([given[label] for label in classes.tolist()], len(classes), name)
+
+
 class Labelled(NamedTuple):
-    """Validated labels with their costs and weights."""
+    """Validated labels with costs and weights, and the class frequencies that the caller names."""
 
     labels: NDArray[Any]
     costs: Costs
     weight: NDArray[np.float64] | None
+    trained_prior: NDArray[np.float64] | None
 
 
 class BayesDecisionMixin(DecisionMixin):
@@ -318,6 +337,7 @@ class BayesDecisionMixin(DecisionMixin):
 
     classes: ArrayLike | None
     decisions: ArrayLike | None
+    trained_prior: Mapping[Any, float] | None
     cost_matrix_: NDArray[Any]
 
     # Whether `fit` received costs, and whether as a matrix for each sample.
@@ -352,13 +372,18 @@ class BayesDecisionMixin(DecisionMixin):
         weight = check_weight(more.get("sample_weight"), labels)
         if weight is not None:
             check_some_weight(weight)
-        return Labelled(labels, costs, weight)
+        prior = None
+        if self.trained_prior is not None:
+            prior = frequencies_of(self.trained_prior, costs.classes, "trained_prior")
+        return Labelled(labels, costs, weight, prior)
 
-    def _set_costs(self, data: Labelled) -> None:
-        costs = data.costs
+    def _set_costs(self, data: Labelled, unknown: str | None, prior: Any = None) -> None:
+        """Attributes; the class frequencies are `prior`, or unless `unknown` those of the rows."""
+        costs, count = data.costs, data.costs.class_weight(data.weight)
+        prior = prior if data.trained_prior is None else data.trained_prior
+        self._prior_unknown = unknown
+        self.class_prior_ = count / (np.nan if unknown else count.sum()) if prior is None else prior
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        count = costs.class_weight(data.weight)
-        self.class_prior_ = count / count.sum()
         self.cost_matrix_ = costs.matrix(data.weight)
         self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
 

@@ -101,7 +101,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     ----------
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose weights have the networks as
-        first dimension if there are several.
+        first dimension.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
         Centre and divisor of each input; None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None

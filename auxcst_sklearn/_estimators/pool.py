@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from .._checks.calls import described_like, unchanged_on_error
+from .._checks.classifiers import probabilities, reweighting
 from .._checks.data import check_frame
+from .._checks.labels import check_groups
 from .._training.held_out import folds
 from .._training.runtime import report, reports
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
@@ -41,7 +43,6 @@ from .pool_members import (
     pool_weights,
     pooled,
     prepare,
-    probabilities,
     with_weight,
 )
 
@@ -138,6 +139,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
+        "trained_prior": [Mapping, None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -151,6 +153,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         cost_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         decisions: ArrayLike | None = None,
+        trained_prior: Mapping[Any, float] | None = None,
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -160,6 +163,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         self.cost_matrix = cost_matrix
         self.classes = classes
         self.decisions = decisions
+        self.trained_prior = trained_prior
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -255,7 +259,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             members = check_members(self._members, super().get_params(deep=False))
             data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
             X = self._validate_rows(X, reset=True)
-            check_consistent_length(X, data.labels, groups)
+            check_consistent_length(X, data.labels)
+            groups = None if groups is None else check_groups(groups, X)
             passed = self._route(members, data.weight, fit_params)
             given = self._given_folds(X, data, groups)
             X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
@@ -267,7 +272,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_pool([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            self._set_costs(data)
+            reasons = (reweighting(member) for _, member in members)
+            self._set_costs(data, next(filter(None, reasons), None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
@@ -277,6 +283,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             X = X.tocsr()  # some formats have no rows
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
+        X = X.tocsr() if sparse.issparse(X) else X
         if len(X.shape) < 2:
             raise ValueError(
                 f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "

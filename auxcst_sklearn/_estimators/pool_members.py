@@ -9,7 +9,6 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
@@ -18,6 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import label_index
 from ..costs._account import Costs
 from .boosting import TableBoosting
@@ -50,9 +50,7 @@ def default_members() -> list[tuple[str, Any]]:
     """The default network, and boosting that stops early."""
     members: list[Any] = [CostSensitiveAuxMLP()]
     members.append(TableBoosting(early_stopping=True, max_iter=MOST_ROUNDS))
-    if sklearn.get_config()["enable_metadata_routing"]:
-        members = [member.set_fit_request(sample_weight=True) for member in members]
-    return list(zip(DEFAULT_MEMBERS, members))
+    return list(zip(DEFAULT_MEMBERS, map(requesting_weights, members)))
 
 
 def is_dropped(member: Any) -> bool:
@@ -155,7 +153,7 @@ class Task(NamedTuple):
                 ((seen, unseen),) = self.folds
                 params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
-                estimator.fit(_safe_indexing(X, seen), y[seen], **params)
+                estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
                 found[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
         return estimator, found, time.perf_counter() - start
 
@@ -169,20 +167,6 @@ class Task(NamedTuple):
         weight = self.member.fit_params.get("sample_weight")
         known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[rows]}
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
-
-
-def probabilities(estimator: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Probabilities (n_samples, n_classes), 0 for classes unknown to the classifier."""
-    known = estimator.predict_proba(X)
-    if not np.isfinite(known).all():
-        n_rows = np.count_nonzero(~np.isfinite(known).all(axis=1))
-        raise ValueError(
-            f"predict_proba of {estimator!r} returned values that are not finite for {n_rows} of "
-            f"{len(known)} rows. Check its training, or the rows."
-        )
-    found = np.zeros((len(known), len(classes)))
-    found[:, label_index(estimator.classes_, classes, name="classes_")] = known
-    return found
 
 
 @contextmanager
@@ -220,7 +204,6 @@ def with_weight(
     X: Any, data: Labelled, groups: Any, passed: Passed, given: list[Fold] | None
 ) -> tuple[Any, Labelled, Any, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
-    groups = None if groups is None else np.asarray(groups)
     weight = data.weight
     if weight is None or (keep := weight > SMALLEST_WEIGHT * weight.max()).all():
         return X, data, groups, passed, given
@@ -253,7 +236,8 @@ def prepare(
     changed: dict[str, Any] = {key: int(rng.randint(largest)) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         fit_params = {**fit_params, "cost": data.costs}
-    return member.set_params(**changed), fit_params
+    member.set_params(**changed)  # which a FrozenEstimator does not return
+    return member, fit_params
 
 
 # ------------------------------------------------------------------------------- weights

@@ -7,16 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length
 
 from .._checks.data import check_in_memory, check_row_order, check_weight
-from .._checks.labels import (
-    as_labels,
-    check_labels,
-    label_index,
-    shorten,
-    sorted_labels,
-)
+from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs import Inputs
 from .._training.rows import TrainingSet
 from ..costs._account import Costs
@@ -86,7 +79,7 @@ def validate(
             f"The costs have the columns {shorten(costs.decisions)}, but training continues "
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    groups = None if given.groups is None else _checked_groups(given.groups, X)
+    groups = None if given.groups is None else check_groups(given.groups, X)
     rows = TrainingSet(X, costs, check_weight(given.sample_weight, X), groups)
     if validation is None:
         return Validated(inputs, rows, None)
@@ -99,18 +92,6 @@ def _check_same_classes(classes: Any, known: NDArray[Any]) -> None:
             f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
             f"continues with, {known.tolist()}; expected the same, or None."
         )
-
-
-def _checked_groups(given: Any, X: Any) -> NDArray[Any]:
-    groups: NDArray[Any] = np.asarray(given)
-    if groups.ndim == 0 or groups.size != len(groups):
-        raise ValueError(
-            f"groups has shape {groups.shape}; expected (n_samples,), one for each row."
-        )
-    groups = groups.ravel()
-    sorted_labels(groups, name="groups")
-    check_consistent_length(X, groups)
-    return groups
 
 
 def given_validation_set(X: Any, y: Any, cost: Any, weight: Any, has_cost: bool) -> Given | None:

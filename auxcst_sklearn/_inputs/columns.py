@@ -7,7 +7,7 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
@@ -16,7 +16,6 @@ from .._checks.data import (
     MISSING,
     as_float64,
     as_floats,
-    holds_categories,
     holds_string,
     is_frame,
     objects,
@@ -139,66 +138,6 @@ def as_table(X: Any) -> Any:
     if is_frame(X) or sparse.issparse(X) or isinstance(X, np.ndarray):
         return X
     return np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
-
-
-def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | None:
-    """Mask of the columns with categories, or None if there are none."""
-    if categorical_features is None:
-        return None
-    if isinstance(categorical_features, str):  # "from_dtype"
-        if not is_frame(X):
-            return None
-        mask = np.array([holds_categories(select(X, j)) for j in range(X.shape[1])], dtype=bool)
-    else:
-        X = as_table(X)
-        if len(X.shape) != 2:  # scikit-learn raises the error
-            return None
-        mask = _selected(X, categorical_features)
-        if sparse.issparse(X) and mask.any():
-            raise ValueError(
-                f"categorical_features={categorical_features!r}, but X is sparse; expected a "
-                "DataFrame or an array. Pass X.toarray(), or encode the categories first."
-            )
-    return mask if mask.any() else None
-
-
-def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
-    """Mask of the columns given by a mask, positions or names."""
-    given, n_features = np.asarray(categorical_features), X.shape[1]
-    given_as = f"categorical_features={categorical_features!r}"
-    mask = np.zeros(n_features, dtype=bool)
-    if given.size == 0:
-        return mask
-    if given.ndim != 1:
-        raise ValueError(f"{given_as} has {given.ndim} dimensions; expected one.")
-    if given.dtype.kind == "b":
-        if len(given) != n_features:
-            raise ValueError(
-                f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected "
-                "one value per column."
-            )
-    elif given.dtype.kind in "iu":
-        if given.min() < 0 or given.max() >= n_features:
-            raise ValueError(
-                f"{given_as}, but X has {n_features} columns; expected positions from 0 to "
-                f"{n_features - 1}."
-            )
-    else:
-        given = _named(X, given.tolist(), given_as)
-    mask[given] = True
-    return mask
-
-
-def _named(X: Any, names: list[Any], given_as: str) -> NDArray[np.bool_]:
-    """Mask of the columns with these names."""
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{given_as}; expected a mask, or the positions or names of columns.")
-    if not is_frame(X):
-        raise ValueError(f"{given_as} names columns, but X has no names; pass their positions.")
-    columns = list(X.columns)
-    if unknown := sorted(set(names) - set(columns)):
-        raise ValueError(f"{given_as}, but X has no columns {unknown}; expected some of {columns}.")
-    return np.isin(np.array(columns, dtype=object), names)
 
 
 def refuse_objects(X: Any, categorical: NDArray[np.bool_] | None, error: TypeError) -> None:

@@ -21,10 +21,11 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from .._checks.calls import warn
+from .._checks.data import holds_categories, is_frame, select
 from ..modules._network import AuxNetwork
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
 from .arrays import Inputs
-from .columns import CategoryCodes, as_table, find_categories, refuse_strings
+from .columns import CategoryCodes, as_table, refuse_strings
 from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
 from .scaling import (
     LEVELS,
@@ -62,7 +63,7 @@ class TableInputs(Inputs):
     """Columns of numbers, with missing values, and of categories.
 
     Validated rows hold unscaled numbers, NaN for missing values, and codes of categories;
-    `transform` scales the numbers. In a stack with bins every third network has them.
+    `transform` scales the numbers. Of several networks every third sees bins, from the second on.
     """
 
     codes: CategoryCodes  # if there are columns with categories
@@ -319,3 +320,63 @@ def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
     """Quantiles of each feature at other levels (n_levels, n_features), interpolated."""
     pairs = zip(levels.T, quantiles.T, strict=True)
     return np.column_stack([np.interp(level, LEVELS, column) for level, column in pairs])
+
+
+def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | None:
+    """Mask of the columns with categories, or None if there are none."""
+    if categorical_features is None:
+        return None
+    if isinstance(categorical_features, str):  # "from_dtype"
+        if not is_frame(X):
+            return None
+        mask = np.array([holds_categories(select(X, j)) for j in range(X.shape[1])], dtype=bool)
+    else:
+        X = as_table(X)
+        if len(X.shape) != 2:  # scikit-learn raises the error
+            return None
+        mask = _selected(X, categorical_features)
+        if sparse.issparse(X) and mask.any():
+            raise ValueError(
+                f"categorical_features={categorical_features!r}, but X is sparse; expected a "
+                "DataFrame or an array. Pass X.toarray(), or encode the categories first."
+            )
+    return mask if mask.any() else None
+
+
+def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
+    """Mask of the columns given by a mask, positions or names."""
+    given, n_features = np.asarray(categorical_features), X.shape[1]
+    given_as = f"categorical_features={categorical_features!r}"
+    mask = np.zeros(n_features, dtype=bool)
+    if given.size == 0:
+        return mask
+    if given.ndim != 1:
+        raise ValueError(f"{given_as} has {given.ndim} dimensions; expected one.")
+    if given.dtype.kind == "b":
+        if len(given) != n_features:
+            raise ValueError(
+                f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected "
+                "one value per column."
+            )
+    elif given.dtype.kind in "iu":
+        if given.min() < 0 or given.max() >= n_features:
+            raise ValueError(
+                f"{given_as}, but X has {n_features} columns; expected positions from 0 to "
+                f"{n_features - 1}."
+            )
+    else:
+        given = _named(X, given.tolist(), given_as)
+    mask[given] = True
+    return mask
+
+
+def _named(X: Any, names: list[Any], given_as: str) -> NDArray[np.bool_]:
+    """Mask of the columns with these names."""
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{given_as}; expected a mask, or the positions or names of columns.")
+    if not is_frame(X):
+        raise ValueError(f"{given_as} names columns, but X has no names; pass their positions.")
+    columns = list(X.columns)
+    if unknown := sorted(set(names) - set(columns)):
+        raise ValueError(f"{given_as}, but X has no columns {unknown}; expected some of {columns}.")
+    return np.isin(np.array(columns, dtype=object), names)

@@ -83,6 +83,7 @@ class Loop:
         net.prepare_optimizer()
         self.net, self.plan, self.rows = net, plan, rows
         self.group, self.interrupts = processes(), InterruptWatch()
+        self.group.copy_from_first(net.module_)
         self.parameters = [p for part in net.optimizer_.param_groups for p in part["params"]]
         self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
         self.notifies_gradients = self._is_defined("on_grad_computed")
@@ -115,7 +116,6 @@ class Loop:
     def run(self) -> None:
         """Train to the last epoch, or until early stopping or a callback ends it."""
         net, rows = self.net, self.rows
-        self.group.copy_from_first(net.module_)
         try:
             with self.interrupts, torch.enable_grad():
                 with suppress(CallbackStop):
@@ -140,8 +140,8 @@ class Loop:
     def _check_last_step(self) -> None:
         """Raise an error if training diverged in its last step, which comes after the last loss."""
         x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
-        outputs = self.net.module_.forward_heads(x.unsqueeze(0))
-        check_finite([r.abs().sum().item() for r in outputs])
+        for output in self.net.module_.forward_heads(x.unsqueeze(0)):
+            check_finite(output.abs().sum().item())
 
     def _run_epochs(self) -> None:
         n_epochs = self.plan.epochs
@@ -293,11 +293,12 @@ def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
 
 def _check_schedule(schedule: str, callbacks: Sequence[tuple[str, Callback]]) -> None:
     """Raise an error for two schedules at once."""
-    if schedule != "constant" and any(isinstance(c, LRScheduler) for _, c in callbacks):
-        raise ValueError(
-            f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "
-            "rate as well; expected one of them. Set schedule='constant' to use the callback."
-        )
+    for _, callback in callbacks:
+        if schedule != "constant" and isinstance(callback, LRScheduler):
+            raise ValueError(
+                f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "
+                "rate as well; expected one of them. Set schedule='constant' to use the callback."
+            )
 
 
 class Progress:

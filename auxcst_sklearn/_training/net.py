@@ -46,7 +46,7 @@ from .state import (
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
-FEW_ROWS = 32
+FEW_ROWS = 20
 
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.

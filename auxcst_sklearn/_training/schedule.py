@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from math import cos, pi
 from typing import Any
 
@@ -67,7 +68,7 @@ class WeightAverage:
         self, parameters: Sequence[nn.Parameter], horizon: float, interval: int = INTERVAL
     ) -> None:
         self.parameters = parameters
-        self.average = [p.detach().clone() for p in parameters]
+        self.average = [*map(torch.clone, map(torch.detach, parameters))]
         self.horizon, self.interval = horizon, interval
         self.step = 0
         self.in_place = False
@@ -81,7 +82,7 @@ class WeightAverage:
                 1 - self.interval / max(self.horizon, self.interval),
                 self.step / (self.step + FIRST_STEPS * self.interval),
             )
-            get_ema_multi_avg_fn(decay)(self.average, [p.data for p in self.parameters], None)
+            get_ema_multi_avg_fn(decay)(self.average, [*map(torch.detach, self.parameters)], None)
 
     def take_up(self, weights: Sequence[Tensor], step: int) -> None:
         """Continue from the trained weights, when the parameters hold the average."""
@@ -114,7 +115,7 @@ class EarlyStopping:
 
     def __init__(self, net: Any, patience: int) -> None:
         self.net, self.patience = net, patience
-        self.best = [[weight.clone() for weight in of_one] for of_one in net.module_.weights()]
+        self.best = deepcopy(net.module_.weights())
         self.value = np.full(len(self.best), np.inf)
         self.misses = np.zeros(len(self.best), dtype=int)
 

@@ -43,7 +43,8 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
         DataFrame whose index holds the true classes and whose columns are the decisions. A cost
         is, in currency, a number, an array of shape (n_samples,), or a formula of numbers and
         columns of `amounts`, such as ``"0.75 * limit + 20"``, with ``+ - * /`` and parentheses;
-        names that are no identifiers are written in backticks, as in pandas' ``DataFrame.eval``.
+        names that are no identifiers are written in backticks, as in pandas' ``DataFrame.eval``:
+        ``"2 * `net-amount`"``.
     amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
             (n_samples,), default=None
         The columns that formulas name, with a row for each sample; in a dict also numbers.
@@ -62,8 +63,8 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     Raises
     ------
     ValueError
-        If a row lacks a decision, a formula cannot be read, a cost is not finite, or arrays differ
-        in length or in the order of their index.
+        If a row lacks a decision, a formula cannot be read or names such a column without
+        backticks, a cost is not finite, or arrays differ in length or in the order of their index.
 
     See Also
     --------
@@ -260,6 +261,13 @@ def _formula(text: str, amounts: Any, name: str) -> Any:
             "else, pass an array."
         )
 
+    operations = [column for column in map(str, names) if re.search(r"\w.*[-+*/]", column)]
+    for column in operations:
+        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", re.sub("`[^`]*`", "", text)):
+            raise ValueError(
+                f"{name}={text!r} holds the name of the column {column!r}, which reads as an "
+                "operation. Write the name in backticks, or an operation with other spaces."
+            )
     quoted = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
     try:
         formula: ast.AST = ast.parse(quoted, mode="eval").body

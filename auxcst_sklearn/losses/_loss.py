@@ -266,16 +266,18 @@ class LayerWiseLoss(nn.Module):
             means = _means(self.loss, outputs[-1:], target)
             if len(outputs) > 1:
                 means = torch.cat([_means(self.aux_loss, outputs[:-1], target), means])
-        return (means * self.head_weights).sum(), means.detach()
+        total = means.sum() if len(outputs) == 1 else (means * self.head_weights).sum()
+        return total, means.detach()
 
 
 def _means(loss: Loss, outputs: Sequence[Tensor], target: Target) -> Tensor:
     """Mean losses (n_heads, n_networks)."""
-    r = torch.stack(tuple(outputs))
-    (n_heads, n_networks, n_samples), n_rows = r.shape[:3], len(target.label)
+    n_heads, (n_networks, n_samples, _), n_rows = len(outputs), outputs[0].shape, len(target.label)
     if n_rows == n_samples:
-        r = r.flatten(0, 1).squeeze(0)  # few operations for a single head
-        return loss.mean(r, target).view(n_heads, n_networks)
+        # In memory samples come last, as in the network: gradients of another layout are slow.
+        r = torch.cat([output.mT for output in outputs]).mT if n_heads > 1 else outputs[0]
+        return loss.mean(r.squeeze(0), target).view(n_heads, n_networks)
+    r = torch.stack(tuple(outputs))
     losses = loss(r.view(n_heads, n_rows, -1), target)
     if target.weight is not None:
         losses = losses * target.weight

@@ -45,7 +45,7 @@ class OneSided(Loss):
     """
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        return F.relu(one_sided_sign(target.cost) * (outputs - target.cost)).sum(dim=-1)
+        return F.relu((outputs - target.cost) * one_sided_sign(target.cost)).sum(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class SmoothOneSided(Loss):
             )
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        excess = one_sided_sign(target.cost) * (outputs - target.cost)
+        excess = (outputs - target.cost) * one_sided_sign(target.cost)
         return self.tau * F.softplus(excess / self.tau).sum(dim=-1)
 
 
@@ -159,7 +159,7 @@ class Softmin(Loss):
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         target_p = F.softmax(-target.cost / self.tau, dim=-1)
-        return -(target_p * F.log_softmax(-outputs / self.tau, dim=-1)).sum(dim=-1)
+        return -(F.log_softmax(-outputs / self.tau, dim=-1) * target_p).sum(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Set the level of each row, which the loss leaves free, to the mean training cost."""

@@ -137,7 +137,7 @@ class FeatureInput(nn.Module):
     numbers : sequence of int
         Columns of numbers.
     gaps : sequence of int, default=()
-        Columns, of numbers or categories, whose missing values have an indicator.
+        Columns, of numbers or categories, that may have missing values, which get an indicator.
     few : sequence of (int, sequence of bool), default=()
         Columns with few levels, and for each code from 0 on whether it has its own level.
     many : sequence of (int, sequence of bool), default=()
@@ -248,12 +248,13 @@ class FeatureInput(nn.Module):
     def _known(self, x: Tensor) -> Tensor:
         """The outputs that are not learnt, but for bins."""
         numbers = x.index_select(-1, self.numbers)
-        parts = [torch.where(torch.isnan(numbers), self.fill, numbers)]
+        parts = [numbers]
         if len(self.gaps):
+            parts = [torch.where(torch.isnan(numbers), self.fill, numbers)]
             parts.append(torch.isnan(x.index_select(-1, self.gaps)).to(x.dtype))
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
-        return torch.cat(parts, dim=-1)
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else numbers
 
     def _rows(self, x: Tensor) -> Tensor:
         """Rows of the table for each column of many levels."""

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import validate_params
+from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order
 from ..costs._evaluation import check_evaluated, decisions_of, final_estimator
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
@@ -149,7 +151,8 @@ class CostThresholdDisplay:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         check_evaluated(X, y, cost, cost_matrix, sample_weight)
         costs = BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
-        return cls._of(estimator.predict_proba(X)[:, costs.positive], costs).plot(**plot_kw)
+        p = probabilities(estimator, X, np.asarray(estimator.classes_))
+        return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
     @classmethod
     def from_predictions(
@@ -202,7 +205,9 @@ class CostThresholdDisplay:
 
     @classmethod
     def _of(cls, y_proba: ArrayLike, costs: BinaryCosts) -> CostThresholdDisplay:
-        probability, pos_label = costs.check_probability(y_proba), costs.classes[costs.positive]
+        check_consistent_length(costs.costs, y_proba)
+        probability = check_probability(column_or_1d(y_proba), "y_proba", (len(costs.costs),))
+        pos_label = costs.classes[costs.positive]
         found: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
         return cls(*costs.curve(probability), **found)
 

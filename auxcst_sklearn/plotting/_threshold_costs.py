@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._checks.labels import as_labels
 from ..costs._account import labels_of_evaluation
@@ -45,17 +44,6 @@ class BinaryCosts(NamedTuple):
         matrix = costs.rows if costs.per_class else costs.matrices
         weights = np.ones(len(costs)) if weights is None else weights
         return cls(costs.vectors(), weights, found, _positive_class(pos_label, found), matrix)
-
-    def check_probability(self, y_proba: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the positive class, one for each sample."""
-        probability = np.asarray(column_or_1d(y_proba), dtype=np.float64)
-        check_consistent_length(self.costs, probability)
-        if not ((probability >= 0) & (probability <= 1)).all():
-            raise ValueError(
-                f"y_proba holds values from {probability.min():g} to {probability.max():g}; "
-                "expected probabilities of the positive class, from 0 to 1."
-            )
-        return probability
 
     def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Thresholds, the mean cost and the share predicted positive at each.

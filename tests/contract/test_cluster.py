@@ -109,7 +109,7 @@ class CountRows(Callback):
         self.n_rows_ = 0
 
     def on_batch_begin(self, net, batch=None, training=False, **kwargs):
-        self.n_rows_ += batch[0].shape[1] if training else 0
+        self.n_rows_ += len(batch[0]) // net.n_networks if training else 0
 
 
 def weights_and_rows():

@@ -1,3 +1,4 @@
+import re
 from itertools import permutations
 
 import numpy as np
@@ -124,6 +125,27 @@ def test_mistakes_in_a_cell_are_named(cell, message):
 def test_mistakes_in_a_table_are_named(terms, error, message):
     with pytest.raises(error, match=message):
         cost_matrices(terms)
+
+
+@pytest.mark.parametrize(
+    ("column", "formula"),
+    [
+        ("net-amount", "net-amount"),
+        ("net-amount", "0.5 * net-amount + 2"),
+        ("limit/net", "limit/net"),
+        ("net + 2", "3 * (net + 2)"),
+    ],
+)
+def test_a_column_that_reads_as_an_operation_is_written_in_backticks(column, formula):
+    table = AMOUNTS.assign(net=[1.0, 2, 3], amount=[5.0, 5, 5])
+    plain = cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, table.assign(other=0))
+    table[column] = [70.0, 80, 90]
+    with pytest.raises(ValueError, match=rf"holds the name of the column '{re.escape(column)}'"):
+        cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, table)
+    spaced = re.sub(r"([-+/])", r"  \1  ", formula)
+    for text, expected in [(f"`{column}`", table[column]), (spaced, plain[:, 0, 1])]:
+        found = cost_matrices({0: {0: 0, 1: text}, 1: {0: 1, 1: 0}}, table)
+        np.testing.assert_array_equal(found[:, 0, 1], expected)
 
 
 def test_gaps_in_amounts_name_their_column():

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._inputs.columns import CategoryCodes, find_categories
+from auxcst_sklearn._inputs.columns import CategoryCodes
+from auxcst_sklearn._inputs.tables import find_categories
 from tests.factories import small_cnn, small_mlp, small_stack
 
 Y = np.arange(12) % 2

@@ -1,0 +1,129 @@
+"""Classifiers of any library: their probabilities, their fit, and their class frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _num_samples
+
+from .data import is_frame
+from .labels import as_labels, label_index, shorten
+
+# What rounding may change: sums also in half precision, and no probability below zero by more.
+SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
+
+# Parameters of classifiers, of any library, that change the class frequencies if they are set.
+REWEIGHTING = (
+    *("auto_class_weights", "class_prior", "class_weight", "class_weights", "is_unbalance"),
+    *("priors", "sampling_strategy", "scale_pos_weight"),
+)
+
+
+def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Probabilities of all classes (n, K), or of one (n,), as floats; others are an error."""
+    try:
+        p = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:  # of torch, for tensors with gradients
+        kind = type(values).__name__
+        raise ValueError(f"{name} is a {kind}; expected an array of numbers: {error}.") from error
+    if p.shape != shape:
+        raise ValueError(
+            f"{name} has shape {p.shape}; expected {shape}, a row for each sample, and a column "
+            "for each class that it has learnt."
+        )
+    unknown = ~np.isfinite(p).all(axis=tuple(range(1, p.ndim)))
+    total = p.sum(axis=1) if p.ndim == 2 else np.ones(1)
+    low, high, other = p.min(), p.max(), total[~(np.abs(total - 1) <= SUM_ROUNDING)]
+    found = f"values from {low:g} to {high:g}"
+    if unknown.any():
+        found = f"values that are not finite for {unknown.sum()} of {len(p)} rows"
+        likely = "of a training that has failed, or of rows without any"
+    elif low < -ROUNDING:
+        likely = "logarithms; pass np.exp of them" if high <= 0 else "logits; pass their softmax"
+    elif high > 1 + SUM_ROUNDING:
+        likely = "percent or counts; divide each row by its sum"
+    elif len(other):
+        found = f"{len(other)} of {len(p)} rows with sums other than 1, such as {other[0]:g}"
+        likely = "scores of single classes, or rows that are in no class"
+    else:
+        return p
+    raise ValueError(f"{name} holds {found}; expected probabilities. Perhaps they are {likely}.")
+
+
+def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
+    labels, given = as_labels(classifier.classes_, "classes_"), classifier.predict_proba(X)
+    shape = _num_samples(X), len(labels)
+    p = check_probability(given, f"predict_proba of {classifier!r}", shape)
+    texts = [str(label) for label in labels.tolist()]
+    columns = [str(label) for label in given.columns] if is_frame(given) else texts
+    if set(columns) == set(texts):  # a DataFrame is matched by its names, if these are the labels
+        p = p[:, [columns.index(text) for text in texts]]
+    found = np.zeros((len(p), len(classes)))
+    found[:, label_index(labels, classes, name="classes_")] = p
+    return found
+
+
+def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
+    """A fitted copy; one that takes no labels but 0 .. K-1, as of XGBoost, gets these instead."""
+    if isinstance(classifier, CalibratedClassifierCV):
+        _check_calibration(classifier, X, y, params.get("groups"))
+    try:
+        return clone(classifier).fit(X, y, **params)
+    except Exception:
+        # Unless labels are named, as in class_weight, or are not the reason.
+        named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
+        if not named and not np.array_equal(classes := np.unique(y), np.arange(len(classes))):
+            encoding = VotingClassifier([("encoded", classifier)], voting="soft")
+            with suppress(Exception):
+                return encoding.set_params(flatten_transform=False).fit(X, y, **params)
+        raise
+
+
+def _check_calibration(model: CalibratedClassifierCV, X: Any, y: NDArray[Any], groups: Any) -> None:
+    """Raise an error for rows without some class, whose probability would go to others."""
+    if isinstance(model.estimator, FrozenEstimator):
+        parts = [np.asarray(model.estimator.classes_)]
+    else:  # without an ensemble, the rows that calibrate are those of all folds
+        folds = check_cv(model.cv, y, classifier=True).split(X, y, groups)
+        parts = [y[rows] for fold in folds for rows in fold[: 2 if model.ensemble else 1]]
+    for labels in parts:
+        if len(other := np.setxor1d(y, labels)):
+            raise ValueError(
+                "Calibration has a fold, or a frozen estimator, that differs from y in the classes "
+                f"{shorten(other)}, whose probability others would get; expected all classes among "
+                "the training and the test rows of each fold. Shuffle, or make fewer folds."
+            )
+
+
+def requesting_weights(estimator: Any) -> Any:
+    """The estimator, whose `fit` requests weights if there are routers of metadata."""
+    if get_config()["enable_metadata_routing"]:
+        request = estimator.set_fit_request(sample_weight=True)._metadata_request
+        for part in (request, *vars(request).values()):
+            if hasattr(part, "owner"):  # a reference back, which skops follows without end
+                part.owner = type(estimator).__name__
+    return estimator
+
+
+def reweighting(classifier: Any) -> str | None:
+    """What moves a classifier's probabilities from the class frequencies of its rows, if any."""
+    if isinstance(classifier, CalibratedClassifierCV) and classifier.method != "temperature":
+        return None  # which moves them back
+    for name, value in {"the classifier": classifier, **classifier.get_params(deep=True)}.items():
+        changes = name.rpartition("__")[2] in REWEIGHTING
+        if changes and str(value) not in ("None", "False", "1", "1.0"):
+            return f"{name}={value!r} changes them"
+        if isinstance(value, FrozenEstimator) or hasattr(value, "fit_resample"):
+            return f"{name}={value!r} learns from other rows"
+    return None

@@ -1,0 +1,339 @@
+"""Classifiers of other libraries: their probabilities, labels, folds and class frequencies."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn.decisions import adjust_prior, estimate_prior
+from auxcst_sklearn.plotting import CostThresholdDisplay
+from tests.factories import small_mlp
+
+MATRIX = np.array([[0, 1, 4], [2, 0, 1], [9, 3, 0]])
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+def draw(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.digitize(X[:, 0] + rng.normal(0, 0.7, n), [-0.5, 1])
+
+
+X, Y = draw()
+
+
+def rule(inner, **parameters):
+    return BayesMinimumRiskClassifier(inner, **{"cost_matrix": MATRIX, **parameters})
+
+
+def pool(inner, **parameters):
+    parameters = {"cost_matrix": MATRIX, "cv": 3, "random_state": 0, **parameters}
+    return CostSensitivePoolClassifier([("inner", inner)], **parameters)
+
+
+class Foreign(ClassifierMixin, BaseEstimator):
+    """Returns what `form` makes of probabilities and of the labels."""
+
+    def __init__(self, form=None):
+        self.form = form
+
+    def fit(self, X, y):
+        self.model_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.model_.classes_
+        if self.form in LABELS:
+            self.classes_ = LABELS[self.form](self.classes_)
+        return self
+
+    def predict_proba(self, X):
+        p = self.model_.predict_proba(X)
+        return FORMS[self.form](p) if self.form in FORMS else p
+
+
+LABELS = {
+    "list": lambda labels: labels.tolist(),
+    "tuple": lambda labels: tuple(labels.tolist()),
+    "index": pd.Index,
+    "objects": lambda labels: labels.astype(object),
+}
+SAME = {
+    "frame": lambda p: pd.DataFrame(p, columns=[0, 1, 2]),
+    "frame in another order": lambda p: pd.DataFrame(p, columns=[0, 1, 2])[[2, 0, 1]],
+    "frame of other names": lambda p: pd.DataFrame(p, columns=["p2", "p0", "p1"]),
+    "lists": lambda p: p.tolist(),
+}
+ROUNDED = {"float32": lambda p: p.astype("f4"), "float16": lambda p: p.astype("f2")}
+NOT_PROBABILITIES = {
+    "logits": (lambda p: np.log(p) - np.log(p[:, :1]), "Perhaps they are logits"),
+    "logarithms": (np.log, "Perhaps they are logarithms"),
+    "percent": (lambda p: 100 * p, "Perhaps they are percent"),
+    "votes": (lambda p: np.rint(50 * p), "percent or counts"),
+    "rows of zeros": (lambda p: p * (p[:, :1] > 0.3), "rows with sums other than 1, such as 0;"),
+    "not normalised": (lambda p: p / p.max(1, keepdims=True), "rows with sums other than 1"),
+    "one against the rest": (lambda p: 0.9 * p, "rows with sums other than 1, such as 0.9;"),
+    "a negative one": (lambda p: p + [0.1, 0, -0.1], "values from -0"),
+    "NaN": (lambda p: np.where(p < 0.01, np.nan, p), "not finite for"),
+    "too few columns": (lambda p: p[:, :2], r"has shape \(\d+, 2\); expected \(\d+, 3\)"),
+    "the positive class": (lambda p: p[:, 1], r"has shape \(\d+,\); expected"),
+    "too few rows": (lambda p: p[1:], r"has shape \(\d+, 3\); expected"),
+    "sparse": (sparse.csr_array, "csr_array"),
+}
+FORMS = {**SAME, **ROUNDED, **{name: form for name, (form, _) in NOT_PROBABILITIES.items()}}
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("form", NOT_PROBABILITIES)
+def test_what_is_no_probability_is_refused_with_the_likely_reason(make, form):
+    message = NOT_PROBABILITIES[form][1]
+    with pytest.raises((ValueError, TypeError), match=f"predict_proba of Foreign.*{message}"):
+        make(Foreign(form)).fit(X, Y).predict(X)
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("form", [*SAME, *LABELS])
+def test_other_forms_of_probabilities_and_labels_decide_the_same(make, form):
+    found = make(Foreign(form)).fit(X, Y).predict_cost(X)
+    np.testing.assert_allclose(found, make(Foreign()).fit(X, Y).predict_cost(X))
+
+
+@pytest.mark.parametrize("form", ROUNDED)
+def test_rounded_probabilities_are_probabilities(form):
+    found = rule(Foreign(form)).fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(found, FORMS[form](Foreign().fit(X, Y).predict_proba(X)))
+
+
+@pytest.mark.parametrize("wrong", ["logits", "logarithms", "percent", "rows of zeros"])
+def test_functions_and_displays_refuse_them_as_well(wrong):
+    p = FORMS[wrong](Foreign().fit(X, Y).predict_proba(X))
+    prior, costs = np.full(3, 1 / 3), {"cost_matrix": [[0, 1], [5, 0]]}
+    two = Foreign(wrong).fit(X, Y > 0)
+    calls = [
+        lambda: adjust_prior(p, prior, prior),
+        lambda: estimate_prior(p, prior),
+        lambda: CostThresholdDisplay.from_estimator(two, X, Y > 0, **costs),
+    ]
+    if wrong != "rows of zeros":  # which are probabilities of one class
+        calls.append(lambda: CostThresholdDisplay.from_predictions(Y > 0, p[:, 1], **costs))
+    for call in calls:
+        with pytest.raises(ValueError, match="expected probabilities"):
+            call()
+
+
+# ---------------------------------------------------------------------------------- labels
+
+
+class Numbered(ClassifierMixin, BaseEstimator):
+    """Takes no labels but 0 .. K-1, as XGBoost."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        if not np.array_equal(self.classes_, np.arange(len(self.classes_))):
+            raise ValueError(f"Invalid classes inferred from unique values of `y`: {self.classes_}")
+        self.model_ = GaussianNB().fit(X, y, sample_weight)
+        self.n_features_in_ = 3
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("labels", [NAMES, np.array([1, 2, 3]), np.array([-1, 5, 10])])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_labels_are_encoded_for_a_classifier_that_takes_numbers_only(make, labels, weighted):
+    weight = np.random.default_rng(0).uniform(size=600) if weighted else None
+    model, expected = (make(e).fit(X, labels[Y], weight) for e in (Numbered(), GaussianNB()))
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert model.n_features_in_ == 3
+    if make is rule:
+        inner = expected.estimator_
+        np.testing.assert_array_equal(model.estimator_.predict(X), inner.predict(X))
+
+
+def test_labels_are_encoded_in_folds_in_calibration_and_in_pipelines():
+    test_fold = np.where(Y == 0, 0, np.arange(600) % 2 + 1)  # rows of class 0 are one fold
+    model = pool(Numbered(), cv=PredefinedSplit(test_fold)).fit(X, Y)
+    assert model.predict_proba(X).shape == (600, 3)
+    for make in (
+        lambda inner: rule(inner, calibration="sigmoid", cv=3),
+        lambda inner: rule(make_pipeline(StandardScaler(), inner)),
+    ):
+        found, expected = (make(e).fit(X, NAMES[Y]) for e in (Numbered(), GaussianNB()))
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X))
+
+
+def test_errors_that_are_not_of_the_labels_stay_as_they_are():
+    for inner, message in [
+        (LogisticRegression(C=-1), "'C' parameter"),
+        (LogisticRegression(class_weight={0: 1, 1: 2, 2: 3}), "class_weight"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            rule(inner).fit(X, NAMES[Y])
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("weights", [None, [1, 3], np.array([0.2, 0.8])])
+def test_soft_votes_with_weights(make, weights):
+    parts = [("a", LogisticRegression()), ("b", GaussianNB())]
+    voting = VotingClassifier(parts, voting="soft", weights=weights)
+    model = make(voting).fit(X, NAMES[Y])
+    if make is rule:
+        expected = voting.fit(X, NAMES[Y]).predict_proba(X)
+        np.testing.assert_allclose(model.predict_proba(X), expected)
+    assert set(model.predict(X)) <= set(NAMES)
+
+
+# ----------------------------------------------------------------------------- calibration
+
+BY_LABEL = np.argsort(Y, kind="stable")
+FOLDS_WITHOUT_A_CLASS = {
+    "not shuffled": KFold(3),
+    "blocks in time": TimeSeriesSplit(4),
+    "groups": list(GroupKFold(3).split(X, groups=np.sort(Y))),
+    "one class held out": PredefinedSplit(np.where(np.arange(600) < 100, 0, -1)),
+}
+
+
+@pytest.mark.parametrize("cv", FOLDS_WITHOUT_A_CLASS.values(), ids=FOLDS_WITHOUT_A_CLASS)
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+def test_calibration_needs_all_classes_in_each_fold(cv, calibration):
+    rows, y = X[BY_LABEL], NAMES[Y[BY_LABEL]]
+    calibrated = CalibratedClassifierCV(GaussianNB(), method=calibration, cv=cv)
+    for model in (rule(GaussianNB(), calibration=calibration, cv=cv), rule(calibrated)):
+        with pytest.raises(ValueError, match="has a fold, .* differs from y in the classes"):
+            model.fit(rows, y)
+        assert not hasattr(model, "estimator_")
+    shuffled = KFold(3, shuffle=True, random_state=0)
+    rule(GaussianNB(), calibration=calibration, cv=shuffled).fit(rows, y)
+
+
+def test_calibration_by_the_rows_of_all_folds_needs_no_class_in_each():
+    folds = CalibratedClassifierCV(GaussianNB(), cv=KFold(100), ensemble=False)
+    frozen = CalibratedClassifierCV(FrozenEstimator(GaussianNB().fit(X, Y)), cv=KFold(3))
+    for inner in (folds, frozen):
+        found = rule(inner).fit(X[BY_LABEL], Y[BY_LABEL]).predict_proba(X)
+        np.testing.assert_allclose(found.mean(0), np.bincount(Y) / 600, atol=0.03)
+
+
+@pytest.mark.parametrize("seen", [[0, 1], [0, 2]])
+def test_calibration_of_a_frozen_classifier_needs_its_classes(seen):
+    some = np.isin(Y, seen)
+    for trained, rest in ((some, slice(None)), (slice(None), some)):
+        frozen = FrozenEstimator(GaussianNB().fit(X[trained], Y[trained]))
+        with pytest.raises(ValueError, match="a frozen estimator, that differs from y in"):
+            rule(frozen, calibration="sigmoid", classes=[0, 1, 2]).fit(X[rest], Y[rest])
+
+
+# ---------------------------------------------------------------------- class frequencies
+
+
+class Reweighted(LogisticRegression):
+    """Has the parameters of imbalanced-learn, LightGBM and XGBoost."""
+
+    def __init__(self, sampling_strategy=None, is_unbalance=False, scale_pos_weight=1.0):
+        super().__init__()
+        self.sampling_strategy = sampling_strategy
+        self.is_unbalance = is_unbalance
+        self.scale_pos_weight = scale_pos_weight
+
+
+class Sampler(BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+    def fit_resample(self, X, y):
+        return X, y
+
+    def transform(self, X):
+        return X
+
+
+TWO = (Y > 1).astype(int)
+RARE = np.array([[0, 1], [5, 0]])
+OTHER_FREQUENCIES = {
+    "weights": LogisticRegression(class_weight="balanced"),
+    "some weights": make_pipeline(StandardScaler(), LogisticRegression(class_weight={0: 1, 1: 9})),
+    "a frozen one": FrozenEstimator(LogisticRegression().fit(X[::2], TWO[::2])),
+    "a sampler": make_pipeline(Sampler(), LogisticRegression()),
+    "under-sampling": Reweighted(sampling_strategy="auto"),
+    "balanced": Reweighted(is_unbalance=True),
+    "weight of a class": Reweighted(scale_pos_weight=9),
+    "votes": VotingClassifier([("a", LogisticRegression(class_weight="balanced"))], voting="soft"),
+}
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("inner", OTHER_FREQUENCIES.values(), ids=OTHER_FREQUENCIES)
+def test_prior_needs_the_trained_frequencies_where_they_are_not_known(make, inner):
+    model = make(inner, cost_matrix=RARE).fit(X, TWO)
+    assert np.isnan(model.class_prior_).all()
+    model.decide(X)
+    for prior in ({0: 0.5, 1: 0.5}, "estimate"):
+        with pytest.raises(ValueError, match=r"not be those of the rows.*as trained_prior="):
+            model.decide(X, prior=prior)
+
+    known = make(inner, cost_matrix=RARE, trained_prior={1: 0.4, 0: 0.6}).fit(X, TWO)
+
+    np.testing.assert_array_equal(known.class_prior_, [0.6, 0.4])
+    expected = adjust_prior(known.predict_proba(X), [0.6, 0.4], [0.9, 0.1]) @ RARE
+    np.testing.assert_allclose(known.predict_cost(X, prior={0: 0.9, 1: 0.1}), expected)
+
+
+FROZEN = {
+    "network": lambda: small_mlp(max_epochs=3),
+    "naive": GaussianNB,
+    "rule": lambda: rule(LogisticRegression(), cost_matrix=RARE),
+    "pipeline": lambda: make_pipeline(StandardScaler(), small_mlp(max_epochs=3)),
+    "equal": lambda: rule(
+        LogisticRegression(class_weight="balanced"),
+        trained_prior={0: 0.5, 1: 0.5},
+        cost_matrix=RARE,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FROZEN)
+def test_frozen_classifiers_keep_the_frequencies_of_their_training(kind):
+    few = np.r_[np.flatnonzero(TWO)[:10], np.flatnonzero(TWO == 0)[:10]]
+    inner = FROZEN[kind]().fit(X, TWO)
+    model = rule(FrozenEstimator(inner), cost_matrix=RARE).fit(X[few], TWO[few])
+    share = [0.5, 0.5] if kind == "equal" else np.bincount(TWO) / 600
+    np.testing.assert_allclose(model.class_prior_, share, rtol=1e-6)
+    found = model.predict_cost(X, prior=dict(enumerate(share)))
+    np.testing.assert_allclose(found, model.predict_cost(X), rtol=1e-5)
+
+
+def test_parameters_that_change_nothing_leave_the_frequencies_of_the_rows():
+    for make in (rule, pool):
+        model = make(Reweighted(), cost_matrix=RARE).fit(X, TWO)
+        np.testing.assert_allclose(model.class_prior_, np.bincount(TWO) / 600)
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+def test_calibration_moves_probabilities_back_to_the_frequencies_of_its_rows(calibration):
+    inner = LogisticRegression(class_weight="balanced")
+    model = rule(inner, calibration=calibration, cv=3, cost_matrix=RARE).fit(X, TWO)
+    np.testing.assert_allclose(model.class_prior_, np.bincount(TWO) / 600)
+    np.testing.assert_allclose(model.predict_proba(X).mean(0), model.class_prior_, atol=0.02)
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize(
+    "wrong", [{0: 0.5, 1: 0.6}, {0: 1.5, 1: -0.5}, {0: 1}, {"0": 0.5, "1": 0.5}]
+)
+def test_trained_frequencies_are_checked(make, wrong):
+    with pytest.raises(ValueError, match="trained_prior=.*expected"):
+        make(LogisticRegression(), cost_matrix=RARE, trained_prior=wrong).fit(X, TWO)

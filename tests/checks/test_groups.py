@@ -1,0 +1,71 @@
+"""Groups of rows: a gap is an error that names them, not one large group."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from tests.factories import small_stack
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(60, 3)), np.arange(60) % 2
+NUMBER = np.arange(60) // 4
+GAP = NUMBER % 3 == 0
+TEXT = NUMBER.astype(str)
+GAPS = {
+    "floats": np.where(GAP, np.nan, NUMBER),
+    "list of numbers": np.where(GAP, None, NUMBER).tolist(),
+    "list of texts": ["g" + text if not gap else float("nan") for text, gap in zip(TEXT, GAP)],
+    "Int64": pd.array(np.where(GAP, None, NUMBER), dtype="Int64"),
+    "texts": np.where(GAP, None, TEXT),
+    "texts and NaN": pd.Series(np.where(GAP, np.nan, TEXT.astype(object))),
+    "string": pd.Series(np.where(GAP, None, TEXT), dtype="string"),
+    "categories": pd.Series(np.where(GAP, None, TEXT), dtype="category"),
+    "days": pd.Series(pd.to_datetime(NUMBER, unit="D")).mask(GAP),
+    "spans": pd.to_timedelta(pd.Series(NUMBER), unit="D").mask(GAP).to_numpy(),
+    "polars": pl.Series(np.where(GAP, None, TEXT).tolist()),
+    "column": pd.DataFrame({"group": np.where(GAP, np.nan, NUMBER)}),
+    "masked": np.ma.array(NUMBER, mask=GAP),
+}
+MODELS = {
+    "network": lambda: small_stack(n_networks=2),
+    "pool": lambda: CostSensitivePoolClassifier([("l", LogisticRegression())], random_state=0),
+    "pool with folds": lambda: CostSensitivePoolClassifier(
+        [("l", LogisticRegression())], cv=GroupKFold(3), random_state=0
+    ),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("kind", GAPS)
+def test_gaps_are_an_error_that_names_groups(make, kind):
+    with pytest.raises(ValueError, match="groups"):
+        make().fit(X, Y, groups=GAPS[kind])
+
+
+@pytest.mark.parametrize("kind", ["floats", "Int64", "days"])
+def test_gaps_in_the_groups_of_calibration(kind):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = BayesMinimumRiskClassifier(calibration="sigmoid", cv=GroupKFold(3))
+        model.fit(X, Y, groups=NUMBER)
+        with pytest.raises(ValueError, match="Input groups contains NaN .* a group of its own"):
+            model.fit(X, Y, groups=GAPS[kind])
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("wrong", [NUMBER[:-1], np.column_stack([NUMBER, NUMBER]), 3])
+def test_groups_of_another_shape(make, wrong):
+    with pytest.raises((ValueError, TypeError), match="groups|inconsistent numbers of samples"):
+        make().fit(X, Y, groups=wrong)
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_groups_of_any_type_are_the_same(make):
+    expected = make().fit(X, Y, groups=NUMBER).predict_proba(X)
+    days = pd.Series(pd.to_datetime(NUMBER, unit="D"))
+    for groups in (NUMBER.tolist(), NUMBER.astype(float), days, pd.DataFrame({"g": NUMBER})):
+        np.testing.assert_allclose(make().fit(X, Y, groups=groups).predict_proba(X), expected)
