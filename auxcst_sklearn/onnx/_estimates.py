@@ -33,7 +33,7 @@ from .._estimators.pool_members import SMALLEST, FoldMean
 from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps
-from ._trees import boosting_scores, common_levels, forest_probability
+from ._trees import boosting_scores, category_codes, forest_probability
 
 # Exact types: a subclass may predict in another way.
 BOOSTING = (HistGradientBoostingClassifier, TableBoosting)
@@ -82,14 +82,15 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
     if isinstance(model, BaseCostSensitiveNet):
         return network_estimates(model, graph, rows)[1]
     if kind in BOOSTING:
-        return _of_boosting([model], graph, rows)
+        return _of_scores(_boosting_scores(model, graph, rows), len(model.classes_), graph)
     if kind in FORESTS:
         return forest_probability(model, graph, graph.value(coded_rows({}, graph, rows)))
     if kind is CalibratedClassifierCV:
         parts = [_calibrated(part, graph, rows) for part in model.calibrated_classifiers_]
         return _mean(parts, graph)
     if kind is FoldMean:
-        return _of_folds(model, graph, rows)
+        parts = [_aligned(part, model.classes_, graph, rows) for part in model.estimators]
+        return _mean(parts, graph)
     if kind in ENSEMBLES:
         return ENSEMBLES[kind](model, graph, rows)
     if isinstance(model, BayesMinimumRiskClassifier):
@@ -131,30 +132,18 @@ def _pooled(model: CostSensitivePoolClassifier, graph: Graph, rows: GraphRows) -
     return graph.add("Softmax", graph.add("Sum", *parts), axis=1)
 
 
-def _of_folds(model: FoldMean, graph: Graph, rows: GraphRows) -> str:
-    members = list(model.estimators)
-    alike = all(np.array_equal(member.classes_, model.classes_) for member in members)
-    if alike and all(type(member) in BOOSTING for member in members):
-        return _of_boosting(members, graph, rows)
-    return _mean([_aligned(member, model.classes_, graph, rows) for member in members], graph)
+def _boosting_scores(model: Any, graph: Graph, rows: GraphRows) -> str:
+    codes = category_codes(model)
+    levels = {j: np.array([*of_column], object) for j, of_column in codes.items()}
+    return boosting_scores(model, codes, graph, graph.value(coded_rows(levels, graph, rows)))
 
 
-def _of_boosting(models: list[Any], graph: Graph, rows: GraphRows) -> str:
-    """Mean probabilities of boosting classifiers, whose trees are one node."""
-    scores = _boosting_scores(models, graph, rows)
-    n_classes = len(models[0].classes_)
-    if n_classes == 2:
-        p = graph.add("Unsqueeze", graph.add("Sigmoid", scores), np.array([2]))
-        p_of_models = graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=2)
-    else:
-        shape = np.array([-1, len(models), n_classes])
-        p_of_models = graph.add("Softmax", graph.add("Reshape", scores, shape), axis=2)
-    return graph.mean(p_of_models, len(models))
-
-
-def _boosting_scores(models: list[Any], graph: Graph, rows: GraphRows) -> str:
-    levels = common_levels(models)
-    return boosting_scores(models, levels, graph, graph.value(coded_rows(levels, graph, rows)))
+def _of_scores(scores: str, n_classes: int, graph: Graph) -> str:
+    """Probabilities by logits, of which two classes have one."""
+    if n_classes > 2:
+        return graph.add("Softmax", scores, axis=1)
+    p = graph.add("Sigmoid", scores)
+    return graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=1)
 
 
 # ----------------------------------------------------------------- calibration
@@ -231,7 +220,7 @@ def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
             return graph.add("Neg", cost)
         return graph.add("Sub", _column(cost, 0, graph), _column(cost, 1, graph))
     if kind in BOOSTING:
-        return _boosting_scores([model], graph, rows)
+        return _boosting_scores(model, graph, rows)
     if kind is BaggingClassifier and hasattr(model, "decision_function"):
         return _bagging(model, graph, rows, scores=True)
     if hasattr(model, "decision_function"):
@@ -248,11 +237,7 @@ def _linear(model: Any, graph: Graph, rows: GraphRows) -> str:
     """skl2onnx has other probabilities of two classes for a discriminant analysis."""
     weights, bias = model.coef_.T.astype(np.float64), model.intercept_.astype(np.float64)
     product = graph.add("MatMul", graph.value(coded_rows({}, graph, rows)), weights)
-    scores = graph.add("Add", product, bias)
-    if len(model.classes_) > 2:
-        return graph.add("Softmax", scores, axis=1)
-    p = graph.add("Sigmoid", scores)
-    return graph.add("Concat", graph.add("Sub", 1.0, p), p, axis=1)
+    return _of_scores(graph.add("Add", product, bias), len(model.classes_), graph)
 
 
 def _bagging(model: Any, graph: Graph, rows: GraphRows, *, scores: bool = False) -> str:

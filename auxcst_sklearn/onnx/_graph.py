@@ -56,18 +56,14 @@ class Graph:
         """Add a node with one output; inputs that are not names are constants."""
         names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
         output = output or self._name()
-        self.nodes.append(helper.make_node(op, names, [output], **attributes))
+        # Without names, the fusions of onnxruntime 1.20 give several nodes the same one.
+        self.nodes.append(helper.make_node(op, names, [output], name=output, **attributes))
         return output
 
     def _constant(self, value: Any) -> str:
         name = self._name()
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
-
-    def mean(self, values: str, n: int) -> str:
-        """The mean over the second of three dimensions, which has length n."""
-        total = self.add("ReduceSum", values, np.array([1]), keepdims=0)
-        return self.add("Div", total, float(n))
 
     def as_double(self, value: str) -> str:
         """The same in float64."""
@@ -94,14 +90,8 @@ class Graph:
                 self.add("Cast", rows.value, output=value.name, to=kind)
             elif kind == TensorProto.STRING and missing:
                 text = self.read(name, kind, 1)
-                gap = self.add("Equal", text, self._constant(np.array([""], object)))
-                self.add(
-                    "Where",
-                    gap,
-                    self._constant(np.array([missing], object)),
-                    text,
-                    output=value.name,
-                )
+                gap = self.add("Equal", text, np.array([""], object))
+                self.add("Where", gap, np.array([missing], object), text, output=value.name)
             else:
                 self.uses[name].append(value)
         for node in part.graph.node:

@@ -96,57 +96,37 @@ def forest_probability(model: Any, graph: Graph, rows: str) -> str:
     leaves = ensemble.sums(graph, graph.as_double(single), len(trees))
     index = graph.add("Add", graph.add("Cast", leaves, to=TensorProto.INT64), np.array(starts))
     table = np.concatenate([tree.value[tree.children_left < 0, 0] for tree in trees])
-    return graph.mean(graph.add("Gather", table, index), len(trees))
+    total = graph.add("ReduceSum", graph.add("Gather", table, index), np.array([1]), keepdims=0)
+    return graph.add("Div", total, float(len(trees)))
 
 
-def boosting_scores(
-    models: Sequence[Any], levels: dict[int, NDArray[Any]], graph: Graph, rows: str
-) -> str:
-    """Raw scores (n, n_models * n_trees_per_iteration_), of rows with codes of `levels`."""
-    ensemble, base = _Ensemble(), list[float]()
-    step = _largest_step(models)
-    for model in models:
-        codes = {
-            j: np.array([codes_of_column.get(level, np.nan) for level in levels[j]])
-            for j, codes_of_column in category_codes(model).items()
-        }
-        order = np.arange(model.n_features_in_)
-        if codes:  # the splits number columns of categories first
-            order = np.argsort(~model.is_categorical_, kind="stable")
-        for of_iteration in model._predictors:
-            for k, tree in enumerate(of_iteration, start=len(base)):
-                values = tree.nodes["value"][tree.nodes["is_leaf"] == 1]
-                whole = np.rint(values / step) * step
-                weights = {2 * k: whole.tolist(), 2 * k + 1: (values - whole).tolist()}
-                ensemble.add(_boosted(tree, order.tolist(), codes), weights)
-        base.extend(np.ravel(model._baseline_prediction).tolist())
+def boosting_scores(model: Any, codes: dict[int, dict[Any, float]], graph: Graph, rows: str) -> str:
+    """Raw scores (n, n_trees_per_iteration_), of rows with the positions of categories."""
+    ensemble, step = _Ensemble(), _largest_step(model)
+    of_levels = {j: np.array([*of_column.values()]) for j, of_column in codes.items()}
+    order = np.arange(model.n_features_in_)
+    if codes:  # the splits number columns of categories first
+        order = np.argsort(~model.is_categorical_, kind="stable")
+    for of_iteration in model._predictors:
+        for k, tree in enumerate(of_iteration):
+            values = tree.nodes["value"][tree.nodes["is_leaf"] == 1]
+            whole = np.rint(values / step) * step
+            weights = {2 * k: whole.tolist(), 2 * k + 1: (values - whole).tolist()}
+            ensemble.add(_boosted(tree, order.tolist(), of_levels), weights)
+    base = np.ravel(model._baseline_prediction).astype(np.float64)
     sums = graph.as_double(ensemble.sums(graph, rows, 2 * len(base)))
     pairs = graph.add("Reshape", sums, np.array([-1, len(base), 2]))
     return graph.add("Add", graph.add("ReduceSum", pairs, np.array([2]), keepdims=0), base)
 
 
-def _largest_step(models: Sequence[Any]) -> float:
+def _largest_step(model: Any) -> float:
     """A power of two: sums of its multiples are exact in float32, the type of an ensemble's sums.
 
     The rests of the values add up to so little that float32 is as good as float64 for them.
     """
-    trees = chain.from_iterable(trees for model in models for trees in model._predictors)
+    trees = chain.from_iterable(model._predictors)
     largest = sum(float(np.abs(tree.nodes["value"]).max()) for tree in trees)
     return float(2.0 ** (np.ceil(np.log2(largest + 1)) - 22))
-
-
-def common_levels(models: Sequence[Any]) -> dict[int, NDArray[Any]]:
-    """All categories of each column that has some, and NaN if one was missing."""
-    by_column: dict[int, dict[Any, None]] = {}
-    for model in models:
-        for j, codes in category_codes(model).items():
-            by_column.setdefault(j, {}).update(dict.fromkeys(codes))
-    levels = {}
-    for j, values in by_column.items():
-        known = [value for value in values if value == value]
-        gaps = [np.nan] if len(known) < len(values) else []
-        levels[j] = np.array([*known, *gaps], dtype=object)
-    return levels
 
 
 def category_codes(model: Any) -> dict[int, dict[Any, float]]:

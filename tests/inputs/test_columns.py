@@ -154,6 +154,18 @@ def test_money_of_arrow_is_a_number():
     np.testing.assert_array_equal(model.predict_cost(X), expected)
 
 
+@pytest.mark.parametrize("kind", [object, "category", "string"])
+def test_an_empty_string_is_a_missing_category(kind):
+    X = pd.DataFrame({"s": ["a", "b", None, "c"] * 20, "x": np.arange(80.0)})
+    y = X["s"].isna()
+    empty = X.fillna({"s": ""}).astype({"s": kind})
+    model, same = small_mlp().fit(X, y), small_mlp().fit(empty, y)
+    np.testing.assert_array_equal(model.predict_cost(empty), model.predict_cost(X))
+    np.testing.assert_array_equal(same.predict_cost(X), model.predict_cost(X))
+    unknown = model.predict_cost(X.assign(s="never seen"))
+    assert (unknown != model.predict_cost(X.assign(s=""))).any()
+
+
 def test_missing_values_of_pandas_in_arrays_and_objects():
     words = np.array([["u", 1], ["v", 2], [pd.NA, 3]] * 4, dtype=object)
     codes = CategoryCodes(np.array([True, False])).fit(words)

@@ -182,6 +182,16 @@ def test_a_pipeline_of_columns():
     assert_agrees(model, Z, to_onnx(model, X))
 
 
+def test_columns_of_a_pipeline_keep_their_names(problem):
+    X = pd.DataFrame(problem.X[:, :3], columns=["net amount", "a-x", "a_x"])
+    model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier()).fit(X, problem.y)
+
+    file = to_onnx(model, X)
+
+    assert [value.name for value in file.graph.input] == list(X.columns)
+    assert_agrees(model, X, file)
+
+
 INTEGERS = {
     "numpy": lambda k: k.fillna(0).astype(np.int64),
     "nullable": lambda k: k.astype("Int64"),
