@@ -22,11 +22,13 @@ from .._checks.calls import described_like, warn
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules._network import AuxNetwork
-from ..modules.wrapping import WrappedNetwork, find_hidden_layers
+from ..modules.wrapping import WrappedNetwork, find_hidden_layers, is_trained
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
 PREFIX = "module__"  # of the names of arguments of the module, as in skorch
+# Rate of trained weights, as a fraction of that of new layers.
+PRETRAINED_LR_FACTOR = 0.1
 
 
 @described_like(BaseCostSensitiveNet)
@@ -61,6 +63,13 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     head_input : {"pool", "flatten"}, default="pool"
         Input of a head on feature maps (n_samples, n_channels, ...): the mean of each map, or every
         value of every map.
+    head_gradient : "auto" or float, default="auto"
+        Factor of the gradient that the heads send into the module; 0 for heads that learn, but
+        leave the module to the output. "auto" is 0 for a module that comes with trained weights,
+        where the gradient of heads does harm, and 1 for a class or another callable, where deep
+        networks may need it. A callable that loads weights wants 0. A module whose weights look new
+        warns, and gets 1: its running statistics are 0, or it has none, and no weight of its layers
+        is larger than torch's default initialisation makes it.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
@@ -69,9 +78,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         or the submodules that stay frozen throughout, given by their paths or by patterns such as
         ``"layer[12]"``; ``["*"]`` for all. Frozen submodules run in evaluation mode: normalisation
         keeps its statistics, and dropout is off.
-    pretrained_lr_factor : float, default=1.0
+    pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, as a multiple of `learning_rate`, the learning
-        rate of the new layers.
+        rate of the new layers. "auto" is 0.1 for a module with trained weights, and 1 otherwise, as
+        for `head_gradient`.
     image_shape : array-like of int, default=None
         Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
         flattened rows. None for the shape of X.
@@ -178,8 +188,9 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         "module_params": [dict, None],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
+        "head_gradient": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-        "pretrained_lr_factor": [Interval(Real, 0, None, closed="neither")],
+        "pretrained_lr_factor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -189,9 +200,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         module_params: dict[str, Any] | None = None,
         hidden_layers: Literal["auto"] | Sequence[str] = "auto",
         head_input: Literal["pool", "flatten"] = "pool",
+        head_gradient: float | Literal["auto"] = "auto",
         alpha: float | Sequence[float] = 0.2,
         freeze: int | Sequence[str] | None = None,
-        pretrained_lr_factor: float = 1.0,
+        pretrained_lr_factor: float | Literal["auto"] = "auto",
         image_shape: Sequence[int] | None = None,
         channels_last: bool = False,
         augmentation: str | Callable[[Tensor], Tensor] | None = None,
@@ -226,6 +238,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self.module_params = module_params
         self.hidden_layers = hidden_layers
         self.head_input = head_input
+        self.head_gradient = head_gradient
         self.alpha = alpha
         self.freeze = freeze
         self.pretrained_lr_factor = pretrained_lr_factor
@@ -290,6 +303,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
             n_outputs,
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
+            head_gradient=self._head_gradient(bool(head_layers)),
         )
         freeze: Any = self.freeze
         if isinstance(freeze, bool):
@@ -306,6 +320,23 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
                 )
             module.freeze(names)
         return module, weights
+
+    def _is_pretrained(self) -> bool:
+        return isinstance(self.module, nn.Module) and is_trained(self.module)
+
+    def _head_gradient(self, has_heads: bool) -> float:
+        if self.head_gradient != "auto":
+            return float(self.head_gradient)
+        if self._is_pretrained():
+            return 0.0
+        if has_heads and isinstance(self.module, nn.Module):
+            warn(
+                f"module is an {type(self.module).__name__} whose weights look new, and is trained "
+                "as such, with the gradient of the heads. If they are trained, set head_gradient=0 "
+                "and pretrained_lr_factor=0.1; if not, set head_gradient=1, or pass a class or "
+                "function that makes the module."
+            )
+        return 1.0
 
     def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
         """Names of the layers that `alpha` weights."""
@@ -324,8 +355,11 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(module)
-        if self.pretrained_lr_factor != 1:
-            rate = float(self.learning_rate) * float(self.pretrained_lr_factor)
+        factor = self.pretrained_lr_factor
+        if factor == "auto":
+            factor = PRETRAINED_LR_FACTOR if self._is_pretrained() else 1.0
+        if factor != 1:
+            rate = float(self.learning_rate) * float(factor)
             arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use

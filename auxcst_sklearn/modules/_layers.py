@@ -200,6 +200,8 @@ class CostHead(nn.Linear):
         Number K of costs.
     head_input : {"pool", "flatten"}, default="pool"
         Whether the input is the mean of each map, or every value of it.
+    gradient : float, default=1.0
+        Factor of the gradient that the head sends into the hidden layer; 0 for none.
 
     Examples
     --------
@@ -218,16 +220,22 @@ class CostHead(nn.Linear):
         shape: Sequence[int],
         n_classes: int,
         head_input: Literal["pool", "flatten"] = "pool",
+        gradient: float = 1.0,
     ) -> None:
         pool = head_input == "pool"
         super().__init__(shape[0] if pool else prod(shape), n_classes)
         self.pool = pool
+        self.gradient = gradient
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the head, (n_samples, n_classes), in the precision of its weights."""
+        if self.gradient == 0:
+            x = x.detach()
         if self.pool and x.dim() > 2:
             x = MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
         x = x.flatten(1).to(self.weight.dtype)
+        if self.gradient not in (0, 1) and x.requires_grad:
+            x = x.detach().lerp(x, self.gradient)
         if not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):

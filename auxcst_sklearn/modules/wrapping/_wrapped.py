@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from .._images import ImageInput
@@ -58,6 +59,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     head_input : {"pool", "flatten"}, default="pool"
         Input of a head on feature maps (n_samples, n_channels, ...): the mean of each, or every
         value.
+    head_gradient : float, default=1.0
+        Factor of the gradient that heads send into hidden layers.
 
     Raises
     ------
@@ -90,6 +93,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         *,
         hidden_layers: Sequence[str],
         head_input: Literal["pool", "flatten"] = "pool",
+        head_gradient: float = 1.0,
     ) -> None:
         super().__init__()
         self.images = images
@@ -108,7 +112,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self.heads = nn.ModuleDict()
         for i, call in enumerate(self._calls, start=1):
             shape = trace.calls[call].shape[1:]
-            self.heads[f"hidden{i}"] = CostHead(shape, n_classes, head_input)
+            self.heads[f"hidden{i}"] = CostHead(shape, n_classes, head_input, head_gradient)
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -225,6 +229,20 @@ def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
         )
     remove(module, linear)
     return module
+
+
+def is_trained(module: nn.Module) -> bool:
+    """Whether a module has running statistics, or, without any, weights that torch never draws.
+
+    Those of new convolutions and linear layers are at most the root of 1 / (inputs of a neuron).
+    """
+    parts = list(module.modules())
+    statistics = [part for part in parts if getattr(part, "running_mean", None) is not None]
+    if statistics:
+        return any(bool(part.running_mean.any()) for part in statistics)
+    kinds = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+    weights = [w for part in parts if isinstance(part, kinds) and not is_lazy(w := part.weight)]
+    return any(bool(w.detach().abs().max() > 1.001 * w[0].numel() ** -0.5) for w in weights)
 
 
 def remove(module: nn.Module, path: str) -> None:
