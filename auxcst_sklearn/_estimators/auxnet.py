@@ -331,8 +331,8 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
             return 0.0
         if has_heads and isinstance(self.module, nn.Module):
             warn(
-                f"module is an {type(self.module).__name__} whose weights look new, and is trained "
-                "as such, with the gradient of the heads. If they are trained, set head_gradient=0 "
+                f"The weights of module, a {type(self.module).__name__}, look new, and are trained "
+                "with the gradient of the heads. If they come from a training, set head_gradient=0 "
                 "and pretrained_lr_factor=0.1; if not, set head_gradient=1, or pass a class or "
                 "function that makes the module."
             )
