@@ -26,7 +26,9 @@ from ..modules.wrapping import WrappedNetwork, find_hidden_layers, is_trained
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, layers_with_head
 
-PREFIX = "module__"  # of the names of arguments of the module, as in skorch
+# Of the names of arguments of the module, as in skorch; the name of these keywords has it, too,
+# because scikit-learn's checks pass that.
+PREFIX = "module__"
 # Rate of trained weights, as a fraction of that of new layers.
 PRETRAINED_LR_FACTOR = 0.1
 
@@ -51,9 +53,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
 
         The module takes a batch of examples as floats, and returns the output of an ``nn.Linear``;
         an ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
-    module_params : dict, default=None
-        Further arguments of a class or callable `module`. A search sets one of them by its name
-        with the prefix ``module__``, as in skorch: ``{"module__width": [64, 256]}``.
     hidden_layers : "auto" or list of str, default="auto"
         "auto" finds all hidden layers, see :func:`~auxcst_sklearn.modules.find_hidden_layers`: an
         activation after a layer of weights ends a hidden layer, and a residual block counts as one.
@@ -108,6 +107,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
         int for the same network on every call.
+
+    **module__params : dict
+        Further arguments of a class or callable `module`, with the prefix ``module__``, as in
+        skorch: ``module__width=64``. Searches set them by this name.
 
     Attributes
     ----------
@@ -185,7 +188,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     _parameter_constraints: dict[str, Any] = {
         **IMAGE_CONSTRAINTS,
         "module": [callable],
-        "module_params": [dict, None],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
         "head_gradient": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -197,7 +199,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self,
         module: nn.Module | Callable[..., nn.Module],
         *,
-        module_params: dict[str, Any] | None = None,
         hidden_layers: Literal["auto"] | Sequence[str] = "auto",
         head_input: Literal["pool", "flatten"] = "pool",
         head_gradient: float | Literal["auto"] = "auto",
@@ -233,9 +234,9 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
+        **module__params: Any,
     ) -> None:
         self.module = module
-        self.module_params = module_params
         self.hidden_layers = hidden_layers
         self.head_input = head_input
         self.head_gradient = head_gradient
@@ -271,20 +272,24 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self.callbacks = callbacks
         self.net_params = net_params
         self.distributed = distributed
+        for name, value in module__params.items():
+            if not name.startswith(PREFIX):
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {name!r}; arguments of the module have "
+                    f"the prefix {PREFIX}, as in {PREFIX}{name}."
+                )
+            setattr(self, name, value)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep`, also those in `module_params`, by their prefix."""
+        """Return the parameters, and the arguments of the module with their prefix."""
         found: dict[str, Any] = super().get_params(deep)
-        of_module = self.module_params if deep and isinstance(self.module_params, dict) else {}
-        return found | {f"{PREFIX}{name}": value for name, value in of_module.items()}
+        return found | {name: vars(self)[name] for name in vars(self) if name.startswith(PREFIX)}
 
     def set_params(self, **params: Any) -> CostSensitiveAuxNet:
-        """Set parameters; those with the prefix ``module__`` are added to `module_params`."""
-        of_module = [name for name in params if name.startswith(PREFIX)]
-        given = {name.removeprefix(PREFIX): params.pop(name) for name in of_module}
+        """Set parameters, and arguments of the module with the prefix ``module__``."""
+        of_module = {name: params.pop(name) for name in [*params] if name.startswith(PREFIX)}
         super().set_params(**params)
-        if given:
-            self.module_params = {**(self.module_params or {}), **given}
+        self.__dict__.update(of_module)
         return self
 
     def _make_inputs(self) -> ImageInputs:
@@ -294,7 +299,9 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self, inputs: Any, n_features: int, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
         images = inputs.make_module()
-        body = make_body(self.module, images.out_shape, self.module_params)
+        given = self.get_params(deep=False).items()
+        params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
+        body = make_body(self.module, images.out_shape, params)
         names = self._layer_names(body, images.out_shape)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
         module = WrappedNetwork(
@@ -393,8 +400,9 @@ def make_body(
     if isinstance(module, nn.Module):
         if params:
             raise ValueError(
-                f"module_params={params!r} are arguments of a class or function, but module is an "
-                f"{type(module).__name__}; expected module={type(module).__name__}, or no params."
+                f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
+                f"but module is a {type(module).__name__}; expected module={type(module).__name__}, "
+                "or no such arguments."
             )
         return deepcopy(module).to("cpu", torch.float32)
     required = [
@@ -409,7 +417,7 @@ def make_body(
     except TypeError as error:
         raise TypeError(
             f"module={module!r} cannot be called with the arguments {list(arguments)}: {error}. It "
-            "gets input_shape, if it requires that, and those in module_params."
+            f"gets input_shape, if it requires that, and those with the prefix {PREFIX}."
         ) from error
     body = module(**arguments)
     if not isinstance(body, nn.Module):

@@ -426,12 +426,13 @@ def width(model):
 
 def test_arguments_of_the_module_can_be_searched(problem):
     X, y, _ = problem
-    model = net(mlp_for, module_params={"width": 3}, max_epochs=1)
+    model = net(mlp_for, module__width=3, max_epochs=1)
     search = GridSearchCV(model, {"module__width": [5, 6], "alpha": [0]}, cv=2).fit(X, y)
 
     best = search.best_estimator_
     assert width(best) == best.get_params()["module__width"] in (5, 6)
-    assert model.module_params == {"width": 3}  # as it was
+    assert model.get_params(deep=False)["module__width"] == 3  # as it was
+    assert "module__width=3" in repr(model)
     assert width(clone(model).fit(X, y)) == 3
     steps = make_pipeline(MinMaxScaler(), model).set_params(costsensitiveauxnet__module__width=7)
     assert width(steps.fit(X, y)[-1]) == 7
@@ -441,5 +442,7 @@ def test_wrong_arguments_of_the_module_are_named(problem):
     X, y, _ = problem
     with pytest.raises(TypeError, match=r"arguments \['input_shape', 'wide'\]: .*'wide'"):
         net(mlp_for).set_params(module__wide=3).fit(X, y)
-    with pytest.raises(ValueError, match="module_params={'width': 3} are arguments of a class or"):
-        net(mlp(), module_params={"width": 3}).fit(X, y)
+    with pytest.raises(ValueError, match=r"\['module__width'\] are arguments of a class or"):
+        net(mlp(), module__width=3).fit(X, y)
+    with pytest.raises(TypeError, match="no parameter 'width'; .* as in module__width"):
+        net(mlp_for, width=3)

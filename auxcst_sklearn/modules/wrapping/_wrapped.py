@@ -237,9 +237,9 @@ def is_trained(module: nn.Module) -> bool:
     Those of new convolutions and linear layers are at most the root of 1 / (inputs of a neuron).
     """
     parts = list(module.modules())
-    statistics = [part for part in parts if getattr(part, "running_mean", None) is not None]
-    if statistics:
-        return any(bool(part.running_mean.any()) for part in statistics)
+    means = [getattr(part, "running_mean", None) for part in parts]
+    if any(mean is not None for mean in means):
+        return any(bool(mean.any()) for mean in means if mean is not None)
     kinds = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
     weights = [w for part in parts if isinstance(part, kinds) and not is_lazy(w := part.weight)]
     return any(bool(w.detach().abs().max() > 1.001 * w[0].numel() ** -0.5) for w in weights)
