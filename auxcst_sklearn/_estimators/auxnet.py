@@ -275,8 +275,8 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         for name, value in module__params.items():
             if not name.startswith(PREFIX):
                 raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}; arguments of the module have "
-                    f"the prefix {PREFIX}, as in {PREFIX}{name}."
+                    f"{type(self).__name__} has no parameter {name!r}; arguments of the module "
+                    f"have the prefix {PREFIX}, as in {PREFIX}{name}."
                 )
             setattr(self, name, value)
 
@@ -399,10 +399,10 @@ def make_body(
     """Copy a module, or create one, for examples of some shape."""
     if isinstance(module, nn.Module):
         if params:
+            kind = type(module).__name__
             raise ValueError(
                 f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
-                f"but module is a {type(module).__name__}; expected module={type(module).__name__}, "
-                "or no such arguments."
+                f"but module is a {kind}; expected module={kind}, or no such arguments."
             )
         return deepcopy(module).to("cpu", torch.float32)
     required = [

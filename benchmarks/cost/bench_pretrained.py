@@ -238,7 +238,7 @@ def fit(options: argparse.Namespace) -> None:
         predict = (fit_plain if options.method == "plain" else fit_ours)(data, options)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     parts = {p: getattr(data, p) for p in ("held_out", "test")}
-    if options.method == "frozen":
+    if options.method in ("frozen", "default"):
         parts["train"] = data.train
     arrays: dict[str, Any] = {"cost_matrix": data.cost_matrix}
     for part, rows in parts.items():

@@ -95,6 +95,7 @@ def make_estimator(
     return CostSensitiveAuxNet(
         make_network(configuration, weights),
         **goal,
+        head_gradient=1.0,
         freeze=configuration.freeze,
         pretrained_lr_factor=configuration.pretrained_lr_factor,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),

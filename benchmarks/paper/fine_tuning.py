@@ -74,6 +74,7 @@ class FineTuningConfiguration(Configuration):
     tuning: bool = False
     network: str | None = None  # None is SqueezeNet
     n_heads: int | None = None  # of so many hidden layers, at equal steps; None for all
+    head_gradient: float = 1.0
 
 
 def make_module(configuration: FineTuningConfiguration, weights: Path | None) -> Any:
@@ -93,6 +94,7 @@ def make_estimator(
     goal: dict[str, Any] = {"loss": configuration.loss, "alpha": configuration.alpha or 0.0}
     if configuration.alpha is not None:
         goal |= {"cost_matrix": cost_matrix, "head_input": configuration.head_input}
+    goal["head_gradient"] = configuration.head_gradient
     module = make_module(configuration, weights)
     if configuration.n_heads is not None:
         size = configuration.image_size
@@ -158,6 +160,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--n-heads", type=int, help="heads, at equal steps; None for one on each hidden layer")
     add("--from-scratch", action="store_true", help="train from random weights instead")
     add("--image-size", type=int, default=128, help="pixels on each side")
+    add("--head-gradient", type=float, default=1.0, help="factor of the heads' gradient")
     add("--alphas", nargs="*", type=float, default=ALPHAS, help="weights of the auxiliary heads")
     add("--without-blind", action="store_true", help="leave the cost-blind network out")
     add("--head-input", choices=["pool", "flatten"], default="pool")
@@ -187,6 +190,7 @@ def make_configuration(
         precision=options.precision,
         network=options.network,
         n_heads=options.n_heads if alpha else None,
+        head_gradient=options.head_gradient if alpha else 1.0,
     )
 
 
