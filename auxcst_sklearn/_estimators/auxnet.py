@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from inspect import Parameter, signature
 from itertools import chain
@@ -13,8 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
@@ -24,7 +26,7 @@ from ..losses import Loss
 from ..modules._network import AuxNetwork
 from ..modules.wrapping import WrappedNetwork, find_hidden_layers, is_trained
 from .base import BaseCostSensitiveNet
-from .parameters import IMAGE_CONSTRAINTS, layers_with_head
+from .parameters import IMAGE_CONSTRAINTS, Recipe, layers_with_head
 
 # Of the names of arguments of the module, as in skorch; the name of these keywords has it, too,
 # because scikit-learn's checks pass that.
@@ -72,6 +74,13 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
+    combine_heads : "auto" or bool, default="auto"
+        Whether the probabilities are a logarithmic pool of those of the output and of all heads, as
+        in :class:`CostSensitivePoolClassifier`, instead of those of the output with a temperature.
+        The weights are those of least log loss on the held-out rows; a pool that is not better than
+        the output there, by more than its standard error, is not used. "auto" is True for a module
+        with trained weights. Without held-out rows, for losses without class probabilities, and
+        with a given `temperature` the output predicts alone.
     freeze : int or list of str, default=None
         The number of epochs in which only the new layers are trained, before the whole module is;
         or the submodules that stay frozen throughout, given by their paths or by patterns such as
@@ -92,10 +101,11 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         order of the rows.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer; with a schedule, its maximum.
-    early_stopping : bool, default=False
+    early_stopping : "auto" or bool, default="auto"
         Whether to hold out rows, and keep the weights of the best epoch: the one with the least
         held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. With fewer than ten rows, none are held out.
+        least held-out mean cost. "auto" is True for a module with trained weights. With fewer than
+        ten rows, none are held out.
     validation_fraction : float, default=0.1
         Fraction of the rows that each network holds out. Several networks hold out different folds:
         the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
@@ -121,6 +131,10 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         "valid_cost", and "valid_refinement", the loss at the best temperature. Numbers are means
         over the networks. Losses are in units of the mean cost above the smallest, "valid_cost" in
         currency.
+    head_weights_ : ndarray of shape (n_heads + 1,)
+        Weights of the heads, first hidden layer first, and of the output in the class
+        probabilities, which are in proportion to the product of their powers. Where the output
+        predicts alone, its weight is the inverse of the temperature.
     net_ : skorch.NeuralNet
         The trained net, whose torch module is ``net_.module_``. Its networks lie side by side: the
         copy of `module`, without its output layer, is ``net_.module_.networks[0].body``. With costs
@@ -190,6 +204,8 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"pool", "flatten"})],
+        "combine_heads": [StrOptions({"auto"}), "boolean"],
+        "early_stopping": [StrOptions({"auto"}), "boolean"],
         "head_gradient": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "pretrained_lr_factor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -203,6 +219,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         head_input: Literal["pool", "flatten"] = "pool",
         head_gradient: float | Literal["auto"] = "auto",
         alpha: float | Sequence[float] = 0.2,
+        combine_heads: bool | Literal["auto"] = "auto",
         freeze: int | Sequence[str] | None = None,
         pretrained_lr_factor: float | Literal["auto"] = "auto",
         image_shape: Sequence[int] | None = None,
@@ -220,7 +237,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         schedule: Literal["one_cycle", "constant"] = "one_cycle",
         weight_decay: float = 1e-2,
         optimizer: str | type = "adamw",
-        early_stopping: bool = False,
+        early_stopping: bool | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
         patience: int = 10,
         temperature: float | Literal["auto"] = "auto",
@@ -241,6 +258,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self.head_input = head_input
         self.head_gradient = head_gradient
         self.alpha = alpha
+        self.combine_heads = combine_heads
         self.freeze = freeze
         self.pretrained_lr_factor = pretrained_lr_factor
         self.image_shape = image_shape
@@ -327,6 +345,25 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
                 )
             module.freeze(names)
         return module, weights
+
+    @property
+    def head_weights_(self) -> NDArray[np.float64]:
+        """Weights of the heads and of the output in the class probabilities."""
+        check_is_fitted(self)
+        if self.net_.head_weights is not None:
+            return self.net_.head_weights
+        alone = np.zeros(len(self.hidden_layers_) + 1)
+        alone[-1] = 1 / self.temperature_
+        return alone
+
+    def _recipe(self) -> Recipe:
+        known, pretrained = Recipe.of(self), self._is_pretrained()
+        resolved: dict[str, Any] = {
+            name: pretrained
+            for name in ("early_stopping", "combine_heads")
+            if vars(self)[name] == "auto"
+        }
+        return replace(known, **resolved)
 
     def _is_pretrained(self) -> bool:
         return isinstance(self.module, nn.Module) and is_trained(self.module)

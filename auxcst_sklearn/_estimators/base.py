@@ -31,8 +31,8 @@ from ..modules import AuxNetwork
 from .building import (
     Prepared,
     build,
+    calibrate,
     check_use_of_validation,
-    learn_temperature,
     new_random_state,
     plan_of,
     prepare,
@@ -229,7 +229,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         stream: bool = False,
     ) -> tuple[Validated, Training]:
         """Validate, prepare, build, train, and set attributes; a pool passes its folds."""
-        recipe = Recipe.of(self)
+        recipe = self._recipe()
         resume = (stream or recipe.warm_start) and hasattr(self, "net_")
         with self._fitting(recipe, resume) as rng:
             data = self._validate(given, validation, classes, resume, stream)
@@ -245,12 +245,16 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 training = build(rows, recipe, self, rng, stream=stream, **known)
                 check_use_of_validation(training, data, recipe)
                 training.run(plan_of(recipe, checkpoints, stream=stream))
-            learn_temperature(training, recipe)
+            calibrate(training, recipe)
             self._random_state = rng
             self._set_fitted(data, rows, training)
             if not stream:
                 self._warn_if_collapsed(data.rows)
         return data, training
+
+    def _recipe(self) -> Recipe:
+        """The parameters; a subclass resolves values of its own."""
+        return Recipe.of(self)
 
     def _checkpoints(
         self, recipe: Recipe, data: Validated, stream: bool

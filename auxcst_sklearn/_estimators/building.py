@@ -327,11 +327,13 @@ def check_use_of_validation(training: Training, data: Validated, recipe: Recipe)
         )
 
 
-def learn_temperature(training: Training, recipe: Recipe) -> None:
-    """Set the temperature of the net: learnt from held-out rows, or as given."""
-    net = training.net
-    if training.held_out is not None and calibrates(net, recipe):
-        learnt = net.learn_temperature(training.held_out)
-        net.temperature = processes().from_first(learnt)
+def calibrate(training: Training, recipe: Recipe) -> None:
+    """Set the weights of the heads, or the temperature: learnt from held-out rows, or as given."""
+    net, held_out, first = training.net, training.held_out, processes().from_first
+    if held_out is not None and calibrates(net, recipe):
+        several = recipe.combine_heads and len(net.module_.layers) > 1
+        net.head_weights = first(net.learn_head_weights(held_out)) if several else None
+        pooled = net.head_weights is not None
+        net.temperature = 1.0 if pooled else first(net.learn_temperature(held_out))
     elif isinstance(recipe.temperature, Real):  # which a warm start may have changed
-        net.temperature = float(recipe.temperature)
+        net.temperature, net.head_weights = float(recipe.temperature), None

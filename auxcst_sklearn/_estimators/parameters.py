@@ -219,6 +219,7 @@ class Recipe:
     n_networks: int = 1
     averaging: float = 0.0
     temperature: float | str = 1.0
+    combine_heads: bool = False
     precision: str = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every: int = 1

@@ -23,6 +23,7 @@ from .._checks.classifiers import probabilities, reweighting
 from .._checks.data import check_frame
 from .._checks.labels import check_groups
 from .._training.held_out import folds
+from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
 from .pool_members import (
@@ -36,12 +37,8 @@ from .pool_members import (
     cost_estimators,
     default_members,
     is_dropped,
-    log_clipped,
-    log_loss_of,
     mean_of_known,
     naming,
-    pool_weights,
-    pooled,
     prepare,
     with_weight,
 )

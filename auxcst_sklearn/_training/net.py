@@ -25,6 +25,7 @@ from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, join_targets, shuffled
+from .pooling import SMALLEST, useful_weights
 from .rows import Rows, TrainingSet
 from .runtime import (
     ALONE,
@@ -84,6 +85,8 @@ class CostNet(NeuralNet):
     device_generator: torch.Generator
 
     temperature: float = 1.0
+    # Of the heads and the output in a logarithmic pool, in place of the temperature.
+    head_weights: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -240,6 +243,30 @@ class CostNet(NeuralNet):
         weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
         return weighted.view(-1, *shape).mean(dim=-1)
 
+    def output(self, x: Tensor, module: Any = None) -> Tensor:
+        """Outputs of the output layer, or with the pooled probabilities of all layers.
+
+        `module` is a copy of that of the net, with other settings.
+        """
+        module = self.module_ if module is None else module
+        if self.head_weights is None:
+            outputs: Tensor = module(x)
+            return outputs
+        used = self.head_weights > 0
+        layers = np.array(module.layers)[used].tolist()
+        heads, loss = module.forward_heads(x, layers), self.criterion_.loss
+        logs = self._log_probabilities(heads)[: used.sum()]  # the output may have no weight
+        weights = logs.new_tensor(self.head_weights[used])
+        pool = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
+        pooled: Tensor = loss.with_probabilities(heads[-1], pool)
+        return pooled
+
+    def _log_probabilities(self, heads: Sequence[Tensor]) -> Tensor:
+        """Logarithms (n_layers, n_networks, n_samples, n_classes), clipped as those of pools."""
+        losses = [self.criterion_.aux_loss] * (len(heads) - 1) + [self.criterion_.loss]
+        p = torch.stack([loss.probabilities(r) for loss, r in zip(losses, heads)])
+        return p.clamp(min=SMALLEST).log()
+
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
         cost: Tensor = self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
@@ -262,9 +289,9 @@ class CostNet(NeuralNet):
         """Estimated costs (n, K) in currency: of the output, or of every head."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            *hidden, output = self.module_.forward_heads(x) if every_head else [self.module_(x)]
+            hidden = self.module_.forward_heads(x)[:-1] if every_head else []
             estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
-            return [r.mean(dim=0) for r in (*estimates, self.to_cost(output))]
+            return [r.mean(dim=0) for r in (*estimates, self.to_cost(self.output(x)))]
 
         return [self.scale.to_currency(cost) for cost in self._predict_batches(X, compute)]
 
@@ -272,7 +299,7 @@ class CostNet(NeuralNet):
         """Class probabilities (n, K), for losses that have them."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.probabilities(self.module_(x)).mean(dim=0)]
+            return [self.probabilities(self.output(x)).mean(dim=0)]
 
         (p,) = self._predict_batches(X, compute)
         scaled: NDArray[Any] = p / p.sum(axis=1, keepdims=True)
@@ -357,6 +384,19 @@ class CostNet(NeuralNet):
         best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
         return float(np.exp(heats[best].mean()))
 
+    @torch.no_grad()
+    def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
+        """Weights of all layers with least log loss on held-out rows; None if they do not pay."""
+        parts = []
+        for x, target in self.get_iterator(rows):
+            logs = self._log_probabilities(self.module_.forward_heads(x)).flatten(1, 2)
+            weight = torch.ones(len(target.label)) if target.weight is None else target.weight
+            parts.append((logs.transpose(0, 1), target.label, weight))
+        log_p, label, weight = (torch.cat(part).numpy(force=True) for part in zip(*parts))
+        counts = weight > 0  # rows that pad the smaller folds have none
+        of_layers = np.swapaxes(log_p[counts], 0, 1).astype(np.float64)
+        return useful_weights(of_layers, label[counts], weight[counts].astype(np.float64))
+
     # ----------------------------------------------------------------- state
 
     @contextmanager
@@ -392,6 +432,7 @@ class CostNet(NeuralNet):
             "scale": self.scale,
             "statistics": self.statistics,
             "temperature": self.temperature,
+            "head_weights": self.head_weights,
             "history": list(self.history),
         }
 
@@ -411,7 +452,7 @@ class CostNet(NeuralNet):
         )
         self.initialize_for_prediction()
         self.history.extend(state["history"])
-        self.temperature = state["temperature"]
+        self.temperature, self.head_weights = state["temperature"], state["head_weights"]
 
 
 def _squares(difference: Tensor) -> Tensor:

@@ -129,6 +129,11 @@ class CrossEntropy(ProbabilisticLoss):
             p = p / p.sum(dim=-1, keepdim=True)
         return p
 
+    def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
+        """Outputs with other class probabilities, to which the smoothing is added."""
+        low = self.smoothing / probability.shape[-1]
+        return ((1 - self.smoothing) * probability + low).log()
+
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Initial biases: the logarithms of the class frequencies."""
         return torch.as_tensor(statistics.prior).log()
@@ -254,6 +259,11 @@ class SampleRisk(ProbabilisticLoss):
         """Logits, divided by the temperature, and unchanged factors."""
         logits, *factors = outputs.chunk(3, dim=-1)
         return torch.cat([self.classes.with_temperature(logits, temperature), *factors], dim=-1)
+
+    def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
+        """Outputs with other class probabilities, and unchanged factors."""
+        logits, *factors = outputs.chunk(3, dim=-1)
+        return torch.cat([self.classes.with_probabilities(logits, probability), *factors], dim=-1)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, from the network of the classes only."""

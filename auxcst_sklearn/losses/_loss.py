@@ -205,6 +205,23 @@ class ProbabilisticLoss(Loss):
         """
         return outputs / temperature
 
+    def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
+        """Outputs with other class probabilities; by default their logarithms.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape (..., n_outputs)
+            Outputs of the network.
+        probability : Tensor of shape (..., n_classes)
+            Class probabilities, such as a pool of those of several heads.
+
+        Returns
+        -------
+        Tensor of the shape of `outputs`
+            Outputs for which `probabilities` returns these.
+        """
+        return probability.log()
+
 
 class LayerWiseLoss(nn.Module):
     """The training objective: sum over hidden layers of alpha_i L_i, plus the loss of the output.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -37,8 +37,8 @@ class AuxNetwork(nn.Module):
         """Outputs of the main head, (n_networks, n_samples, n_classes)."""
         raise TypeError(f"{type(self).__name__} must define forward.")
 
-    def forward_heads(self, x: Tensor) -> list[Tensor]:
-        """Outputs of every head, in the order of `layers`."""
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of every head, or of those `among` some, in the order of `layers`."""
         raise TypeError(f"{type(self).__name__} must define forward_heads.")
 
     def set_precision(self, bf16: bool) -> None:
@@ -90,13 +90,14 @@ class LayeredNetwork(AuxNetwork):
         output: Tensor = self.output(self._run(x, heads={})[0])
         return output
 
-    def forward_heads(self, x: Tensor) -> list[Tensor]:
-        """Outputs of every head, in the order of `layers`."""
-        x, outputs = self._run(x, self.heads)
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of every head, or of some, and of the output."""
+        heads = {n: self.heads[n] for n in self.heads if among is None or n in among}
+        x, outputs = self._run(x, heads)
         return [*outputs, self.output(x)]
 
     def _run(
-        self, x: Tensor, heads: nn.ModuleDict | dict[str, Any], n_layers: int | None = None
+        self, x: Tensor, heads: Mapping[str, nn.Module], n_layers: int | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Output of the last hidden layer, and of the heads of all layers."""
         x, outputs = self.inputs(x), []
@@ -135,9 +136,10 @@ class SideBySide(AuxNetwork):
         """Outputs of the main heads, (n_networks, n_samples, n_classes)."""
         return torch.stack([network(own) for network, own in zip(self.networks, self._sets(x))])
 
-    def forward_heads(self, x: Tensor) -> list[Tensor]:
-        """Outputs of every head, each (n_networks, n_samples, n_classes)."""
-        outputs = [network.forward_heads(own) for network, own in zip(self._each, self._sets(x))]
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of every head, or of some, each (n_networks, n_samples, n_classes)."""
+        sets = zip(self._each, self._sets(x))
+        outputs = [network.forward_heads(own, among) for network, own in sets]
         return [*map(torch.stack, zip(*outputs))]
 
     def _sets(self, x: Tensor) -> Sequence[Tensor]:
@@ -204,9 +206,9 @@ class ClassAndCostNetwork(AuxNetwork):
         """Outputs of the class network, then of the cost network."""
         return torch.cat([self.classes(x), self.costs(x)], dim=-1)
 
-    def forward_heads(self, x: Tensor) -> list[Tensor]:
-        """Outputs of every head of the class network, the last with those of the cost network."""
-        *hidden, output = self.classes.forward_heads(x)
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of the heads of the class network, the last with those of the cost network."""
+        *hidden, output = self.classes.forward_heads(x, among)
         return [*hidden, torch.cat([output, self.costs(x)], dim=-1)]
 
     @torch.no_grad()

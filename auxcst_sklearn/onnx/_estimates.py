@@ -29,7 +29,8 @@ from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.pool import CostSensitivePoolClassifier
-from .._estimators.pool_members import SMALLEST, FoldMean
+from .._estimators.pool_members import FoldMean
+from .._training.pooling import SMALLEST
 from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps

@@ -109,7 +109,7 @@ class Decision(nn.Module):
     def forward(self, x: Tensor) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
-        output = self.module(self._prepared(x).unsqueeze(0))
+        output = net.output(self._prepared(x).unsqueeze(0), self.module)
         results = [net.scale.to_currency(net.to_cost(output).mean(dim=0).double())]
         if self.has_probabilities:
             p = net.probabilities(output).mean(dim=0).double()

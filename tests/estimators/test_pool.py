@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
-from auxcst_sklearn._estimators.pool_members import pool_weights, pooled
+from auxcst_sklearn._training.pooling import pool_weights, pooled
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay
 from tests.factories import small_stack

@@ -125,10 +125,11 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             output: Tensor = self.output(self.body(self._inputs(x)))
             return output
 
-    def forward_heads(self, x: Tensor) -> list[Tensor]:
-        """Outputs of every head, in the order of `layers`."""
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of every head, or of those `among` some, in the order of `layers`."""
         x = self._inputs(x)
-        heads = dict(zip(self._calls, self.heads.values()))
+        named = zip(self.hidden_layers, self._calls, self.heads.values())
+        heads = {call: head for name, call, head in named if among is None or name in among}
         read = {}
 
         def read_head(call: Call, output: Tensor, _: Any) -> None:
@@ -141,7 +142,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             Listener(self.body, read_head, only={path for path, _ in heads}),
         ):
             features = self.body(x)
-        self._check_run(features, read)
+        self._check_run(features, heads.keys() - read.keys())
         return [*(read[call] for call in heads), self.output(features)]
 
     def _inputs(self, x: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             return SeededDraws(self.generator)
         return nullcontext()
 
-    def _check_run(self, features: Any, read: dict[Call, Tensor]) -> None:
+    def _check_run(self, features: Any, missing: Collection[Call]) -> None:
         """Check that the layers that ran when the network was built also run in training."""
         if not isinstance(features, Tensor):
             raise TypeError(
@@ -162,7 +163,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 "tensor else; expected a tensor in both. Switch its auxiliary outputs off."
             )
         for name, call in zip(self.hidden_layers, self._calls):
-            if call not in read:
+            if call in missing:
                 raise RuntimeError(
                     f"hidden_layers names {name!r}, which did not run this time: the forward of "
                     f"{type(self.body).__name__} skips it. Leave it out of hidden_layers."

@@ -1,0 +1,114 @@
+"""Logarithmic pools: probabilities in proportion to a product of powers of others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.model_selection import KFold
+
+# Smaller probabilities count as this one: no single row then decides on the weights.
+SMALLEST = 1e-6
+# A member with less than this share of the largest weight is dropped.
+LEAST_SHARE = 0.02
+# Prior for weights with a sum of at most 1, worth this many rows. Larger sums make probabilities
+# surer than those of the members, and held-out rows without a mistake set no bound.
+PRIOR_ROWS = 10
+# Loss of a unit of weight: a member that changes nothing has none.
+PRICE = 1e-5
+# With fewer rows, no weights of several members are learnt.
+FEWEST_ROWS = 50
+
+
+def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithms of probabilities that are not too small."""
+    logs: NDArray[np.float64] = np.log(np.clip(probability, SMALLEST, 1))
+    return logs
+
+
+def pooled(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
+    probability: NDArray[np.float64] = softmax(np.tensordot(weights, logs, 1), axis=1)
+    return probability
+
+
+def pool_weights(
+    logs: NDArray[np.float64],
+    label: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Weights (M,) of least log loss, none negative, from log probabilities (M, n, K).
+
+    Their sum is free, so that they hold a temperature, with a prior against sums above 1. Members
+    that add next to nothing have weight 0; where none is better than a guess, the best has one.
+    """
+    n_members, n, _ = logs.shape
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    share = weight / weight.sum()
+    # Weights that count repetitions are rows; smaller ones, such as shares, leave their number.
+    prior = PRIOR_ROWS / max(weight.sum(), n)
+    rows = np.arange(n)
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        score = log_softmax(np.tensordot(weights, logs, 1), axis=1)
+        expected = np.einsum("nk,mnk->mn", np.exp(score), logs)
+        above = max(weights.sum() - 1, 0)
+        penalty = prior * above**2 + PRICE * weights.sum()
+        slope = 2 * prior * above + PRICE
+        return (
+            penalty - share @ score[rows, label],
+            slope + (expected - logs[:, rows, label]) @ share,
+        )
+
+    kept = np.ones(n_members, dtype=bool)
+    weights = np.full(n_members, 1 / n_members)
+    while True:
+        bounds = [(0.0, None if keep else 0.0) for keep in kept]
+        weights = minimize(loss, weights * kept, jac=True, method="L-BFGS-B", bounds=bounds).x
+        dropped = kept & (weights < LEAST_SHARE * weights.max())
+        if not dropped.any():
+            break
+        kept &= ~dropped
+    if not weights.any():
+        alone = [loss(one)[0] for one in np.eye(n_members)]
+        weights[int(np.argmin(alone))] = LEAST_SHARE
+    found: NDArray[np.float64] = weights
+    return found
+
+
+def log_loss_of(
+    logs: NDArray[np.float64], label: NDArray[np.intp], weight: NDArray[np.float64] | None = None
+) -> float:
+    """Mean log loss; NaN of no rows."""
+    if not len(label):
+        return float("nan")
+    return float(-np.average(logs[np.arange(len(label)), label], weights=weight))
+
+
+def useful_weights(
+    logs: NDArray[np.float64],
+    label: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64] | None:
+    """The weights, if the pool is better than its last member alone by more than the noise.
+
+    Both get the weights of other rows, in five folds; the noise is the standard error of the
+    difference of their log losses.
+    """
+    n = len(label)
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    if n < FEWEST_ROWS:
+        return None
+    gain = np.empty(n)
+    for seen, unseen in KFold(5, shuffle=True, random_state=0).split(label):
+        losses = []
+        for members in (logs[-1:], logs):
+            weights = pool_weights(members[:, seen], label[seen], weight[seen])
+            p = pooled(weights, members[:, unseen])
+            losses.append(-np.log(p[np.arange(len(unseen)), label[unseen]]))
+        gain[unseen] = losses[0] - losses[1]
+    share = weight / weight.sum()
+    mean = share @ gain
+    noise = np.sqrt(share**2 @ (gain - mean) ** 2)
+    return pool_weights(logs, label, sample_weight) if mean > noise else None

@@ -1,0 +1,201 @@
+"""Probabilities as a pool of those of all heads, with weights learnt on held-out rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from scipy.special import softmax
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn._training.pooling import useful_weights
+from auxcst_sklearn.modules import CostHead
+from auxcst_sklearn.onnx import to_onnx
+
+COST = np.abs(np.subtract.outer(np.arange(10), np.arange(10))).astype(float)
+SMOOTHING, SMALLEST = 0.05, 1e-6
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = load_digits(return_X_y=True)
+    return (X / 16).astype("f"), y
+
+
+def module_with_weights():
+    """Its first layer separates the classes; the others still have to learn."""
+    torch.manual_seed(0)
+    layers = [nn.Linear(64, 64), nn.ReLU()]
+    for _ in range(2):
+        layers += [nn.Linear(64, 64), nn.ReLU()]
+    with torch.no_grad():
+        layers[0].weight.mul_(2)
+    return nn.Sequential(*layers, nn.Linear(64, 10))
+
+
+def fine_tuned(rows, **parameters):
+    X, y = rows
+    known = {"cost_matrix": COST, "max_epochs": 8, "validation_fraction": 0.3, "random_state": 0}
+    model = CostSensitiveAuxNet(module_with_weights(), **known | parameters)
+    return model.fit(X[:1000], y[:1000])
+
+
+@pytest.fixture(scope="module")
+def combined(rows):
+    return fine_tuned(rows)
+
+
+def expected(model, X):
+    """The pool in float64 numpy: powers of clipped probabilities without their smoothing."""
+    pools = []
+    for network in model.net_.module_.networks:
+        with torch.no_grad():
+            outputs = [r.double().numpy() for r in network.forward_heads(torch.from_numpy(X))]
+        logs = []
+        for output in outputs:
+            smoothed = softmax(output, axis=1)
+            p = np.maximum(smoothed - SMOOTHING / 10, 1e-3 * smoothed)
+            logs.append(np.log(np.maximum(p / p.sum(axis=1, keepdims=True), SMALLEST)))
+        pools.append(softmax(np.tensordot(model.head_weights_, logs, 1), axis=1))
+    return np.mean(pools, axis=0)
+
+
+def test_probabilities_are_a_pool_of_those_of_all_heads(rows, combined):
+    X, y = rows
+    alone = fine_tuned(rows, combine_heads=False)
+    used = combined.head_weights_ > 0
+    assert used[:-1].any()
+    assert combined.head_weights_.shape == (3,)
+    assert combined.temperature_ == 1
+
+    p = combined.predict_proba(X)
+    np.testing.assert_allclose(p, expected(combined, X), atol=2e-6)
+    np.testing.assert_allclose(combined.predict_cost(X), p @ COST, atol=1e-5)
+    np.testing.assert_array_equal(combined.predict(X), (p @ COST).argmin(axis=1))
+    losses = [log_loss(y[1000:], model.predict_proba(X[1000:])) for model in (combined, alone)]
+    assert losses[0] < 0.8 * losses[1]
+    np.testing.assert_array_equal(alone.head_weights_, [0, 0, 1 / alone.temperature_])
+
+
+def test_stages_are_the_heads_and_then_the_pool(rows, combined):
+    X, _ = rows
+    alone = fine_tuned(rows, combine_heads=False)
+    *stages, last = combined.staged_predict_cost(X)
+    *expected_stages, _ = alone.staged_predict_cost(X)
+
+    np.testing.assert_array_equal(stages, expected_stages)
+    np.testing.assert_array_equal(last, combined.predict_cost(X))
+
+
+def test_heads_without_a_weight_are_not_computed(rows, combined):
+    (network,) = combined.net_.module_.networks
+    calls = []
+    heads = [part for part in network.modules() if isinstance(part, CostHead)]
+    hooks = [head.register_forward_hook(lambda *call: calls.append(call)) for head in heads]
+    combined.predict_proba(rows[0])
+    for hook in hooks:
+        hook.remove()
+
+    n_used = np.count_nonzero(combined.head_weights_[:-1])
+    assert n_used < len(heads) - 1  # or this test compares nothing
+    assert len(calls) == n_used + 1
+
+
+def test_pools_are_saved_in_pickles_and_files(rows, combined):
+    X = rows[0][:50]
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(combined)).predict_proba(X), combined.predict_proba(X)
+    )
+    file = onnxruntime.InferenceSession(to_onnx(combined, X).SerializeToString())
+    cost, index, probability = file.run(
+        ["cost", "index", "probability"], {file.get_inputs()[0].name: X}
+    )
+    np.testing.assert_allclose(probability, combined.predict_proba(X), atol=1e-5)
+    np.testing.assert_allclose(cost, combined.predict_cost(X), atol=1e-4)
+    np.testing.assert_array_equal(index, combined.predict(X))
+
+
+@pytest.mark.parametrize("n_networks", [2, 5])
+def test_networks_side_by_side_share_the_weights(rows, n_networks):
+    X, _ = rows
+    model = fine_tuned(rows, n_networks=n_networks, max_epochs=4)
+
+    assert (model.head_weights_[:-1] > 0).any()
+    np.testing.assert_allclose(model.predict_proba(X), expected(model, X), atol=2e-6)
+
+
+def test_pools_are_decided_upon_with_costs_of_rows_and_other_frequencies(rows):
+    X, y = rows
+    rng = np.random.default_rng(0)
+    cost = rng.uniform(1, 2, (1000, 1)) * COST[y[:1000]]
+    known = {"cost_matrix": COST, "max_epochs": 4, "validation_fraction": 0.3, "random_state": 0}
+    known.pop("cost_matrix")
+    model = CostSensitiveAuxNet(module_with_weights(), **known)
+    model.fit(X[:1000], y[:1000], cost=cost)
+
+    assert (model.head_weights_[:-1] > 0).any()
+    prior = {label: 0.91 if label == 8 else 0.01 for label in range(10)}
+    found = model.predict_cost(X, prior=prior)
+    p = model.predict_proba(X) * np.array([*prior.values()]) / model.class_prior_
+    p /= p.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, model._expected_cost(X, p), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"temperature": 1.0},
+        {"alpha": 0.0},
+        {"loss": "one_sided"},
+        {"early_stopping": False},
+        {"validation_fraction": 0.03},  # too few rows to learn several weights
+    ],
+)
+def test_where_the_output_predicts_alone(rows, parameters):
+    model = fine_tuned(rows, max_epochs=2, **parameters)
+    weights = model.head_weights_
+
+    assert len(weights) == len(model.hidden_layers_) + 1
+    assert not weights[:-1].any()
+    assert weights[-1] == pytest.approx(1 / model.temperature_)
+
+
+def test_only_modules_with_weights_hold_out_rows_and_combine(rows):
+    X, y = rows
+    known = {"cost_matrix": COST, "max_epochs": 2, "random_state": 0}
+    made = CostSensitiveAuxNet(module_with_weights, **known).fit(X, y)
+    given = CostSensitiveAuxNet(module_with_weights(), **known).fit(X, y)
+    asked = CostSensitiveAuxNet(
+        module_with_weights, early_stopping=True, combine_heads=True, **known
+    ).fit(X, y)
+
+    assert "valid_loss" not in made.history_[0]
+    assert not made.head_weights_[:-1].any()
+    assert "valid_loss" in given.history_[0]
+    assert given.head_weights_[:-1].any()
+    assert "valid_loss" in asked.history_[0]
+    assert asked.head_weights_[:-1].any()
+
+
+def test_a_pool_that_gains_less_than_its_noise_is_not_used():
+    rng = np.random.default_rng(0)
+    label = rng.integers(3, size=300)
+    good, noise = rng.normal(size=(2, 300, 3))
+    good[np.arange(300), label] += 2
+    other = rng.normal(size=(300, 3))
+    other[np.arange(300), label] += 2
+    logs = np.log(softmax([noise, other, good], axis=2))
+
+    assert useful_weights(logs[[0, 2]], label) is None
+    assert useful_weights(logs[1:], label) == pytest.approx([1, 1], abs=0.2)
+    assert useful_weights(logs[1:, :40], label[:40]) is None  # too few rows
+    weight = np.repeat([1.0, 0.0], 150)
+    of_half = useful_weights(logs[1:, :150], label[:150])
+    wrong = np.where(weight > 0, label, (label + 1) % 3)
+    assert useful_weights(logs[1:], wrong, weight) == pytest.approx(of_half, rel=0.2)
