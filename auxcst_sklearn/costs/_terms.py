@@ -101,7 +101,9 @@ def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.f
     if isinstance(amounts, Mapping):
         given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
     check_row_order(**given, **costs)
-    values = {name: as_costs(cost, name, gaps=gaps) for name, cost in costs.items()}
+    values = {
+        name: as_costs(cost, name, gaps=gaps and np.ndim(cost) > 0) for name, cost in costs.items()
+    }
     parts = (*given.values(), *values.values())
     with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
     check_consistent_length(*with_rows)
