@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_row_order, is_frame
+from .._checks.data import as_floats, check_row_order, is_frame, with_days
 from .._checks.labels import check_spelling
 from ._formulas import compute
 from ._named import column_names, named
@@ -40,7 +40,8 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
         pandas' ``DataFrame.eval``: ``"2 * `net-amount`"``.
     amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
             (n_samples,), default=None
-        The columns that formulas name, with a row for each sample; in a dict also numbers.
+        The columns that formulas name, with a row for each sample; in a dict also numbers. The
+        dates of a DataFrame are days since 1970, as for estimators.
 
     Returns
     -------
@@ -86,6 +87,7 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
 def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.float64]:
     """The same; with `gaps` a cost is NaN where an amount is missing, instead of an error."""
     rows, columns, cells = read_terms(terms)
+    amounts = with_days(amounts)
     names = [] if amounts is None else list(getattr(amounts, "columns", amounts))
     costs = {}
     for label in rows:

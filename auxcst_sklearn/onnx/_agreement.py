@@ -54,10 +54,7 @@ def check_agreement(
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
-
-    def own(rows: Any) -> Any:
-        return rows if account is None else account.own(rows)
-
+    own: Callable[[Any], Any] = account.own if account else lambda rows: rows
     with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.data import is_frame
+from .._checks.data import date_columns, is_frame, with_days
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from ..costs._evaluation import before_last
@@ -56,9 +56,9 @@ def to_onnx(
         values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type,
         all others are float64; sparse rows are passed to the file as dense ones. A DataFrame has an
         input of shape (n, 1) for each column, with its name: of strings for string columns, int64
-        for integers if only a pipeline reads them and its steps can, otherwise float64. The name of
-        an output or of ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is
-        NaN, a missing string ``""``.
+        for integers if only a pipeline reads them and its steps can, otherwise float64; for dates
+        of days since 1970 (UTC). The name of an output or of ``"cost_matrices"`` becomes
+        ``"cost_"`` and the like. A missing number is NaN, a missing string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
@@ -77,7 +77,8 @@ def to_onnx(
         The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
         position of the cheapest decision, -1 if a cost is not finite, and ``"probability"`` (n,
         n_classes) if the model has class probabilities. Its metadata hold the labels, ``"classes"``
-        and ``"decisions"``, as JSON; they are the same unless the costs name other decisions.
+        and ``"decisions"``, as JSON, which are the same unless the costs name other decisions; and
+        the columns of ``"dates"``, if X has some.
 
     Raises
     ------
@@ -124,15 +125,14 @@ def to_onnx(
             "Pipeline that ends with one. BayesMinimumRiskClassifier makes one of any other."
         )
     check_is_fitted(estimator)
-    is_auto = cost_input == "auto"
-    takes_costs = (estimator._known_costs and terms is None) if is_auto else bool(cost_input)
-    if takes_costs and terms is not None:
+    if terms is not None and cost_input is True:
         raise ValueError("Got both terms and cost_input=True; expected one source of costs.")
+    takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
     if (takes_costs or terms is not None) and not estimator._has_probabilities():
-        given = f"cost_input={cost_input!r}" if takes_costs else "terms"
         raise ValueError(
-            f"{given} needs class probabilities, but loss={estimator.loss!r} has none; use "
-            "loss='bayes_risk' or 'cross_entropy', or cost_input=False without terms."
+            f"{f'cost_input={cost_input!r}' if terms is None else 'terms'} needs class "
+            f"probabilities, but loss={estimator.loss!r} has none; use loss='bayes_risk' or "
+            "'cross_entropy', or cost_input=False without terms."
         )
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
@@ -156,18 +156,25 @@ def to_onnx(
     with _extra():
         file, graph = assemble(model, own, takes_costs, account)
     check_agreement(file, model, rows, graph, account)
-    for key in ("classes", "decisions"):
-        labels = getattr(estimator, f"{key}_").tolist()
+    held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
+    if dates := _dates(X).intersection(given.name for given in file.graph.input):
+        held["dates"] = sorted(dates)
+    for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
     return file
 
 
+def _dates(X: Any) -> set[str]:
+    """Names of the columns of dates."""
+    return {str(X.columns[j]) for j in date_columns(X)}
+
+
 def _rows(X: Any) -> Any:
-    """A DataFrame or an array."""
+    """A DataFrame, with dates as days, or an array."""
     if is_frame(X):
-        return X
+        return with_days(X)
     if sparse.issparse(X):
         return X[:100].toarray()
     rows = np.asarray(X)

@@ -45,7 +45,7 @@ def claims(n=300, seed=0):
         {
             "note": ["x"] * n,
             "region": rng.choice(["north", "south"], size=n),
-            "age": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(50, 10, n)),
+            "age": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(30, 10, n)),
             "deductible": rng.choice([50, 100, 200], size=n),
             "n_claims": rng.integers(9, size=n),
             "claim_amount": rng.lognormal(5, 1, n),
@@ -171,7 +171,7 @@ def test_without_costs_of_rows_in_the_training():
         ({"pay": "amount"}, "names 'amount'; expected columns"),
         ({"pay": "note"}, "reads the column 'note' of X, which holds strings"),
         ({"pay": "region"}, "reads the column 'region' of X, which holds strings"),
-        ({"pay": "0 / (deductible - deductible)"}, "In no row of X are all columns that terms re"),
+        ({"pay": "0 / (deductible - deductible)"}, "In no row of X are all costs finite"),
     ],
 )
 def test_terms_that_a_file_cannot_compute(change, message):
@@ -198,3 +198,27 @@ def test_other_mistakes():
     without = small_mlp(loss="one_sided").fit(X[READ], labels(X))
     with pytest.raises(ValueError, match="terms needs class probabilities"):
         to_onnx(without, X, terms=TERMS)
+
+
+def test_dates_are_days():
+    X = claims()
+    X["closed"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(X["n_claims"], "D")
+    X["opened"] = X["closed"] - pd.to_timedelta(X["age"] / 10, "D")
+    terms = {k: {"pay": 5, "check": "2 * (closed - opened)"} for k in TERMS}
+    days = X.assign(
+        **{name: (X[name] - pd.Timestamp(0)) / pd.Timedelta("1D") for name in ("closed", "opened")}
+    )
+    known = X[X["opened"].notna()]
+    C = cost_matrices(terms, known)
+    np.testing.assert_allclose(C[:, 0, 1], known["age"] / 5, rtol=1e-6)
+    read = [*READ, "closed"]
+    model = small_mlp().fit(known[read], labels(known), cost=C)
+    file = to_onnx(model, X, terms=terms)
+    assert {m.key: m.value for m in file.metadata_props}["dates"] == '["closed", "opened"]'
+    found = run(file, days)
+    decided = np.array([*model.decisions_, "unknown"])[found["index"]]
+    cheapest = np.where(X["age"] < 25, "check", "pay")
+    np.testing.assert_array_equal(decided, np.where(X["age"].isna(), "unknown", cheapest))
+    np.testing.assert_allclose(
+        found["probability"], model.predict_proba(X[read]), rtol=1e-4, atol=1e-6
+    )
