@@ -95,22 +95,22 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
-def date_columns(X: Any) -> list[int]:
-    """Positions of the columns of a DataFrame whose type is one of dates."""
-    dtypes = [str(dtype).lower() for dtype in X.dtypes] if is_frame(X) else []
-    return [j for j, dtype in enumerate(dtypes) if dtype.startswith(("date", "timestamp"))]
+def date_columns(X: Any) -> dict[str, int]:
+    """Names and positions of the columns of a DataFrame whose type is one of dates."""
+    columns = zip(X.columns, map(str, X.dtypes)) if is_frame(X) else ()
+    dates = ("date", "timestamp")
+    return {str(c): j for j, (c, kind) in enumerate(columns) if kind.lower().startswith(dates)}
 
 
 def with_days(X: Any) -> Any:
     """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is."""
-    dates, day = date_columns(X), 86_400_000_000  # in microseconds, which are exact in float64
+    dates, day = date_columns(X).values(), 86_400_000_000  # microseconds are exact in float64
     if dates and not hasattr(X, "iloc"):
         return X.with_columns(*(select(X, j).dt.epoch("us") / day for j in dates))
-    if dates:
+    X = X.copy(deep=False) if dates else X
+    for j in dates:
         from pandas import to_datetime
 
-        X = X.copy(deep=False)
-    for j in dates:
         times = to_datetime(X.iloc[:, j], utc=True).dt.tz_localize(None).to_numpy("datetime64[us]")
         X.isetitem(j, (times - np.datetime64(0, "us")) / np.timedelta64(day, "us"))
     return X

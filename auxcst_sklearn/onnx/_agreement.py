@@ -44,10 +44,7 @@ Candidates = dict[int, NDArray[Any]]  # unusual values, by the positions of thei
 def check_agreement(
     file: onnx.ModelProto, model: Any, X: Any, graph: Graph, account: Account | None
 ) -> None:
-    """Raise an error if the file cannot be run, or differs from the model on rows like X.
-
-    Costs by terms are compared with those of `cost_matrices`.
-    """
+    """Raise an error if the file cannot be run, or differs from the model on rows like X."""
     last = model[-1] if isinstance(model, Pipeline) else model
     takes_costs = any(given.name == MATRICES for given in file.graph.input)
     rng = np.random.default_rng(0)

@@ -55,12 +55,10 @@ def assemble(
         rows, model = rows_of_steps(model, graph, rows), model[-1]
     cost, *p = cost_and_probability(model, graph, rows)
     n_columns = len(model.classes_), len(model.decisions_)
-    if takes_costs or account is not None:
+    if takes_costs or account:
         row = graph.add("Unsqueeze", p[0], np.array([1]))
-        if account is None:
-            matrices = graph.read(MATRICES, onnx.TensorProto.DOUBLE, *n_columns)
-        else:
-            matrices = account.matrices(graph, p[0])
+        given = MATRICES, onnx.TensorProto.DOUBLE, *n_columns
+        matrices = account.matrices(graph, p[0]) if account else graph.read(*given)
         expected = graph.add("MatMul", row, matrices)
         cost = graph.add("Squeeze", expected, np.array([1]))
     gap = graph.add("ReduceSum", graph.add("Sub", cost, cost), np.array([1]), keepdims=0)

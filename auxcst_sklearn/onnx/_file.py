@@ -157,18 +157,13 @@ def to_onnx(
         file, graph = assemble(model, own, takes_costs, account)
     check_agreement(file, model, rows, graph, account)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
-    if dates := _dates(X).intersection(given.name for given in file.graph.input):
-        held["dates"] = sorted(dates)
+    if dates := [name for name in date_columns(X) if name in {i.name for i in file.graph.input}]:
+        held["dates"] = dates
     for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
     return file
-
-
-def _dates(X: Any) -> set[str]:
-    """Names of the columns of dates."""
-    return {str(X.columns[j]) for j in date_columns(X)}
 
 
 def _rows(X: Any) -> Any:

@@ -131,8 +131,7 @@ def _converted(
 ) -> list[str]:
     """The outputs of a part that skl2onnx converts."""
     is_raw = bool(options)
-    if package_of(model) == "lightgbm":  # whose converter has no such option
-        options = None
+    options = None if package_of(model) == "lightgbm" else options  # which it does not have
     try:
         part = _convert(model, _types(rows.sample), opset, options)
     except Exception as error:

@@ -17,10 +17,7 @@ from ._graph import Graph, names_of_inputs
 
 
 class Account:
-    """The costs of rows by terms.
-
-    `table` holds the columns of X that the model reads, and then those that only formulas read.
-    """
+    """The costs of rows by terms; `table` has the model's columns, and then others of formulas."""
 
     def __init__(self, terms: Any, model: Any, last: Any, X: Any) -> None:
         if not is_frame(X):

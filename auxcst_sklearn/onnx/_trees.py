@@ -222,10 +222,7 @@ def as_read(model: Any, graph: Graph, rows: GraphRows) -> GraphRows:
 
 
 def make_exact(part: onnx.ModelProto, model: Any, *, is_raw: bool) -> None:
-    """Give the trees of LightGBM its thresholds in float64, which onnxmltools rounds.
-
-    Raw scores are the sums of the trees before the link function.
-    """
+    """Give LightGBM's trees, or their sums, thresholds in float64, which onnxmltools rounds."""
     if package_of(model) != "lightgbm":
         return
     exact = _thresholds(model.booster_.model_to_string())

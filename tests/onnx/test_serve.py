@@ -4,9 +4,11 @@ import csv
 import hashlib
 import importlib
 import json
+import re
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ for package in ("onnxscript", "onnxruntime", "starlette", "uvicorn"):
 
 pytest.importorskip("torch", minversion="2.7")
 
+NUMBER = re.compile(r"(?<![\w'\",.])\d+(?:\.\d+)?(?![\w'\",]*')")
 SCRIPT = Path(__file__).parents[2] / "examples" / "serve.py"
 
 
@@ -386,3 +389,25 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     for wrong in ("3.5", 3.5, None, ""):
         with pytest.raises(ValueError, match=f"shop holds {wrong!r}; expected a whole number"):
             decider.arrays({"shop": wrong})
+
+
+def rounded(answer):
+    """An answer without the version of the file, and its numbers apart."""
+    text = json.dumps({**answer, "version": len(answer.get("version", ""))})
+    return NUMBER.sub("#", text), [float(number) for number in NUMBER.findall(text)]
+
+
+def test_the_answers_of_the_page(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = (SCRIPT.parents[1] / "docs" / "guide" / "service.rst").read_text(encoding="utf-8")
+    (code,) = re.findall(r"code-block:: python\n\n((?:    .*\n|\n)+)", page)
+    exec(textwrap.dedent(code), {})
+    asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n\n", page)
+    assert len(asked) == 4
+    with started(tmp_path / "model.onnx") as url:
+        for request, answer in asked:
+            (text, numbers), (expected, printed) = (
+                rounded(found) for found in (post(url, json.loads(request))[1], json.loads(answer))
+            )
+            assert text == expected
+            np.testing.assert_allclose(numbers, printed, rtol=0.1)  # of other releases of torch
