@@ -6,9 +6,10 @@
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
-numbers also as strings, dates as 2026-01-31, and null or "" for a missing one. If the file has such
-an input, "cost_matrices" holds the costs of this row. The answer is the decision of least cost, the
-estimated cost of each, the class probabilities if the model has them, and the version of the file.
+numbers also as strings, True and False for 1 and 0, dates as 2026-01-31, and null or "" for a
+missing one; further columns are ignored. If the file has such an input, "cost_matrices" holds the
+costs of this row. The answer is the decision of least cost, the estimated cost of each, the class
+probabilities if the model has them, and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "prices": {"review": 4.5}}'
@@ -46,6 +47,8 @@ DTYPES: dict[str, Any] = {
     "tensor(string)": object,
 }
 LARGEST_BODY = 2**24
+# Fields of a row that are refused where the file has no such input; other columns are ignored.
+OF_REQUESTS = {"rows", "capacity", "prices", "cost_matrices"}
 SHOWN = 60  # characters of a value in a message
 
 
@@ -87,7 +90,7 @@ class Decider:
         """A row as arrays; raises a ValueError with a reason if it is invalid."""
         if not isinstance(row, dict):
             raise ValueError("a row is no JSON object; expected a value for each input")
-        if wrong := set(row) ^ set(self.inputs):
+        if wrong := set(self.inputs) - set(row) | (OF_REQUESTS & set(row)) - set(self.inputs):
             raise ValueError(f"inputs {sorted(wrong)} are missing or unknown; see /schema")
         return {name: self._array(name, row[name]) for name in self.inputs}
 
@@ -222,6 +225,7 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     if (value is None or value == "") and not whole:
         return math.nan
     if isinstance(value, str):
+        value = {"true": "1", "false": "0"}.get(value.lower(), value)
         try:
             value = (
                 days(value) if of_days and "-" in value[1:] else (int if whole else float)(value)
@@ -239,7 +243,7 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
 
 def days(text: str) -> float:
     """Days since 1970 of a date in ISO format, in UTC unless it has a zone."""
-    time = datetime.fromisoformat(text)
+    time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 

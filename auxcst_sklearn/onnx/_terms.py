@@ -30,8 +30,7 @@ class Account:
         self.shape = len(rows), len(decisions)
         self.cells = {f"terms[{k!r}][{d!r}]": cells[k][d] for k in rows for d in decisions}
         read = self._columns_read(X)
-        names = getattr(model, "feature_names_in_", self.columns)
-        own = [name for name in names if name in self.columns]
+        own = [c for c in getattr(model, "feature_names_in_", self.columns) if c in self.columns]
         self.n_own = len(own)
         self.table = X[[*own, *(name for name in read if name not in own)]]
         if not self.known(self.table).any():

@@ -136,7 +136,11 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
         ({"rows": [7]}, "row 0: a row is no JSON object"),
         ([1, 2], "a row is no JSON object"),
         ({"amount": 1.0, "country": "NL"}, r"inputs ['hour'] are missing or unknown"),
-        ({"amount": 1.0, "country": "NL", "hour": 1, "day": 2}, "inputs ['day']"),
+        ({"amount": 1.0, "country": "NL", "hour": 1, "prices": {}}, "inputs ['prices'] are missi"),
+        (
+            {"amount": 1.0, "country": "NL", "hour": 1, "cost_matrices": 2},
+            "inputs ['cost_matrices']",
+        ),
         ({"amount": "much", "country": "NL", "hour": 1}, "amount holds 'much'; expected a number"),
         ({"amount": [1, 2], "country": "NL", "hour": 1}, "amount has shape (2,); expected (1,)"),
         ({"amount": 1.0, "country": 7, "hour": 1}, "country holds 7; expected a string or null"),
@@ -286,7 +290,7 @@ def test_rows_as_a_csv_has_them(desk, tmp_path):
     expected = network.predict_cost(X[READ], cost=C)
     np.testing.assert_allclose(costs, expected, rtol=1e-5, atol=1e-5 * expected.max())
     version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    status, one = post(url, rows[7])
+    status, one = post(url, {**rows[7], "note": "not read by the file"})
     assert (status, one.pop("version"), found["version"]) == (200, version, version)
     assert one["decision"] == decisions[7]
     with urlopen(f"{url}/schema", timeout=5) as answer:
@@ -351,6 +355,7 @@ def test_dates_of_all_kinds_and_gaps(desk):
     network, _, url = desk
     days = (pd.Timestamp("2026-01-31") - pd.Timestamp(0)).days
     kinds = ["2026-01-31", "2026-01-31T00:00:00", "2026-01-31 00:00+00:00", days, str(days)]
+    kinds += ["2026-01-31T00:00:00Z", "2026-01-31T01:00:00+01:00"]
     answers = [post(url, {**ROW, "opened": kind}) for kind in kinds]
     assert answers == answers[:1] * len(kinds)
     assert answers[0][0] == 200
@@ -384,6 +389,10 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     model = make_pipeline(encoder, BayesMinimumRiskClassifier()).fit(X, X["shop"] > 2)
     to_onnx(model, X, tmp_path / "model.onnx")
     decider = read(tmp_path / "model.onnx")
+    is_one = {
+        decider.decide(decider.arrays({"shop": s}))["cost"]["True"] for s in (1, "True", True)
+    }
+    assert len(is_one) == 1
     for shop in (3, "3"):
         assert decider.decide(decider.arrays({"shop": shop}))["decision"] is True
     for wrong in ("3.5", 3.5, None, ""):
