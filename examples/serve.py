@@ -5,10 +5,18 @@
     curl localhost:8000/decide -d '{"amount": 99.5, "country": "NL"}'
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
-if the model was fitted on a DataFrame, and otherwise {"X": [...]}. A missing value is null, and
-"cost_matrices" holds the costs of this row if they are known when deciding. The response contains
-the decision of least cost, the estimated cost of each, and the class probabilities if the model has
-them. GET /schema lists the inputs. The process needs neither torch nor scikit-learn.
+if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
+numbers also as strings, True and False for 1 and 0, dates as 2026-01-31, and null or "" for a
+missing one; further columns are ignored. If the file has such an input, "cost_matrices" holds the
+costs of this row. The answer is the decision of least cost, the estimated cost of each, the class
+probabilities if the model has them, and the version of the file.
+
+    curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
+    curl localhost:8000/decide -d '{"rows": [{...}], "prices": {"review": 4.5}}'
+
+decide a batch, in which 20 rows at most are reviewed, and rows by the prices that the answer to an
+earlier batch has. GET /schema lists the inputs. The process needs neither torch nor scikit-learn;
+only "capacity" needs scikit-learn, and auxcst_sklearn.
 """
 
 from __future__ import annotations
@@ -16,6 +24,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from datetime import datetime, timezone
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,80 +46,205 @@ DTYPES: dict[str, Any] = {
     "tensor(uint8)": np.uint8,
     "tensor(string)": object,
 }
-LARGEST_BODY = 2**20
+LARGEST_BODY = 2**24
+# Fields of a row that are refused where the file has no such input; other columns are ignored.
+OF_REQUESTS = {"rows", "capacity", "prices", "cost_matrices"}
+SHOWN = 60  # characters of a value in a message
+
+
+class WrongValueError(ValueError):
+    """A value that the model cannot read: of which field, and what was expected."""
+
+    def __init__(self, field: str, value: Any, expected: str, problem: str = "") -> None:
+        shown = repr(value)[:SHOWN]
+        super().__init__(f"{field} {problem or f'holds {shown}'}; expected {expected}")
+        self.about = {"field": field, "value": shown, "expected": expected}
 
 
 class Decider:
     """An ONNX file with the shapes and types of its inputs; threads may share it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # one row is too little work for two threads
-        self.session = onnxruntime.InferenceSession(path, options)
+        file = Path(path).read_bytes()
+        self.version = sha256(file).hexdigest()[:12]
+        self.session = onnxruntime.InferenceSession(file, options)
         self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
         self.outputs = [output.name for output in self.session.get_outputs()]
         metadata = self.session.get_modelmeta().custom_metadata_map
         self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
+        self.dates = json.loads(metadata.get("dates", "[]"))
 
     def schema(self) -> dict[str, Any]:
-        """Types and shapes of a row, the classes, and the decisions."""
+        """Types and shapes of a row, the classes, the decisions, and the version of the file."""
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
-        return {"inputs": inputs, "classes": self.classes, "decisions": self.decisions}
+        for name in self.dates:
+            inputs[name]["unit"] = "days since 1970, or a date"
+        labels = {"classes": self.classes, "decisions": self.decisions}
+        return {"inputs": inputs, **labels, "version": self.version}
+
+    # ----------------------------------------------------------------- rows
 
     def arrays(self, row: Any) -> dict[str, np.ndarray]:
         """A row as arrays; raises a ValueError with a reason if it is invalid."""
         if not isinstance(row, dict):
-            raise ValueError("the body is no JSON object; expected a value for each input")
-        if wrong := set(row) ^ set(self.inputs):
+            raise ValueError("a row is no JSON object; expected a value for each input")
+        if wrong := set(self.inputs) - set(row) | (OF_REQUESTS & set(row)) - set(self.inputs):
             raise ValueError(f"inputs {sorted(wrong)} are missing or unknown; see /schema")
         return {name: self._array(name, row[name]) for name in self.inputs}
 
     def _array(self, name: str, value: Any) -> np.ndarray:
         kind, shape = self.inputs[name]
+        found = np.asarray(value, dtype=object)
+        if shape == (1,) and found.ndim == 0:
+            found = found[np.newaxis]
+        if found.shape != shape:
+            raise WrongValueError(name, value, f"{shape}", f"has shape {found.shape}")
+        of_days = name in self.dates
         try:
-            found = np.asarray(value, dtype=object)
-            if shape == (1,) and found.ndim == 0:
-                found = found[np.newaxis]
-            if found.shape != shape:
-                raise ValueError(f"has shape {found.shape}; expected {shape}")
-            values = np.array([check_value(item, kind) for item in found.flat], DTYPES[kind])
-            if values.dtype.kind == "f" and np.isinf(values).any():
-                raise ValueError("holds a number that is too large or infinite")
-            return values.reshape(1, *shape)
+            items = [read_value(item, kind, of_days) for item in found.flat]
+            values = np.array(items, DTYPES[kind])
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"{name} {error}") from error
+            expected = expected_value(kind, of_days)
+            raise WrongValueError(name, value, expected, str(error)) from error
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            raise WrongValueError(
+                name, value, "a finite one", "holds a number that is too large or infinite"
+            )
+        return values.reshape(1, *shape)
+
+    # ------------------------------------------------------------- decisions
+
+    def answer(self, body: Any) -> dict[str, Any]:
+        """The answer to a row, or to a batch with its limits or prices."""
+        is_batch = isinstance(body, dict) and isinstance(body.get("rows"), list)
+        if not is_batch or "rows" in self.inputs:
+            return {**self.decide(self.arrays(body)), "version": self.version}
+        rows = body.pop("rows")
+        if not rows or set(body) - {"capacity", "prices"} or len(body) > 1:
+            raise ValueError('expected {"rows": [...]}, and perhaps one of "capacity" and "prices"')
+        parts = []
+        for i, row in enumerate(rows):
+            try:
+                parts.append(self.arrays(row))
+            except ValueError as error:
+                raise of_row(i, error) from error
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in self.inputs}
+        limits = {key: self._by_decision(key, value) for key, value in body.items()}
+        answers, prices = self.decide_all(arrays, **limits)
+        return {"answers": answers, "prices": prices, "version": self.version}
+
+    def _by_decision(self, name: str, given: Any) -> dict[Any, float]:
+        """Numbers by the labels of decisions."""
+        labels = {str(label): label for label in self.decisions}
+        is_mapping = isinstance(given, dict) and set(given) <= set(labels)
+        if not is_mapping or not all(is_amount(value) for value in given.values()):
+            raise WrongValueError(name, given, f"numbers from 0 on for some of {[*labels]}")
+        return {labels[label]: value for label, value in given.items()}
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Decision, costs and probabilities of a row; raises a ValueError if one is not finite."""
+        return self.decide_all(arrays)[0][0]
+
+    def decide_all(
+        self,
+        arrays: dict[str, np.ndarray],
+        capacity: dict[Any, float] | None = None,
+        prices: dict[Any, float] | None = None,
+    ) -> tuple[list[dict[str, Any]], dict[str, float]]:
+        """The same for a batch, and the prices of the decisions."""
         found = dict(zip(self.outputs, self.session.run(None, arrays)))
-        if not all(np.isfinite(values).all() for values in found.values()):
-            raise ValueError(
+        index, cost = found.pop("index"), found["cost"]
+        unknown = np.flatnonzero(~np.isfinite(cost).all(axis=1)).tolist()
+        if unknown:
+            row = unknown[0]
+            gaps = [k for k, v in arrays.items() if v.dtype.kind == "f" and np.isnan(v[row]).any()]
+            error = ValueError(
                 "the costs are not finite: a number is too large, or missing where none may be"
+                + (f"; missing are {gaps}" if gaps else "")
             )
-        answer: dict[str, Any] = {"decision": self.decisions[int(found.pop("index")[0])]}
+            raise of_row(row, error) if len(cost) > 1 else error
+        if capacity is not None:
+            index, prices = assigned(cost, capacity, self.decisions)
+        elif prices is not None:
+            index = (cost + [prices.get(label, 0.0) for label in self.decisions]).argmin(axis=1)
+        answers: list[dict[str, Any]] = [{"decision": self.decisions[i]} for i in index]
         for name, values in found.items():
-            labels = map(str, self.decisions if name == "cost" else self.classes)
-            answer[name] = dict(zip(labels, values[0].tolist()))
-        return answer
+            labels = [*map(str, self.decisions if name == "cost" else self.classes)]
+            for answer, row in zip(answers, values.tolist()):
+                answer[name] = dict(zip(labels, row))
+        return answers, {str(label): price for label, price in (prices or {}).items()}
 
 
-def check_value(value: Any, kind: str) -> Any:
-    """A value with the type of an input; null if it is missing."""
+def of_row(i: int, error: ValueError) -> ValueError:
+    """An error with the place of its row in a batch."""
+    placed = ValueError(f"row {i}: {error}")
+    placed.about = {"row": i, **getattr(error, "about", {})}  # type: ignore[attr-defined]
+    return placed
+
+
+def is_amount(value: Any) -> bool:
+    """Whether a value is a finite number from 0 on."""
+    return type(value) in (int, float) and 0 <= value < math.inf
+
+
+def assigned(
+    cost: np.ndarray, capacity: dict[Any, float], decisions: list[Any]
+) -> tuple[np.ndarray, dict[Any, float]]:
+    """Positions of the decisions within limits, and the prices of these."""
+    try:
+        from auxcst_sklearn.decisions import assign, capacity_prices
+    except ImportError as error:
+        raise ValueError(f"capacity needs {error.name} where the service runs") from error
+    prices = capacity_prices(cost, capacity, decisions=decisions)
+    return assign(cost, capacity, decisions=decisions), prices
+
+
+# --------------------------------------------------------------------- values
+
+
+def expected_value(kind: str, of_days: bool) -> str:
+    """What an input takes."""
+    if of_days:
+        return "a date such as 2026-01-31, days since 1970, or null"
+    of_kind = {"tensor(string)": "a string or null", "tensor(int64)": "a whole number"}
+    of_kind["tensor(uint8)"] = "a byte, 0 to 255"
+    return of_kind.get(kind, "a number or null")
+
+
+def read_value(value: Any, kind: str, of_days: bool) -> Any:
+    """A value in the type of an input; raises a ValueError that names the problem."""
+    problem = f"holds {repr(value)[:SHOWN]}"
     if kind == "tensor(string)":
-        if value is None or isinstance(value, str):
-            (value or "").encode()  # raises a ValueError for half a character
-            return value or ""
-        raise ValueError(f"holds {value!r}; expected a string or null")
-    if value is None and kind in ("tensor(float)", "tensor(double)"):
-        return math.nan
+        if value is not None and not isinstance(value, str):
+            raise ValueError(problem)
+        (value or "").encode()  # raises a ValueError for half a character
+        return value or ""
     whole = kind in ("tensor(int64)", "tensor(uint8)")
+    if (value is None or value == "") and not whole:
+        return math.nan
+    if isinstance(value, str):
+        value = {"true": "1", "false": "0"}.get(value.lower(), value)
+        try:
+            value = (
+                days(value) if of_days and "-" in value[1:] else (int if whole else float)(value)
+            )
+        except ValueError as error:
+            raise ValueError(problem) from error
     if not isinstance(value, int if whole else (int, float)):
-        raise ValueError(f"holds {value!r}; expected {'a whole number' if whole else 'a number'}")
+        raise ValueError(problem)
     if math.isnan(value):
-        raise ValueError("holds NaN; expected a number, or null where one is missing")
+        raise ValueError("holds NaN instead of null")
     if kind == "tensor(uint8)" and not 0 <= value <= 255:
-        raise ValueError(f"holds {value!r}; expected a byte, 0 to 255")
+        raise ValueError(problem)
     return value
+
+
+def days(text: str) -> float:
+    """Days since 1970 of a date in ISO format, in UTC unless it has a zone."""
+    time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 
 def make_app(decider: Decider) -> Starlette:
@@ -122,10 +257,11 @@ def make_app(decider: Decider) -> Starlette:
             if len(body) > LARGEST_BODY:
                 raise HTTPException(413, f"the body is larger than {LARGEST_BODY} bytes")
         try:
-            arrays = decider.arrays(json.loads(body))
-            return JSONResponse(await run_in_threadpool(decider.decide, arrays))
+            given = json.loads(body)
+            return JSONResponse(await run_in_threadpool(decider.answer, given))
         except (ValueError, RecursionError) as error:
-            raise HTTPException(422, f"not a row: {error}") from error
+            about = getattr(error, "about", {})
+            return JSONResponse({"error": f"not a row: {error}", **about}, 422)
 
     async def schema(request: Request) -> JSONResponse:
         return JSONResponse(decider.schema())

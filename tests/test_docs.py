@@ -15,7 +15,10 @@ BLOCK = re.compile(
     r"^\.\. (code-block:: python|literalinclude:: (\S+\.py))\n(.*?)(?=^\S|\Z)", re.M | re.S
 )
 # What a page needs beside the extra of tests.
-NEEDS = {"worked_case": ["empulse", "onnxruntime", "onnxscript", "skl2onnx"]}
+NEEDS = {
+    "service": ["onnxruntime", "onnxscript"],
+    "worked_case": ["empulse", "onnxruntime", "onnxscript", "skl2onnx"],
+}
 FIGURE, SECONDS = re.compile(r"\b\d+\.\d+\b"), re.compile(r"\b[\d.]+ s\b")
 
 

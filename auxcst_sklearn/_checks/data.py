@@ -95,6 +95,27 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
+def date_columns(X: Any) -> dict[str, int]:
+    """Names and positions of the columns of a DataFrame whose type is one of dates."""
+    columns = zip(X.columns, map(str, X.dtypes)) if is_frame(X) else ()
+    dates = ("date", "timestamp")
+    return {str(c): j for j, (c, kind) in enumerate(columns) if kind.lower().startswith(dates)}
+
+
+def with_days(X: Any) -> Any:
+    """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is."""
+    dates, day = date_columns(X).values(), 86_400_000_000  # microseconds are exact in float64
+    if dates and not hasattr(X, "iloc"):
+        return X.with_columns(*(select(X, j).dt.epoch("us") / day for j in dates))
+    X = X.copy(deep=False) if dates else X
+    for j in dates:
+        from pandas import to_datetime
+
+        times = to_datetime(X.iloc[:, j], utc=True).dt.tz_localize(None).to_numpy("datetime64[us]")
+        X.isetitem(j, (times - np.datetime64(0, "us")) / np.timedelta64(day, "us"))
+    return X
+
+
 def check_frame(X: Any) -> None:
     """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully."""
     check_in_memory(X)
@@ -161,8 +182,9 @@ def _refuse_times_and_lists(X: Any) -> None:
         shown = kind if value is None else f"such as {value!r}"
         if kind.lower().startswith(_TIMES) or isinstance(value, _TIME_TYPES):
             raise ValueError(
-                f"{where} holds times ({shown}); expected numbers or categories. Make features of "
-                "it first, such as the days since a date, the month, or the hour."
+                f"{where} holds times ({shown}); expected numbers, categories, or a DataFrame with "
+                "a column of dates, as by pandas.to_datetime. Make features of it first, such as "
+                "the days since a date, the month, or the hour."
             )
         if kind.lower().startswith(_LISTS) or value is not None:
             raise ValueError(

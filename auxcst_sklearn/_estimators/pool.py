@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from .._checks.calls import described_like, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting
-from .._checks.data import check_frame
+from .._checks.data import check_frame, with_days
 from .._checks.labels import check_groups
 from .._training.held_out import folds
 from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
@@ -275,6 +275,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows that can be selected; their values are checked by the members."""
+        X = with_days(X)
         check_frame(X)
         if sparse.issparse(X):
             X = X.tocsr()  # some formats have no rows

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_frame, numpy_arrays
+from .._checks.data import as_floats, check_frame, numpy_arrays, with_days
 from ..modules._images import ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
@@ -73,6 +73,7 @@ class Inputs:
         alone = isinstance(y, str) and not reset and self.is_categorical is None
         if alone and (plain := plain_rows(estimator, X)) is not None:
             return self._checked(plain, reset)
+        X = with_days(X)
         check_frame(X)
         with numpy_arrays():
             try:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from .._checks.calls import warn
-from .._checks.data import check_row_order, is_frame
+from .._checks.data import as_floats, check_row_order, is_frame, with_days
 from .._checks.labels import check_spelling
+from ._formulas import compute
 from ._named import column_names, named
 from ._validation import as_numbers
 
@@ -22,13 +20,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Terms = Mapping[Any, Mapping[Any, "str | ArrayLike"]]
-
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
 
 
 def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.float64]:
@@ -42,12 +33,15 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
         The cost of each decision for each true class: ``{true class: {decision: cost}}``, or a
         DataFrame whose index holds the true classes and whose columns are the decisions. A cost
         is, in currency, a number, an array of shape (n_samples,), or a formula of numbers and
-        columns of `amounts`, such as ``"0.75 * limit + 20"``, with ``+ - * /`` and parentheses;
-        names that are no identifiers are written in backticks, as in pandas' ``DataFrame.eval``:
-        ``"2 * `net-amount`"``.
+        columns of `amounts`, such as ``"0.75 * limit + 20"``, with ``+ - * /`` and parentheses,
+        ``min(a, b)`` and ``max(a, b)``, and the comparisons ``< <= > >= ==``, which are 1 or 0: a
+        loss above a deductible is ``"max(loss - 500, 0)"``, and a fee on small amounts
+        ``"20 * (amount < 100)"``. Names that are no identifiers are written in backticks, as in
+        pandas' ``DataFrame.eval``: ``"2 * `net-amount`"``.
     amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
             (n_samples,), default=None
-        The columns that formulas name, with a row for each sample; in a dict also numbers.
+        The columns that formulas name, with a row for each sample; in a dict also numbers. The
+        dates of a DataFrame are days since 1970, as for estimators.
 
     Returns
     -------
@@ -87,18 +81,31 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
                 [ 220.,    0.]]],
               classes=['default', 'paid'], decisions=['default', 'paid'])
     """
-    rows, columns, cells = _read(terms)
+    return matrices_of(terms, amounts)
+
+
+def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.float64]:
+    """The same; with `gaps` a cost is NaN where an amount is missing, instead of an error."""
+    rows, columns, cells = read_terms(terms)
+    amounts = with_days(amounts)
+    names = [] if amounts is None else list(getattr(amounts, "columns", amounts))
     costs = {}
     for label in rows:
         for decision in columns:
             name = f"terms[{label!r}][{decision!r}]"
-            cell = cells[label][decision]
-            costs[name] = _formula(cell, amounts, name) if isinstance(cell, str) else cell
+            cost = cells[label][decision]
+            if isinstance(cost, str):
+                cost = compute(
+                    cost, name, names, lambda c: as_costs(amounts[c], f"amounts[{c!r}]", gaps=gaps)
+                )
+            costs[name] = cost
     given = {} if amounts is None else {"amounts": amounts}
     if isinstance(amounts, Mapping):
         given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
     check_row_order(**given, **costs)
-    values = {name: as_costs(cost, name) for name, cost in costs.items()}
+    values = {
+        name: as_costs(cost, name, gaps=gaps and np.ndim(cost) > 0) for name, cost in costs.items()
+    }
     parts = (*given.values(), *values.values())
     with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
     check_consistent_length(*with_rows)
@@ -184,13 +191,14 @@ def binary_cost_matrices(
     return named(matrices, labels, labels)
 
 
-def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
-    """A finite cost, or one for each sample."""
+def as_costs(cost: ArrayLike, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
+    """A cost, or one for each sample: finite unless there may be gaps."""
     try:
-        values = as_numbers(cost).astype(np.float64)
+        values = as_numbers(cost)
+        values = (as_floats(values) if values.ndim else values).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
-    if values.ndim > 1 or not np.isfinite(values).all():
+    if values.ndim > 1 or not (gaps or np.isfinite(values).all()):
         raise ValueError(
             f"{name} has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} values "
             "that are not finite; expected a finite number, or one for each sample."
@@ -198,7 +206,7 @@ def as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _read(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
+def read_terms(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
     """True classes and decisions, both in the order of the result, and the cells by label."""
     if is_frame(terms) and hasattr(terms, "index"):
         if not (terms.index.is_unique and terms.columns.is_unique):
@@ -235,43 +243,3 @@ def _are_texts_of_numbers(labels: list[Any]) -> bool:
         return all(isinstance(label, str) and np.isfinite(float(label)) for label in labels)
     except ValueError:
         return False
-
-
-def _formula(text: str, amounts: Any, name: str) -> Any:
-    """The value of a formula: a number, or one for each row of the amounts."""
-    names: list[Hashable] = [] if amounts is None else list(getattr(amounts, "columns", amounts))
-
-    def value(node: ast.AST) -> Any:
-        match node:
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](value(left), value(right))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -value(operand)
-            case ast.Constant(value=int() | float() as number):
-                return np.float64(number)
-            case ast.Name(id=column) | ast.Constant(value=str() as column):
-                if column not in names:
-                    raise ValueError(
-                        f"{name}={text!r} names {column!r}; expected columns of amounts: {names}."
-                    )
-                return as_costs(amounts[column], f"amounts[{column!r}]")
-        raise ValueError(
-            f"{name}={text!r} cannot be read; expected numbers and columns of amounts with + - * / "
-            "and parentheses, column names with other characters in backticks. For anything "
-            "else, pass an array."
-        )
-
-    operations = [column for column in map(str, names) if re.search(r"\w.*[-+*/]", column)]
-    for column in operations:
-        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", re.sub("`[^`]*`", "", text)):
-            raise ValueError(
-                f"{name}={text!r} holds the name of the column {column!r}, which reads as an "
-                "operation. Write the name in backticks, or an operation with other spaces."
-            )
-    quoted = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
-    try:
-        formula: ast.AST = ast.parse(quoted, mode="eval").body
-    except SyntaxError:
-        formula = ast.Pass()  # which cannot be read
-    with np.errstate(all="ignore"):  # what is not finite is an error of the cell
-        return value(formula)

@@ -21,7 +21,9 @@ from sklearn.pipeline import Pipeline
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
 from ..costs._evaluation import before_last
+from ..costs._terms import cost_matrices
 from ._graph import MATRICES, ROWS, Graph, first_line, names_of_inputs
+from ._terms import Account
 
 # Relative to the largest number of a row, or to a hundredth of the median of these: where the costs
 # of a row cancel out, single precision is no better.
@@ -39,7 +41,9 @@ Columns = list[Any]
 Candidates = dict[int, NDArray[Any]]  # unusual values, by the positions of their columns
 
 
-def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> None:
+def check_agreement(
+    file: onnx.ModelProto, model: Any, X: Any, graph: Graph, account: Account | None
+) -> None:
     """Raise an error if the file cannot be run, or differs from the model on rows like X."""
     last = model[-1] if isinstance(model, Pipeline) else model
     takes_costs = any(given.name == MATRICES for given in file.graph.input)
@@ -47,15 +51,25 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
+    own: Callable[[Any], Any] = account.own if account else lambda rows: rows
     with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
-        for rows in _tables(X, lambda rows: _is_taken(model, rows)):
+        for rows in _tables(X, lambda rows: _is_taken(model, own(rows))):
             shape = (len(rows), len(last.classes_), len(last.decisions_))
             cost = rng.uniform(1, 9, shape) if takes_costs else None
-            expected = _estimated(model, rows, cost)
             with _explained(graph):
                 found = _run(session, file, rows, cost)
+            if account is not None:
+                at = np.flatnonzero(known := account.known(rows))
+                if (found["index"][~known] >= 0).any():
+                    raise ValueError("The file decides where an amount that terms reads is NaN.")
+                if not len(at):
+                    continue
+                rows = _joined(X, [_at(column, at) for column in _columns(rows)])
+                found = {name: values[at] for name, values in found.items()}
+                cost = cost_matrices(account.terms, rows)
+            expected = _estimated(model, own(rows), cost)
             if difference := _difference(found, expected, last, rows, graph.has_steps):
                 raise ValueError(f"The file differs from the model {difference}.{_advice(graph)}")
 

@@ -34,6 +34,7 @@ from .._training.pooling import SMALLEST
 from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps
+from ._terms import Account
 from ._trees import boosting_scores, category_codes, forest_probability
 
 # Exact types: a subclass may predict in another way.
@@ -46,19 +47,24 @@ FORESTS = (
 )
 
 
-def assemble(model: Any, X: Any, takes_costs: bool) -> tuple[onnx.ModelProto, Graph]:
-    """The steps before the last estimator, its estimates, and the decision."""
+def assemble(
+    model: Any, X: Any, takes_costs: bool, account: Account | None
+) -> tuple[onnx.ModelProto, Graph]:
+    """The steps before the last estimator, its estimates, and the decision, -1 if it is unknown."""
     graph, rows = Graph(), GraphRows(X)
     if isinstance(model, Pipeline):
         rows, model = rows_of_steps(model, graph, rows), model[-1]
     cost, *p = cost_and_probability(model, graph, rows)
     n_columns = len(model.classes_), len(model.decisions_)
-    if takes_costs:
+    if takes_costs or account:
         row = graph.add("Unsqueeze", p[0], np.array([1]))
-        matrices = graph.read(MATRICES, onnx.TensorProto.DOUBLE, *n_columns)
+        given = MATRICES, onnx.TensorProto.DOUBLE, *n_columns
+        matrices = account.matrices(graph, p[0]) if account else graph.read(*given)
         expected = graph.add("MatMul", row, matrices)
         cost = graph.add("Squeeze", expected, np.array([1]))
-    index = graph.add("ArgMin", cost, axis=1, keepdims=0)
+    gap = graph.add("ReduceSum", graph.add("Sub", cost, cost), np.array([1]), keepdims=0)
+    cheapest = graph.add("ArgMin", cost, axis=1, keepdims=0)
+    index = graph.add("Where", graph.add("IsNaN", gap), np.array([-1]), cheapest)
     file = graph.finished([cost, index, *p], *n_columns)
     return file, graph
 

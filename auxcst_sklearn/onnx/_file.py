@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -15,10 +15,14 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.data import is_frame
+from .._checks.data import date_columns, is_frame, with_days
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from ..costs._evaluation import before_last
+from ..costs._terms import Terms
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def to_onnx(
@@ -27,6 +31,7 @@ def to_onnx(
     path: str | Path | None = None,
     *,
     cost_input: bool | Literal["auto"] = "auto",
+    terms: Terms | DataFrame | None = None,
 ) -> Any:
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
@@ -51,23 +56,29 @@ def to_onnx(
         values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type,
         all others are float64; sparse rows are passed to the file as dense ones. A DataFrame has an
         input of shape (n, 1) for each column, with its name: of strings for string columns, int64
-        for integers if only a pipeline reads them and its steps can, otherwise float64. The name of
-        an output or of ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is
-        NaN, a missing string ``""``.
+        for integers if only a pipeline reads them and its steps can, otherwise float64; for dates
+        of days since 1970 (UTC). The name of an output or of ``"cost_matrices"`` becomes
+        ``"cost_"`` and the like. A missing number is NaN, a missing string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
         float64, (n, n_classes, n_decisions), as `cost` of `decide`. "auto" if the model was fitted
-        with such costs.
+        with such costs and there are no `terms`.
+    terms : dict of dict, or DataFrame of pandas, default=None
+        Costs as numbers and formulas of columns, as of :func:`~auxcst_sklearn.costs.cost_matrices`,
+        which the file then computes for each row. Their labels have to be those of the model. X is
+        a DataFrame that also has the columns that only formulas read; they become further inputs,
+        of float64. A row in which an amount is missing has NaN costs.
 
     Returns
     -------
     onnx.ModelProto
         The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
-        position of the cheapest decision, and ``"probability"`` (n, n_classes) if the model has
-        class probabilities. Its metadata hold the labels, ``"classes"`` and ``"decisions"``, as
-        JSON; they are the same unless the costs name other decisions.
+        position of the cheapest decision, -1 if a cost is not finite, and ``"probability"`` (n,
+        n_classes) if the model has class probabilities. Its metadata hold the labels, ``"classes"``
+        and ``"decisions"``, as JSON, which are the same unless the costs name other decisions; and
+        the columns of ``"dates"``, if X has some.
 
     Raises
     ------
@@ -77,8 +88,11 @@ def to_onnx(
         If the model is not a classifier of this package.
     ValueError
         If a network, a member, a step of a pipeline or the name of a column cannot be exported,
-        which the message names, or `cost_input` is set and the loss has no class probabilities; or
-        if the file differs from the model, with the largest difference and its row.
+        which the message names; if costs are an input or `terms`, and the loss has no class
+        probabilities; if a term is an array, or reads strings or a column that X lacks, or the
+        labels are not those of the model; or if the file differs from the model or, with `terms`,
+        from the model's `decide` with the costs of `cost_matrices`, with the largest difference and
+        its row.
 
     Notes
     -----
@@ -111,18 +125,15 @@ def to_onnx(
             "Pipeline that ends with one. BayesMinimumRiskClassifier makes one of any other."
         )
     check_is_fitted(estimator)
+    if terms is not None and cost_input is True:
+        raise ValueError("Got both terms and cost_input=True; expected one source of costs.")
     takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
-    if takes_costs and not estimator._has_probabilities():
+    if (takes_costs or terms is not None) and not estimator._has_probabilities():
         raise ValueError(
-            f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
-            "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
+            f"{f'cost_input={cost_input!r}' if terms is None else 'terms'} needs class "
+            f"probabilities, but loss={estimator.loss!r} has none; use loss='bayes_risk' or "
+            "'cross_entropy', or cost_input=False without terms."
         )
-    rows = _rows(X)
-    before = before_last(model, rows) if isinstance(model, Pipeline) else rows
-    if isinstance(estimator, BaseCostSensitiveNet):
-        estimator._inputs.validate(estimator, before, reset=False)
-    else:
-        estimator.predict_proba(before)
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
             f"to_onnx needs torch 2.7 or newer, and {torch.__version__} is installed; its exporter "
@@ -131,11 +142,24 @@ def to_onnx(
     with _extra():
         from ._agreement import check_agreement
         from ._estimates import assemble
-
-        file, graph = assemble(model, rows, takes_costs)
-    check_agreement(file, model, rows, graph)
-    for key in ("classes", "decisions"):
-        labels = getattr(estimator, f"{key}_").tolist()
+        from ._terms import Account
+    account = None
+    rows = own = _rows(X)
+    if terms is not None:
+        account = Account(terms, model, estimator, rows)
+        rows, own = account.table, account.own(account.table)
+    before = before_last(model, own) if isinstance(model, Pipeline) else own
+    if isinstance(estimator, BaseCostSensitiveNet):
+        estimator._inputs.validate(estimator, before, reset=False)
+    else:
+        estimator.predict_proba(before)
+    with _extra():
+        file, graph = assemble(model, own, takes_costs, account)
+    check_agreement(file, model, rows, graph, account)
+    held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
+    if dates := [name for name in date_columns(X) if name in {i.name for i in file.graph.input}]:
+        held["dates"] = dates
+    for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
@@ -143,9 +167,9 @@ def to_onnx(
 
 
 def _rows(X: Any) -> Any:
-    """A DataFrame or an array."""
+    """A DataFrame, with dates as days, or an array."""
     if is_frame(X):
-        return X
+        return with_days(X)
     if sparse.issparse(X):
         return X[:100].toarray()
     rows = np.asarray(X)

@@ -25,7 +25,7 @@ from ._graph import (
     names_of_columns,
     names_of_inputs,
 )
-from ._trees import as_read, make_exact, register
+from ._trees import as_read, make_exact, package_of, register
 
 # --------------------------------------------------------------------- columns
 
@@ -130,6 +130,8 @@ def _converted(
     model: Any, graph: Graph, rows: GraphRows, name: str, opset: Any, options: Any = None
 ) -> list[str]:
     """The outputs of a part that skl2onnx converts."""
+    is_raw = bool(options)
+    options = None if package_of(model) == "lightgbm" else options  # which it does not have
     try:
         part = _convert(model, _types(rows.sample), opset, options)
     except Exception as error:
@@ -139,7 +141,7 @@ def _converted(
             raise _refused(name, first_line(error)) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    make_exact(part, model)
+    make_exact(part, model, is_raw=is_raw)
     for values in _fitted(model, "statistics_"):
         if values.dtype.kind == "f":
             graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))

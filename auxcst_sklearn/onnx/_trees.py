@@ -221,8 +221,8 @@ def as_read(model: Any, graph: Graph, rows: GraphRows) -> GraphRows:
     return GraphRows(np.zeros(rows.sample.shape, np.float32), value)
 
 
-def make_exact(part: onnx.ModelProto, model: Any) -> None:
-    """Give the trees of LightGBM its thresholds in float64, which onnxmltools rounds."""
+def make_exact(part: onnx.ModelProto, model: Any, *, is_raw: bool) -> None:
+    """Give LightGBM's trees, or their sums, thresholds in float64, which onnxmltools rounds."""
     if package_of(model) != "lightgbm":
         return
     exact = _thresholds(model.booster_.model_to_string())
@@ -233,6 +233,8 @@ def make_exact(part: onnx.ModelProto, model: Any) -> None:
         pairs = zip(given["nodes_featureids"], given["nodes_values"])
         given["nodes_values"] = [exact.get(pair, pair[1]) for pair in pairs]
         given.pop("nodes_hitrates", None)
+        if is_raw:
+            given["post_transform"] = "NONE"
         given = _in_float64(given, "nodes_values", "class_weights", "base_values")
         del node.attribute[:]
         node.attribute.extend(helper.make_attribute(*item) for item in given.items())

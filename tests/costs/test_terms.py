@@ -178,3 +178,53 @@ def test_an_estimator_decides_by_them():
             cell = cost_matrices({true: {decision: terms[true][decision]}}, amounts).ravel()
             expected[:, j] += rule.predict_proba(X)[:, k] * cell
     np.testing.assert_allclose(rule.predict_cost(X, cost=C), expected)
+
+
+FORMULAS = {
+    "max(limit - 150, 0)": np.maximum(LIMIT - 150, 0),
+    "min(limit, 250, 10 * `loan amount`)": np.minimum(np.minimum(LIMIT, 250), 10 * LOAN),
+    "20 * (limit < 200) + 5 * (limit >= 200)": np.where(LIMIT < 200, 20, 5),
+    "limit == 200": LIMIT == 200,
+    "-(limit <= 200)": -(LIMIT <= 200).astype(int),
+    "limit * (100 < limit <= 200)": np.where((LIMIT > 100) & (LIMIT <= 200), LIMIT, 0),
+    "max(min(limit, 2), 1) > 1": 1,
+}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_limits_and_conditions(formula):
+    found = cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, AMOUNTS)
+    np.testing.assert_array_equal(found[:, 0, 1], np.broadcast_to(FORMULAS[formula], 3))
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "min(limit)",
+        "max()",
+        "max(limit, *limit)",
+        "max(limit, 1, key=abs)",
+        "limit is 3",
+        "limit != 3",
+        "limit in limit",
+        "(limit.max)(1, 2)",
+        "pow(limit, 2)",
+        "not limit",
+        "limit > 1 and limit < 2",
+        "limit if limit else 0",
+        "lambda: 1",
+        "__import__('os')",
+    ],
+)
+def test_other_code_cannot_be_read(formula):
+    with pytest.raises(ValueError, match="cannot be read; expected numbers and columns"):
+        cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, AMOUNTS)
+
+
+def test_a_gap_in_a_comparison_is_an_error():
+    terms = {0: {0: 0, 1: "9 * (limit > 150)"}, 1: {0: 1, 1: 0}}
+    for gap in (np.nan, None):
+        with pytest.raises(
+            ValueError, match=r"amounts\['limit'\] has .* 1 values that are not fin"
+        ):
+            cost_matrices(terms, {"limit": [100.0, gap, 300.0]})

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from auxcst_sklearn import CSAEPretrainedMLP
+from auxcst_sklearn import CostSensitivePoolClassifier, CSAEPretrainedMLP
 from auxcst_sklearn._inputs.columns import CategoryCodes
 from auxcst_sklearn._inputs.tables import find_categories
 from tests.factories import small_cnn, small_mlp, small_stack
@@ -254,10 +254,53 @@ def test_categories_are_refused_where_there_were_none_in_training():
 def test_frames_without_columns_and_with_times_are_refused():
     with pytest.raises(ValueError, match="DataFrame without columns"):
         small_mlp().fit(pd.DataFrame(index=range(12)), [0, 1] * 6)
-    dates = pd.DataFrame({"x": range(12), "day": pd.Timestamp("2026-01-01")})
+    dates = pd.DataFrame({"x": range(12), "late": pd.Timedelta("2h")})
     for frame in (dates, pl.from_pandas(dates)):
-        with pytest.raises(ValueError, match=r"'day' of X holds times .* days since a date"):
+        with pytest.raises(ValueError, match=r"'late' of X holds times .* days since a date"):
             small_mlp().fit(frame, [0, 1] * 6)
+
+
+DAYS = np.array([*range(20_000, 20_010), 20_003.25, np.nan])
+DATES = pd.Series(pd.to_datetime(DAYS, unit="D"))
+DATE_TYPES = {
+    "pandas": DATES,
+    "seconds": DATES.astype("datetime64[s]"),
+    "zone": DATES.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+    "arrow": DATES.astype("timestamp[us][pyarrow]"),
+    "polars": pl.from_pandas(DATES),
+    "polars zone": pl.from_pandas(DATES).dt.replace_time_zone("UTC"),
+}
+
+
+@pytest.mark.parametrize("kind", DATE_TYPES)
+@pytest.mark.parametrize("estimator", ["network", "pool"])
+def test_columns_of_dates_are_days(kind, estimator):
+    make = pl.DataFrame if "polars" in kind else pd.DataFrame
+    dates = make({"day": DATE_TYPES[kind], "kind": ["u", "v", "w"] * 4})
+    before = dates.clone() if make is pl.DataFrame else dates.copy()
+    days = make({"day": DAYS, "kind": ["u", "v", "w"] * 4})
+    models = []
+    for X in (dates, days):
+        model = small_mlp(random_state=0)
+        if estimator == "pool":
+            model = CostSensitivePoolClassifier(cv=2, random_state=0)
+            model.set_params(network__max_epochs=2, boosting__min_samples_leaf=2)
+        models.append(model.fit(X, Y))
+
+    for model in models:
+        np.testing.assert_array_equal(model.predict_proba(dates), models[1].predict_proba(days))
+        np.testing.assert_array_equal(model.predict_proba(dates[:2]), model.predict_proba(days[:2]))
+    assert dates.equals(before)
+
+
+def test_dates_without_a_time_are_days():
+    dates = pl.DataFrame({"day": DATES[:10].dt.date.tolist()})
+    arrow = pd.DataFrame({"day": DATES[:10].astype("date32[day][pyarrow]")})
+    model = small_mlp().fit(pd.DataFrame({"day": DAYS[:10]}), Y[:10])
+    for X in (dates, arrow):
+        np.testing.assert_array_equal(
+            model.predict_proba(X), model.predict_proba(pd.DataFrame({"day": DAYS[:10]}))
+        )
 
 
 TIMES = np.datetime64("2026-01-01") + np.arange(24).reshape(12, 2)
@@ -331,9 +374,13 @@ def test_columns_of_dates_and_identifiers_are_warned_of(make):
     y = np.arange(n) % 2
     model = small_mlp(max_epochs=1)
 
+    of_names = {**columns, "day": [f"n{i}" for i in range(n)]}
     with pytest.warns(UserWarning, match="Column 'day' of X .* 60 distinct .* 60 rows") as found:
-        model.fit(make(columns), y)
+        model.fit(make(of_names), y)
     assert [w.filename for w in found] == [__file__]
+    for days in (columns["day"], ["2026-01-01", "2026-02-01 10:00"] * 30, ["1.2.2026", None] * 30):
+        with pytest.warns(UserWarning, match="'day' of X .* all dates such as '"):
+            model.fit(make({**columns, "day": days}), y)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

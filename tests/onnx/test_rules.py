@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -180,9 +181,17 @@ def test_boosting_of_other_packages():
     between = between[between != exact]
     rows = np.column_stack([between, np.full(len(between), 2.0)])
     assert_same_decisions(rounded, rows, to_onnx(rounded, NUMBERS[:5]))
-    model = Rule(members[0][1], calibration="sigmoid").fit(NUMBERS, labels(X, 2))
-    with pytest.raises(ValueError, match="LGBMClassifier, whose raw scores .* cannot be converted"):
-        to_onnx(model, NUMBERS)
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibrated_boosting_of_lightgbm(n_classes, method):
+    pytest.importorskip("onnxmltools")
+    boosting = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
+    model = Rule(CalibratedClassifierCV(boosting, method=method, cv=3))
+    model.fit(NUMBERS, labels(X, n_classes))
+    found = run(to_onnx(model, NUMBERS), MORE_NUMBERS)["probability"]
+    np.testing.assert_allclose(found, model.predict_proba(MORE_NUMBERS), atol=1e-5)
 
 
 def test_a_calibrated_network_and_no_line_of_noise(capfd, recwarn, caplog):

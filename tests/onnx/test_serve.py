@@ -1,12 +1,17 @@
 """The service of examples/serve.py, started as a user starts it."""
 
+import csv
+import hashlib
 import importlib
 import json
+import re
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -15,8 +20,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn.costs import cost_matrices
+from auxcst_sklearn.decisions import capacity_prices
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_stack
 
@@ -25,6 +34,7 @@ for package in ("onnxscript", "onnxruntime", "starlette", "uvicorn"):
 
 pytest.importorskip("torch", minversion="2.7")
 
+NUMBER = re.compile(r"(?<![\w'\",.])\d+(?:\.\d+)?(?![\w'\",]*')")
 SCRIPT = Path(__file__).parents[2] / "examples" / "serve.py"
 
 
@@ -43,10 +53,9 @@ def model():
     return small_stack().fit(X, y, cost=cost * (1 + X[["hour"]].to_numpy()))
 
 
-@pytest.fixture(scope="module")
-def service(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("service") / "model.onnx"
-    to_onnx(model, table(300), path)
+@contextmanager
+def started(path):
+    """The address of the service of a file, in a process of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -57,6 +66,14 @@ def service(model, tmp_path_factory):
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def service(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("service") / "model.onnx"
+    to_onnx(model, table(300), path)
+    with started(path) as url:
+        yield url
 
 
 def wait_for(url, process):
@@ -112,9 +129,18 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
     ("body", "reason"),
     [
         (b"{", "not a row"),
-        ([1, 2], "no JSON object"),
+        ({"amount": "nan", "country": "NL", "hour": 1}, "amount holds NaN instead of null; expec"),
+        ({"amount": "1e999", "country": "NL", "hour": 1}, "amount holds a number that is too"),
+        ({"rows": []}, 'expected {"rows": [...]}'),
+        ({"rows": [{}], "capacity": {}, "prices": {}}, 'one of "capacity" and "prices"'),
+        ({"rows": [7]}, "row 0: a row is no JSON object"),
+        ([1, 2], "a row is no JSON object"),
         ({"amount": 1.0, "country": "NL"}, r"inputs ['hour'] are missing or unknown"),
-        ({"amount": 1.0, "country": "NL", "hour": 1, "day": 2}, "inputs ['day']"),
+        ({"amount": 1.0, "country": "NL", "hour": 1, "prices": {}}, "inputs ['prices'] are missi"),
+        (
+            {"amount": 1.0, "country": "NL", "hour": 1, "cost_matrices": 2},
+            "inputs ['cost_matrices']",
+        ),
         ({"amount": "much", "country": "NL", "hour": 1}, "amount holds 'much'; expected a number"),
         ({"amount": [1, 2], "country": "NL", "hour": 1}, "amount has shape (2,); expected (1,)"),
         ({"amount": 1.0, "country": 7, "hour": 1}, "country holds 7; expected a string or null"),
@@ -197,10 +223,200 @@ def test_a_pool_is_served(tmp_path):
 
 
 def test_other_requests(service):
-    status, answer = post(service, b" " * 2**21)
+    status, answer = post(service, b" " * (2**24 + 1))
     assert (status, "larger" in answer["error"]) == (413, True)
     with urlopen(f"{service}/schema", timeout=5) as answer:
         schema = json.load(answer)
     assert schema["classes"] == schema["decisions"] == ["pay", "stop"]
     assert schema["inputs"]["country"] == {"type": "tensor(string)", "shape": [1]}
     assert post(service, {"amount": None, "country": None, "hour": 3})[0] == 200
+
+
+# ------------------------------------------------- rows of a CSV, limits, prices
+
+TERMS = {
+    "honest": {"pay": 0, "call": 15, "investigate": 120},
+    "fraud": {
+        "pay": "claim_amount",
+        "call": "max(0.6 * claim_amount, 15)",
+        "investigate": "120 + 0.1 * claim_amount",
+    },
+}
+READ = ["region", "age", "opened"]
+
+
+def claims(n, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "region": rng.choice(np.array(["north", "south", None], dtype=object), size=n),
+            "age": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(50, 10, n).round(2)),
+            "opened": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(900, size=n), "D"),
+            "claim_amount": rng.lognormal(6, 1, n).round(2),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A network, the file that computes the costs of a row, and its service."""
+    X, path = claims(400, 0), tmp_path_factory.mktemp("desk") / "model.onnx"
+    y = np.where((X["opened"] > "2026-02-01") & (X["region"] == "south"), "fraud", "honest")
+    network = small_stack().fit(X[READ], y, cost=cost_matrices(TERMS, X))
+    to_onnx(network, X, path, terms=TERMS)
+    with started(path) as url:
+        yield network, path, url
+
+
+def as_strings(X, path):
+    """The rows of a CSV, as its reader has them."""
+    X.to_csv(path, index=False)
+    with path.open(newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+def test_rows_as_a_csv_has_them(desk, tmp_path):
+    network, path, url = desk
+    X = claims(50, 1)
+    rows = as_strings(X, tmp_path / "claims.csv")
+    assert {type(value) for row in rows for value in row.values()} == {str}
+    status, found = post(url, {"rows": rows})
+    C = cost_matrices(TERMS, X)
+    assert status == 200
+    decisions = [answer["decision"] for answer in found["answers"]]
+    assert decisions == network.decide(X[READ], cost=C).tolist()
+    assert len(set(decisions)) > 1
+    costs = [list(answer["cost"].values()) for answer in found["answers"]]
+    expected = network.predict_cost(X[READ], cost=C)
+    np.testing.assert_allclose(costs, expected, rtol=1e-5, atol=1e-5 * expected.max())
+    version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    status, one = post(url, {**rows[7], "note": "not read by the file"})
+    assert (status, one.pop("version"), found["version"]) == (200, version, version)
+    assert one["decision"] == decisions[7]
+    with urlopen(f"{url}/schema", timeout=5) as answer:
+        schema = json.load(answer)
+    assert schema["version"] == version
+    assert schema["inputs"]["opened"]["unit"] == "days since 1970, or a date"
+
+
+def test_limits_of_a_batch_and_prices_of_the_day_before(desk, tmp_path):
+    network, _, url = desk
+    yesterday, today = claims(80, 2), claims(40, 3)
+    rows, later = (as_strings(X, tmp_path / "claims.csv") for X in (yesterday, today))
+    limits = {"investigate": 4, "call": 0.1}
+    C = cost_matrices(TERMS, yesterday)
+
+    status, found = post(url, {"rows": rows, "capacity": limits})
+
+    assert status == 200
+    decisions = [answer["decision"] for answer in found["answers"]]
+    assert decisions == network.decide(yesterday[READ], cost=C, capacity=limits).tolist()
+    assert decisions.count("investigate") == 4
+    expected = network.predict_cost(yesterday[READ], cost=C)
+    prices = capacity_prices(expected, limits, decisions=network.decisions_)
+    assert found["prices"] == pytest.approx(prices, rel=1e-4)
+
+    status, found = post(url, {"rows": later, "prices": found["prices"]})
+    assert status == 200
+    decisions = [answer["decision"] for answer in found["answers"]]
+    C = cost_matrices(TERMS, today)
+    assert decisions == network.decide(today[READ], cost=C, prices=prices).tolist()
+    assert decisions != network.decide(today[READ], cost=C).tolist()
+
+
+ROW = {"region": "south", "age": "52", "opened": "2026-01-31", "claim_amount": "810.5"}
+
+
+@pytest.mark.parametrize(
+    ("change", "about"),
+    [
+        ({"age": "old"}, {"field": "age", "value": "'old'", "expected": "a number or null"}),
+        ({"region": 7}, {"field": "region", "value": "7", "expected": "a string or null"}),
+        (
+            {"opened": "31.1.2026"},
+            {
+                "field": "opened",
+                "value": "'31.1.2026'",
+                "expected": "a date such as 2026-01-31, days since 1970, or null",
+            },
+        ),
+    ],
+)
+def test_a_wrong_field_is_named(desk, change, about):
+    status, found = post(desk[2], {**ROW, **change})
+    assert status == 422
+    assert found.pop("error").startswith(f"not a row: {about['field']} holds {about['value']}; ")
+    assert found == about
+    status, found = post(desk[2], {"rows": [ROW, {**ROW, **change}]})
+    assert (status, found["row"], found["field"]) == (422, 1, about["field"])
+
+
+def test_dates_of_all_kinds_and_gaps(desk):
+    network, _, url = desk
+    days = (pd.Timestamp("2026-01-31") - pd.Timestamp(0)).days
+    kinds = ["2026-01-31", "2026-01-31T00:00:00", "2026-01-31 00:00+00:00", days, str(days)]
+    kinds += ["2026-01-31T00:00:00Z", "2026-01-31T01:00:00+01:00"]
+    answers = [post(url, {**ROW, "opened": kind}) for kind in kinds]
+    assert answers == answers[:1] * len(kinds)
+    assert answers[0][0] == 200
+    assert post(url, {**ROW, "age": "", "region": None, "opened": None})[0] == 200
+    status, found = post(url, {**ROW, "claim_amount": None})
+    assert (status, "missing are ['claim_amount']" in found["error"]) == (422, True)
+    status, found = post(url, {"rows": [ROW, ROW, {**ROW, "claim_amount": ""}]})
+    assert (status, found["row"]) == (422, 2)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"capacity": {"phone": 1}}, "expected numbers from 0 on for some of ['pay', 'call', 'inv"),
+        ({"prices": {"call": -1}}, "prices holds {'call': -1}; expected numbers from 0 on"),
+        ({"prices": {"call": "much"}}, "expected numbers from 0 on"),
+        ({"capacity": [1]}, "capacity holds [1]; expected numbers"),
+        ({"capacity": {"pay": 0, "call": 0, "investigate": 0}}, "capacity"),
+        ({"budget": 1}, 'expected {"rows": [...]}'),
+    ],
+)
+def test_wrong_limits_get_a_reason(desk, limits, reason):
+    status, found = post(desk[2], {"rows": [ROW], **limits})
+    assert status == 422
+    assert reason in found["error"]
+
+
+def test_whole_numbers_of_a_pipeline(tmp_path):
+    X = pd.DataFrame({"shop": [1, 2, 3, 4] * 20})
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    model = make_pipeline(encoder, BayesMinimumRiskClassifier()).fit(X, X["shop"] > 2)
+    to_onnx(model, X, tmp_path / "model.onnx")
+    decider = read(tmp_path / "model.onnx")
+    is_one = {
+        decider.decide(decider.arrays({"shop": s}))["cost"]["True"] for s in (1, "True", True)
+    }
+    assert len(is_one) == 1
+    for shop in (3, "3"):
+        assert decider.decide(decider.arrays({"shop": shop}))["decision"] is True
+    for wrong in ("3.5", 3.5, None, ""):
+        with pytest.raises(ValueError, match=f"shop holds {wrong!r}; expected a whole number"):
+            decider.arrays({"shop": wrong})
+
+
+def rounded(answer):
+    """An answer without the version of the file, and its numbers apart."""
+    text = json.dumps({**answer, "version": len(answer.get("version", ""))})
+    return NUMBER.sub("#", text), [float(number) for number in NUMBER.findall(text)]
+
+
+def test_the_answers_of_the_page(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = (SCRIPT.parents[1] / "docs" / "guide" / "service.rst").read_text(encoding="utf-8")
+    (code,) = re.findall(r"code-block:: python\n\n((?:    .*\n|\n)+)", page)
+    exec(textwrap.dedent(code), {})
+    asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n\n", page)
+    assert len(asked) == 4
+    with started(tmp_path / "model.onnx") as url:
+        for request, answer in asked:
+            (text, numbers), (expected, printed) = (
+                rounded(found) for found in (post(url, json.loads(request))[1], json.loads(answer))
+            )
+            assert text == expected
+            np.testing.assert_allclose(numbers, printed, rtol=0.1)  # of other releases of torch
