@@ -37,8 +37,7 @@ def decide(
     Parameters
     ----------
     model : estimator
-        An estimator of this package, or a Pipeline, a search, or a FrozenEstimator around one, also
-        nested. `X` passes through the steps before the last.
+        A pipeline or search around an estimator of this package, also nested, or the estimator.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
     cost, capacity, by, prices, prior : object, default=None
@@ -53,7 +52,7 @@ def decide(
     Raises
     ------
     NotFittedError
-        If `model` is not fitted, or is a search with ``refit=False``.
+        If `model` is not fitted, or a search with ``refit=False``.
     TypeError
         If its last estimator has no `decide`.
 
@@ -83,8 +82,7 @@ def decide(
     check_is_fitted(last)
     last, inputs = last_step(model, X)
     limits = {"capacity": capacity, "by": by, "prices": prices, "prior": prior}
-    decided: NDArray[Any] = last.decide(inputs, cost, **limits)
-    return decided
+    return np.asarray(last.decide(inputs, cost, **limits))
 
 
 def assign(

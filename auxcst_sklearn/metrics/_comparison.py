@@ -22,14 +22,19 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import described_like
 from .._checks.classifiers import fitted, probabilities
-from .._checks.data import check_row_order, holds_categories, holds_string, is_frame, select
+from .._checks.data import check_row_order, holds_categories, is_frame, select
 from .._checks.labels import as_labels, check_groups
 from ..costs._account import Costs
-from ..costs._evaluation import check_one_source, chosen_columns, decided, is_search
+from ..costs._evaluation import (
+    check_one_source,
+    chosen_columns,
+    decided,
+    final_estimator,
+    is_search,
+)
 from ._measures import mean_cost, mean_interval
 
 MOST_PROBABLE = "most probable class"
-MANY_DECISIONS = 5
 
 
 @described_like(mean_cost)
@@ -78,9 +83,9 @@ def compare_costs(
     Returns
     -------
     DataFrame or Bunch
-        Rows are the models, "most probable class" of the baseline or the first model, and
-        "always ..." for each decision, of more than five for the cheapest. Columns are "cost", the
-        mean; "difference" from the baseline, with "low" and "high", its 95 % interval, NaN for the
+        Rows are the models; "most probable class" of the baseline, or of the first model, where
+        classes are decisions; and "always ..." for each decision. Columns are "cost", the mean;
+        "difference" from the baseline, with "low" and "high", its 95 % interval, NaN for the
         baseline; "share of ..." each decision; "fit_seconds" and "predict_seconds", means of the
         folds. Without pandas, a Bunch of arrays with the names of the rows in `index`.
 
@@ -122,7 +127,7 @@ def compare_costs(
     check_consistent_length(X, labels)
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
-    constants = _constants(costs)
+    constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
     if baseline not in (None, MOST_PROBABLE, *models, *constants):
         raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *constants]}.")
     whole = units is not None and isinstance(cv, int)
@@ -140,28 +145,16 @@ def compare_costs(
         chosen[name], seconds[name] = np.concatenate(of_folds), np.mean(times, axis=1)
     source = str(baseline if baseline in models else next(iter(models)))
     if probable[source][0] is not None:
-        chosen[MOST_PROBABLE], seconds[MOST_PROBABLE] = (
-            np.concatenate(probable[source]),
-            seconds[source],
-        )
-    elif baseline == MOST_PROBABLE:
-        raise ValueError(f"models[{source!r}] has no probable classes; expected another baseline.")
+        chosen[MOST_PROBABLE] = np.concatenate(probable[source])
+        seconds[MOST_PROBABLE] = seconds[source]
     for name, j in constants.items():
         chosen.setdefault(name, np.full(len(tested), j))
     units = tested if units is None else units[tested]
     return _table(costs.part(tested), chosen, seconds, units, baseline or source)
 
 
-def _constants(costs: Costs) -> dict[str, int]:
-    """Columns of decisions that can be taken for all rows; of many that of the cheapest."""
-    columns: Any = range(len(costs.decisions))
-    if len(columns) > MANY_DECISIONS:
-        columns = [int(costs.vectors().mean(axis=0).argmin())]
-    return {f"always {costs.decisions[j]}": j for j in columns}
-
-
 class _Task(NamedTuple):
-    """The rows of a comparison, the arguments of `fit` for each row, and parameters of models."""
+    """The rows of a comparison, arguments of `fit` for each row, and parameters of estimators."""
 
     X: Any
     y: Any
@@ -171,25 +164,23 @@ class _Task(NamedTuple):
 
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
-        start = perf_counter()
+        times = [perf_counter()]
         try:
-            ready, decides = self._fit(model, train)
+            ready = self._fit(model, train)
+            times.append(perf_counter())
+            chosen = self._columns(ready, train, test)
+            times.append(perf_counter())
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"models[{name!r}]: {error}{_advice(self.X, model)}") from error
-        middle, X = perf_counter(), _safe_indexing(self.X, test)
-        chosen = (self._decided if decides else self._cheapest)(name, ready, X, train, test)
-        end = perf_counter()
-        return chosen, self._most_probable(ready, X), middle - start, end - middle
+            advice = _advice(self.X, model) if len(times) == 1 else ""
+            raise kind(f"models[{name!r}]: {error}{advice}") from error
+        return chosen, self._most_probable(ready, test), *np.diff(times)
 
-    def _fit(self, model: Any, train: NDArray[Any]) -> tuple[Any, bool]:
-        """The fitted model, and whether it decides by itself."""
+    def _fit(self, model: Any, train: NDArray[Any]) -> Any:
         X, y = (_safe_indexing(rows, train) for rows in (self.X, self.y))
         last, of_parameters, of_arguments = _last(model)
-        if not hasattr(last, "predict_cost") and not isinstance(
-            last, TunedThreshold | FixedThreshold
-        ):
-            return fitted(model, X, as_labels(y, "y")), False
+        if not _has_rule(last):
+            return fitted(model, X, as_labels(y, "y"))
         own = last.get_params(deep=False)
         new = {name: value for name, value in self.parameters.items() if own.get(name, 0) is None}
         model = clone(model).set_params(**{of_parameters + name: new[name] for name in new})
@@ -204,36 +195,38 @@ class _Task(NamedTuple):
             for name, rows in self.per_row.items()
             if rows is not None and name in taken
         }
-        return model.fit(X, y, **arguments), True
+        return model.fit(X, y, **arguments)
 
-    def _decided(self, name: str, model: Any, X: Any, _: Any, test: NDArray[Any]) -> Any:
-        """Columns of the decisions of the model itself."""
-        cost, what = self.per_row["cost"], f"predict of models[{name!r}]"
-        given = decided(model, X, None if cost is None else _safe_indexing(cost, test))
-        return chosen_columns(as_labels(given, what), self.costs.decisions, what)
-
-    def _cheapest(
-        self, name: str, model: Any, X: Any, train: NDArray[Any], test: NDArray[Any]
-    ) -> Any:
-        """Columns of the least expected cost."""
+    def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of the decisions, by the rule of the model itself or by expected costs."""
+        X, costs = _safe_indexing(self.X, test), self.costs
+        if _has_rule(final_estimator(model)):
+            cost = self.per_row["cost"]
+            given = decided(model, X, None if cost is None else _safe_indexing(cost, test))
+            return chosen_columns(as_labels(given, "predict"), costs.decisions, "predict")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
-                f"models[{name!r}] has neither predict_proba nor a decision by costs; pass "
+                "The model has neither predict_proba nor a decision by costs. Pass "
                 "BayesMinimumRiskClassifier(model, calibration='sigmoid')."
             )
-        costs = self.costs.part(train if self.costs.matrices is None else test)
+        costs = costs.part(train if costs.matrices is None else test)
         if costs.matrices is None:  # the means of the classes in training
             costs = Costs.of_classes(costs.classes, costs.decisions, costs.matrix())
         return costs.expected_cost(probabilities(model, X, costs.classes)).argmin(axis=1)
 
-    def _most_probable(self, model: Any, X: Any) -> NDArray[np.intp] | None:
+    def _most_probable(self, model: Any, test: NDArray[Any]) -> NDArray[np.intp] | None:
         """Columns of the most probable classes; None if there are none."""
         classes, decisions = self.costs.classes, self.costs.decisions
         known = set(map(str, classes.tolist())) <= set(map(str, decisions.tolist()))
         if not known or not hasattr(model, "predict_proba"):
             return None
-        most = classes[probabilities(model, X, classes).argmax(axis=1)]
-        return chosen_columns(most, decisions, "y")
+        p = probabilities(model, _safe_indexing(self.X, test), classes)
+        return chosen_columns(classes[p.argmax(axis=1)], decisions, "y")
+
+
+def _has_rule(model: Any) -> bool:
+    """Whether an estimator decides by costs, or by a threshold, itself."""
+    return hasattr(model, "predict_cost") or isinstance(model, TunedThreshold | FixedThreshold)
 
 
 def _last(model: Any) -> tuple[Any, str, str]:
@@ -250,17 +243,15 @@ def _last(model: Any) -> tuple[Any, str, str]:
 
 def _advice(X: Any, model: Any) -> str:
     """What to do for a model that needs numbers, if X has strings."""
+    columns = []
     if is_frame(X):
-        columns = [c for j, c in enumerate(X.columns) if holds_categories(select(X, j))]
-    else:
-        rows = np.asarray(X) if isinstance(X, np.ndarray | list) else np.empty((0, 0))
-        columns = [j for j, column in enumerate(rows.T) if holds_string(column[:1].astype(object))]
+        columns = [name for j, name in enumerate(X.columns) if holds_categories(select(X, j))]
     if not columns:
         return ""
-    encoded = f"(OneHotEncoder(handle_unknown='ignore'), {columns})"
     return (
-        f" X has strings. If the model needs numbers, pass make_pipeline(make_column_transformer("
-        f"{encoded}, remainder='passthrough'), {type(model).__name__}(...)); for trees with "
+        f"\nThe columns {columns} of X hold strings; if the model needs numbers, pass make_pipeline("
+        f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), {columns}), "
+        f"remainder='passthrough'), {type(model).__name__}(...)); for trees with "
         "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1) instead."
     )
 
@@ -273,29 +264,19 @@ def _table(
     baseline: str,
 ) -> Any:
     """A row for each name, in pandas if it is there."""
-    paid = np.array([costs.paid(columns) for columns in chosen.values()])
-    theirs = paid[list(chosen).index(baseline)]
+    paid = {name: costs.paid(columns) for name, columns in chosen.items()}
+    names = ["cost", "difference", "low", "high"]
+    names += [f"share of {label}" for label in costs.decisions.tolist()]
+    names += ["fit_seconds", "predict_seconds"]
     rows = []
-    for name, of_name in zip(chosen, paid):
-        difference = mean_interval(of_name - theirs, np.ones(len(units)), units)
-        shares = np.bincount(chosen[name], minlength=len(costs.decisions)) / len(units)
-        unknown = np.full(3, np.nan)
-        rows.append(
-            [
-                of_name.mean(),
-                *(unknown if name == baseline else difference),
-                *shares,
-                *seconds.get(name, (0.0, 0.0)),
-            ]
-        )
-    names = [
-        *("cost", "difference", "low", "high"),
-        *(f"share of {label}" for label in costs.decisions.tolist()),
-        *("fit_seconds", "predict_seconds"),
-    ]
-    columns = dict(zip(names, np.array(rows, dtype=np.float64).T))
+    for name, columns in chosen.items():
+        interval = mean_interval(paid[name] - paid[baseline], np.ones(len(units)), units)
+        difference = 3 * [np.nan] if name == baseline else interval
+        shares = np.bincount(columns, minlength=len(costs.decisions)) / len(columns)
+        rows.append([paid[name].mean(), *difference, *shares, *seconds.get(name, (0.0, 0.0))])
+    table = dict(zip(names, np.array(rows).T))
     try:
         from pandas import DataFrame
     except ImportError:
-        return Bunch(index=list(chosen), **columns)
-    return DataFrame(columns, index=list(chosen))
+        return Bunch(index=list(chosen), **table)
+    return DataFrame(table, index=list(chosen))

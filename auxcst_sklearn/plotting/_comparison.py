@@ -1,0 +1,115 @@
+"""CostComparisonDisplay: intervals of the differences from a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._drawing import COLORS, amount, axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(eq=False, repr=False)
+class CostComparisonDisplay:
+    """Mean costs of models minus that of a baseline, with the intervals of the differences.
+
+    Created by :meth:`from_comparison`. Blue costs less than the baseline, orange more; the
+    intervals of grey rows include zero.
+
+    Parameters
+    ----------
+    comparison : DataFrame or mapping
+        The result of :func:`auxcst_sklearn.metrics.compare_costs`, or some of its rows.
+
+    Attributes
+    ----------
+    ax_, figure_, bars_ : matplotlib Axes, Figure and BarContainer
+        What is drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from auxcst_sklearn.metrics import compare_costs
+    >>> from auxcst_sklearn.plotting import CostComparisonDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = {"logistic regression": LogisticRegression(max_iter=500)}
+    >>> table = compare_costs(models, X, y, cost_matrix=[[0, 1, 1], [1, 0, 1], [1, 10, 0]])
+    >>> display = CostComparisonDisplay.from_comparison(table)
+    >>> display.ax_.get_xlabel()
+    'cost minus that of logistic regression, 0.167 (95 % intervals)'
+    """
+
+    comparison: Any
+
+    @classmethod
+    def from_comparison(cls, comparison: Any, **plot_kw: Any) -> CostComparisonDisplay:
+        """Draw the differences of a comparison.
+
+        Parameters
+        ----------
+        comparison : DataFrame or mapping
+            The result of :func:`auxcst_sklearn.metrics.compare_costs`, or some of its rows, with
+            the baseline.
+        **plot_kw : dict
+            Arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CostComparisonDisplay
+            The display, drawn.
+        """
+        return cls(comparison).plot(**plot_kw)
+
+    def plot(self, ax: Axes | None = None, *, unit: str | None = None) -> CostComparisonDisplay:
+        """Draw a bar and an interval for each row but the baseline.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None for a new figure.
+        unit : str, default=None
+            Unit of the costs, such as "EUR".
+
+        Returns
+        -------
+        CostComparisonDisplay
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If the baseline is not among the rows.
+        """
+        table, names = self.comparison, np.asarray(self.comparison.index, dtype=object)
+        cost, mean, low, high = (
+            np.asarray(table[name]) for name in ("cost", "difference", "low", "high")
+        )
+        is_baseline = np.isnan(mean)
+        if is_baseline.sum() != 1:
+            raise ValueError(
+                "comparison has no row of its baseline; expected one without a difference."
+            )
+        mean, low, high = mean[~is_baseline], low[~is_baseline], high[~is_baseline]
+        self.ax_ = ax = axes(ax)
+        self.figure_ = ax.figure
+        colors = np.select([high < 0, low > 0], COLORS[:2], "0.6")
+        places = np.arange(len(mean))
+        self.bars_ = ax.barh(places, mean, height=0.6, color=colors, alpha=0.75)
+        ax.errorbar(mean, places, xerr=[mean - low, high - mean], fmt="none", color="k", capsize=4)
+        for place, end, difference in zip(places, np.maximum(high, 0), mean):
+            text = f"{difference:+,.0f}" if abs(difference) >= 100 else f"{difference:+.2g}"
+            ax.annotate(text, (end, place), (6, 0), textcoords="offset points", va="center")
+        ax.axvline(0, color="k", linewidth=1)
+        ax.set_yticks(places, names[~is_baseline])
+        ax.invert_yaxis()
+        ax.margins(x=0.12)
+        theirs = f"{names[is_baseline][0]}, {amount(cost[is_baseline][0])}"
+        ax.set_xlabel(f"cost minus that of {theirs}{' ' + unit if unit else ''} (95 % intervals)")
+        tidy(ax)
+        ax.grid(visible=False)
+        return self
