@@ -183,7 +183,9 @@ class _Task(NamedTuple):
             return fitted(model, X, as_labels(y, "y"))
         own = last.get_params(deep=False)
         new = {name: value for name, value in self.parameters.items() if own.get(name, 0) is None}
-        model = clone(model).set_params(**{of_parameters + name: new[name] for name in new})
+        model = clone(model)
+        if new:  # a FrozenEstimator takes none
+            model.set_params(**{of_parameters + name: new[name] for name in new})
         taken = set(signature(last.fit).parameters)
         if get_config()["enable_metadata_routing"]:
             consumed = get_routing_for_object(model).consumes("fit", self.per_row)
@@ -249,7 +251,7 @@ def _advice(X: Any, model: Any) -> str:
     if not columns:
         return ""
     return (
-        f"\nThe columns {columns} of X hold strings; if the model needs numbers, pass make_pipeline("
+        f"\nColumns {columns} of X hold strings. If the model needs numbers, pass make_pipeline("
         f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), {columns}), "
         f"remainder='passthrough'), {type(model).__name__}(...)); for trees with "
         "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1) instead."

@@ -10,6 +10,8 @@ import numpy as np
 from ._drawing import COLORS, amount, axes, tidy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
 
@@ -23,7 +25,7 @@ class CostComparisonDisplay:
     Parameters
     ----------
     comparison : DataFrame or mapping
-        The result of :func:`auxcst_sklearn.metrics.compare_costs`, or some of its rows.
+        The result of :func:`auxcst_sklearn.metrics.compare_costs`.
 
     Attributes
     ----------
@@ -53,8 +55,7 @@ class CostComparisonDisplay:
         Parameters
         ----------
         comparison : DataFrame or mapping
-            The result of :func:`auxcst_sklearn.metrics.compare_costs`, or some of its rows, with
-            the baseline.
+            The result of :func:`auxcst_sklearn.metrics.compare_costs`.
         **plot_kw : dict
             Arguments of :meth:`plot`.
 
@@ -65,13 +66,17 @@ class CostComparisonDisplay:
         """
         return cls(comparison).plot(**plot_kw)
 
-    def plot(self, ax: Axes | None = None, *, unit: str | None = None) -> CostComparisonDisplay:
+    def plot(
+        self, ax: Axes | None = None, *, rows: Sequence[str] | None = None, unit: str | None = None
+    ) -> CostComparisonDisplay:
         """Draw a bar and an interval for each row but the baseline.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None for a new figure.
+        rows : sequence of str, default=None
+            Names of the rows to draw; None for all.
         unit : str, default=None
             Unit of the costs, such as "EUR".
 
@@ -83,18 +88,21 @@ class CostComparisonDisplay:
         Raises
         ------
         ValueError
-            If the baseline is not among the rows.
+            If the comparison lacks one of the rows, or its baseline.
         """
-        table, names = self.comparison, np.asarray(self.comparison.index, dtype=object)
+        table, names = self.comparison, list(self.comparison.index)
         cost, mean, low, high = (
             np.asarray(table[name]) for name in ("cost", "difference", "low", "high")
         )
-        is_baseline = np.isnan(mean)
-        if is_baseline.sum() != 1:
+        wanted = names if rows is None else list(rows)
+        if not np.isnan(mean).any() or not set(wanted) <= set(names):
             raise ValueError(
-                "comparison has no row of its baseline; expected one without a difference."
+                f"The comparison has the rows {names}; expected among them {wanted} and the "
+                "baseline, which has no difference."
             )
-        mean, low, high = mean[~is_baseline], low[~is_baseline], high[~is_baseline]
+        base = int(np.isnan(mean).argmax())
+        shown = [i for i, name in enumerate(names) if name in wanted and i != base]
+        mean, low, high = mean[shown], low[shown], high[shown]
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         colors = np.select([high < 0, low > 0], COLORS[:2], "0.6")
@@ -105,10 +113,10 @@ class CostComparisonDisplay:
             text = f"{difference:+,.0f}" if abs(difference) >= 100 else f"{difference:+.2g}"
             ax.annotate(text, (end, place), (6, 0), textcoords="offset points", va="center")
         ax.axvline(0, color="k", linewidth=1)
-        ax.set_yticks(places, names[~is_baseline])
+        ax.set_yticks(places, [names[i] for i in shown])
         ax.invert_yaxis()
         ax.margins(x=0.12)
-        theirs = f"{names[is_baseline][0]}, {amount(cost[is_baseline][0])}"
+        theirs = f"{names[base]}, {amount(cost[base])}"
         ax.set_xlabel(f"cost minus that of {theirs}{' ' + unit if unit else ''} (95 % intervals)")
         tidy(ax)
         ax.grid(visible=False)
