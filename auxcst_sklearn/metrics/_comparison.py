@@ -83,11 +83,12 @@ def compare_costs(
     Returns
     -------
     DataFrame or Bunch
-        Rows are the models; "most probable class" of the baseline, or of the first model, where
-        classes are decisions; and "always ..." for each decision. Columns are "cost", the mean;
-        "difference" from the baseline, with "low" and "high", its 95 % interval, NaN for the
-        baseline; "share of ..." each decision; "fit_seconds" and "predict_seconds", means of the
-        folds. Without pandas, a Bunch of arrays with the names of the rows in `index`.
+        Rows are the models; "most probable class" of the baseline, or of the first model, or the
+        cheapest decision for it where classes are no decisions; and "always ..." each decision.
+        Columns are "cost", the mean; "difference" from the baseline, with "low" and "high", its 95
+        % interval, NaN for the baseline; "share of ..." each decision; "fit_seconds" and
+        "predict_seconds", means of the folds. Without pandas, a Bunch of arrays, with the names of
+        the rows in `index`.
 
     Raises
     ------
@@ -174,7 +175,7 @@ class _Task(NamedTuple):
             kind = TypeError if isinstance(error, TypeError) else ValueError
             advice = _advice(self.X, model) if len(times) == 1 else ""
             raise kind(f"models[{name!r}]: {error}{advice}") from error
-        return chosen, self._most_probable(ready, test), *np.diff(times)
+        return chosen, self._most_probable(ready, train, test), *np.diff(times)
 
     def _fit(self, model: Any, train: NDArray[Any]) -> Any:
         X, y = (_safe_indexing(rows, train) for rows in (self.X, self.y))
@@ -211,19 +212,24 @@ class _Task(NamedTuple):
                 "The model has neither predict_proba nor a decision by costs. Pass "
                 "BayesMinimumRiskClassifier(model, calibration='sigmoid')."
             )
-        costs = costs.part(train if costs.matrices is None else test)
-        if costs.matrices is None:  # the means of the classes in training
-            costs = Costs.of_classes(costs.classes, costs.decisions, costs.matrix())
-        return costs.expected_cost(probabilities(model, X, costs.classes)).argmin(axis=1)
+        return self._cheapest(probabilities(model, X, costs.classes), train, test)
 
-    def _most_probable(self, model: Any, test: NDArray[Any]) -> NDArray[np.intp] | None:
-        """Columns of the most probable classes; None if there are none."""
-        classes, decisions = self.costs.classes, self.costs.decisions
-        known = set(map(str, classes.tolist())) <= set(map(str, decisions.tolist()))
-        if not known or not hasattr(model, "predict_proba"):
+    def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of least expected cost: of known matrices, or of the means in training."""
+        costs = self.costs.part(train if self.costs.matrices is None else test)
+        if costs.matrices is None:
+            costs = Costs.of_classes(costs.classes, costs.decisions, costs.matrix())
+        return costs.expected_cost(p).argmin(axis=1)
+
+    def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of the most probable classes, or their cheapest decisions; None without."""
+        if not hasattr(model, "predict_proba"):
             return None
-        p = probabilities(model, _safe_indexing(self.X, test), classes)
-        return chosen_columns(classes[p.argmax(axis=1)], decisions, "y")
+        classes, decisions = self.costs.classes, self.costs.decisions
+        most = probabilities(model, _safe_indexing(self.X, test), classes).argmax(axis=1)
+        if set(map(str, classes.tolist())) <= set(map(str, decisions.tolist())):
+            return chosen_columns(classes[most], decisions, "y")
+        return self._cheapest(np.eye(len(classes))[most], train, test)
 
 
 def _has_rule(model: Any) -> bool:

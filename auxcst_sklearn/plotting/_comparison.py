@@ -109,8 +109,10 @@ class CostComparisonDisplay:
         places = np.arange(len(mean))
         self.bars_ = ax.barh(places, mean, height=0.6, color=colors, alpha=0.75)
         ax.errorbar(mean, places, xerr=[mean - low, high - mean], fmt="none", color="k", capsize=4)
+        largest = np.abs(mean).max(initial=1e-9)
+        digits = max(0, 3 - int(np.ceil(np.log10(largest))))  # three of the largest
         for place, end, difference in zip(places, np.maximum(high, 0), mean):
-            text = f"{difference:+,.0f}" if abs(difference) >= 100 else f"{difference:+.2g}"
+            text = f"{difference:+,.{digits}f}"
             ax.annotate(text, (end, place), (6, 0), textcoords="offset points", va="center")
         ax.axvline(0, color="k", linewidth=1)
         ax.set_yticks(places, [names[i] for i in shown])

@@ -30,7 +30,7 @@ def test_bars_and_intervals_are_those_of_the_rows():
     np.testing.assert_allclose([bar.get_width() for bar in bars], TABLE.difference[1:])
     colors = [to_hex(bar.get_facecolor()) for bar in bars]
     assert colors == ["#0072b2", "#d55e00", "#999999"]
-    assert [text.get_text() for text in display.ax_.texts] == ["-123", "+1.5", "+0.02"]
+    assert [text.get_text() for text in display.ax_.texts] == ["-123", "+2", "+0"]
     segments = display.ax_.collections[0].get_segments()
     ends = [[segment[:, 0].min(), segment[:, 0].max()] for segment in segments]
     np.testing.assert_allclose(ends, np.c_[TABLE.low, TABLE.high][1:])
