@@ -311,6 +311,11 @@ def test_models_that_need_numbers_are_shown_their_pipeline(claims):
         ({"models": {}}, TypeError, "expected a mapping of names to classifiers"),
         ({"models": {"svc": LinearSVC()}}, TypeError, r"models\['svc'\].*calibration='sigmoid'"),
         ({"baseline": "Bayse"}, ValueError, "baseline='Bayse'; expected one of .'Bayes', 'always"),
+        (
+            {"models": {"net": small_mlp(loss="one_sided")}, "baseline": "most probable class"},
+            ValueError,
+            r"models\['net'\] has no predict_proba",
+        ),
         ({"cost_matrix": None}, ValueError, "neither cost nor cost_matrix"),
         ({"groups": [1, 2]}, ValueError, "inconsistent numbers of samples"),
         ({"y": ["a"] * 149 + [None]}, ValueError, "y contains NaN or None for 1 of 150 rows"),

@@ -114,7 +114,7 @@ def decisions_of(estimator: Any) -> Any:
 
 def is_search(estimator: Any) -> bool:
     """Whether an estimator is a search of scikit-learn, or like one."""
-    return hasattr(estimator, "refit") and hasattr(estimator, "estimator")
+    return hasattr(estimator, "error_score") and hasattr(estimator, "estimator")
 
 
 def final_estimator(estimator: Any) -> Any:
