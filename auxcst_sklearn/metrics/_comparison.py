@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import signature
 from itertools import product
+from numbers import Integral
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -62,6 +63,8 @@ def compare_costs(
             (n_samples, n_classes, n_decisions), default=None
         Cost of each prediction for each sample; or each sample's cost matrix, known when deciding.
         Pass either `cost` or `cost_matrix`.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if `y` may lack one.
     cv : int, cross-validation generator or iterable, default=5
         Folds, as in scikit-learn; a number with `groups` makes folds that split no group. Samples
         that are never tested, as of a :class:`~sklearn.model_selection.TimeSeriesSplit`, are left
@@ -124,7 +127,7 @@ def compare_costs(
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
     if baseline not in (None, MOST_PROBABLE, *models, *constants):
         raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *constants]}.")
-    whole = units is not None and isinstance(cv, int)
+    whole = units is not None and isinstance(cv, Integral)
     splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
     folds = list(splitter.split(X, labels, units))
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}

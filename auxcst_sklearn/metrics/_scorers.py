@@ -40,7 +40,12 @@ class _Scorer:
 
 
 class _CostScorer(_Scorer):
-    """The scorer for per-sample costs."""
+    """Scorer for per-sample costs: minus the mean cost. It requests ``cost`` by default.
+
+    With metadata routing enabled it receives the ``cost`` that is passed to the search's ``fit`` or
+    ``score``, split to the rows of each fold. A direct call ``cost_scorer(estimator, X, y,
+    cost=C)`` needs no routing. Without costs it raises an error.
+    """
 
     metadata = ("cost", "sample_weight")
 
@@ -104,12 +109,6 @@ class _MatrixScorer(_Scorer):
 
 
 cost_scorer = _CostScorer()
-"""Scorer for per-sample costs: minus the mean cost. It requests ``cost`` by default.
-
-With metadata routing enabled it receives the ``cost`` that is passed to the search's ``fit`` or
-``score``, split to the rows of each fold. A direct call ``cost_scorer(estimator, X, y, cost=C)``
-needs no routing. Without costs it raises an error.
-"""
 
 
 def make_cost_scorer(*, cost_matrix: ArrayLike, classes: ArrayLike | None = None) -> _MatrixScorer:

@@ -109,7 +109,7 @@ class CostComparisonDisplay:
         places = np.arange(len(mean))
         self.bars_ = ax.barh(places, mean, height=0.6, color=colors, alpha=0.75)
         ax.errorbar(mean, places, xerr=[mean - low, high - mean], fmt="none", color="k", capsize=4)
-        largest = np.abs(mean).max(initial=1e-9)
+        largest = np.abs(mean).max(initial=0) or 1.0
         digits = max(0, 3 - int(np.ceil(np.log10(largest))))  # three of the largest
         for place, end, difference in zip(places, np.maximum(high, 0), mean):
             text = f"{difference:+,.{digits}f}"

@@ -36,6 +36,15 @@ def test_bars_and_intervals_are_those_of_the_rows():
     np.testing.assert_allclose(ends, np.c_[TABLE.low, TABLE.high][1:])
 
 
+def test_models_that_decide_alike_differ_by_nothing():
+    same = {name: np.zeros(4) for name in ("low", "high")}
+    table = Bunch(**{**TABLE, **same, "difference": np.array([np.nan, 0, 0, 0])})
+
+    display = CostComparisonDisplay.from_comparison(table, rows=["cheaper"])
+
+    assert [text.get_text() for text in display.ax_.texts] == ["+0.000"]
+
+
 def test_some_rows_of_a_comparison_on_given_axes(data):
     models = {"Bayes": GaussianNB(), "logistic": LogisticRegression()}
     table = compare_costs(models, *data, cost_matrix=COST_MATRIX, baseline="logistic", cv=3)
