@@ -2,24 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from ._checks.calls import described_like
 from ._checks.classifiers import check_probability
-from .costs._assignment import Capacity, check_assignment, solve
+from .costs._assignment import Capacity, assignments
+from .costs._evaluation import final_estimator, is_search, last_step
 
-__all__ = ["adjust_prior", "assign", "capacity_prices", "estimate_prior"]
+__all__ = ["adjust_prior", "assign", "capacity_prices", "decide", "estimate_prior"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+def decide(
+    model: Any,
+    X: ArrayLike,
+    cost: ArrayLike | None = None,
+    *,
+    capacity: Capacity | None = None,
+    by: ArrayLike | None = None,
+    prices: Mapping[Any, float] | None = None,
+    prior: Mapping[Any, float] | Literal["estimate"] | None = None,
+) -> NDArray[Any]:
+    """Decide by the estimator at the end of a fitted pipeline or search.
+
+    Parameters
+    ----------
+    model : estimator
+        A pipeline or search around an estimator of this package, also nested, or the estimator.
+    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+        Samples.
+    cost, capacity, by, prices, prior : object, default=None
+        As of the `decide` of the estimators, such as
+        :meth:`auxcst_sklearn.CostSensitiveAuxMLP.decide`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Labels of the decisions.
+
+    Raises
+    ------
+    NotFittedError
+        If `model` is not fitted, or a search with ``refit=False``.
+    TypeError
+        If its last estimator has no `decide`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from auxcst_sklearn import BayesMinimumRiskClassifier
+    >>> from auxcst_sklearn.decisions import decide
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier()).fit(X, y)
+    >>> decide(model, X[[0, 60, 120]], capacity={2: 0})
+    array([0, 1, 1])
+    """
+    last = final_estimator(model)
+    if is_search(last):
+        raise NotFittedError(
+            f"{type(last).__name__} has no best_estimator_; expected a fitted search with "
+            "refit=True. Call its fit first."
+        )
+    if not hasattr(last, "decide"):
+        raise TypeError(
+            f"model ends with {last!r}, which has no decide; expected an estimator of "
+            "auxcst_sklearn. Wrap other classifiers in BayesMinimumRiskClassifier(estimator)."
+        )
+    check_is_fitted(last)
+    last, inputs = last_step(model, X)
+    limits = {"capacity": capacity, "by": by, "prices": prices, "prior": prior}
+    return np.asarray(last.decide(inputs, cost, **limits))
+
+
 def assign(
-    expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
+    expected_cost: ArrayLike,
+    capacity: Capacity,
+    *,
+    decisions: ArrayLike | None = None,
+    by: ArrayLike | None = None,
 ) -> NDArray[np.intp]:
     """Assign a decision to each row at the least total cost, with limited decisions.
 
@@ -35,6 +106,8 @@ def assign(
         samples, rounded down. Decisions that are not named have no limit.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the columns; None for their positions.
+    by : array-like of shape (n_samples,), default=None
+        Groups of samples, such as their days: limits hold within each. None for one group.
 
     Returns
     -------
@@ -58,14 +131,21 @@ def assign(
     >>> assign(expected_cost, {"review": 1}, decisions=["pass", "review"])
     array([0, 0, 1])
     """
-    cost, limit, _ = check_assignment(expected_cost, capacity, decisions)
-    return solve(cost, limit)[0]
+    found = list(assignments(expected_cost, capacity, decisions, by))
+    choice = np.empty(sum(len(columns) for _, _, columns, _ in found), dtype=np.intp)
+    for _, rows, columns, _ in found:
+        choice[rows] = columns
+    return choice
 
 
 @described_like(assign)
 def capacity_prices(
-    expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
-) -> dict[Hashable, float]:
+    expected_cost: ArrayLike,
+    capacity: Capacity,
+    *,
+    decisions: ArrayLike | None = None,
+    by: ArrayLike | None = None,
+) -> dict[Hashable, Any]:
     """Compute what one more place of each limited decision would save.
 
     A row for which a decision saves more than its price should have it. So the prices of one batch
@@ -79,7 +159,8 @@ def capacity_prices(
     Returns
     -------
     dict
-        Price of each decision in `capacity`, in currency; 0 if a place is left over.
+        Price of each decision in `capacity`, in currency; 0 if a place is left over. With `by` a
+        dict of such prices for each group.
 
     Raises
     ------
@@ -93,9 +174,9 @@ def capacity_prices(
     >>> capacity_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
     {'review': 4.0}
     """
-    cost, limit, labels = check_assignment(expected_cost, capacity, decisions)
-    price = solve(cost, limit)[1].tolist()
-    return {label: price[labels.index(label)] for label in capacity}
+    found = assignments(expected_cost, capacity, decisions, by)
+    prices: dict[Hashable, Any] = {group: price for group, _, _, price in found}
+    return prices[None] if by is None else prices
 
 
 def adjust_prior(

@@ -5,13 +5,30 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.special import expit
 from scipy.stats import norm
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn.decisions import adjust_prior, assign, capacity_prices, estimate_prior
+from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.decisions import (
+    adjust_prior,
+    assign,
+    capacity_prices,
+    decide,
+    estimate_prior,
+)
 
 N_ROWS = {2: 7, 3: 6, 4: 5, 5: 5, 6: 4}
 
@@ -221,6 +238,100 @@ def test_costs_and_labels_must_fit():
         assign(np.ones((3, 2)), {}, decisions=["a", "b", "c"])
     with pytest.raises(ValueError, match="expected_cost contains NaN"):
         assign([[1.0, np.nan]], {})
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        np.repeat([3, 1, 2], 20),
+        np.resize(["Mon", "Tue", "Wed"], 60),
+        pd.Series(pd.date_range("2026-01-01", periods=3).repeat(20)),
+        pd.Series(pd.date_range("2026-01-01", periods=3).repeat(20)).dt.date,
+        pd.Series(np.resize(["Mon", "Tue", "Wed"], 60), dtype="category"),
+    ],
+    ids=["numbers", "strings", "times", "dates", "categories"],
+)
+def test_limits_hold_within_each_group(by):
+    cost = np.random.default_rng(0).uniform(0, 10, size=(60, 3))
+    capacity = {"call": 4, "visit": 0.1}
+    arguments = {"capacity": capacity, "decisions": ["pass", "call", "visit"]}
+
+    found = assign(cost, **arguments, by=by)
+    prices = capacity_prices(cost, **arguments, by=by)
+
+    assert len(prices) == 3
+    for group, of_group in prices.items():
+        rows = np.asarray(by == group)
+        np.testing.assert_array_equal(found[rows], assign(cost[rows], **arguments))
+        assert of_group == capacity_prices(cost[rows], **arguments)
+    assert prices[by[0]] == prices[list(by)[0]]
+    np.testing.assert_array_equal(np.bincount(found)[1:], [12, 6])
+
+
+def test_mistakes_in_groups_are_named():
+    cost = np.ones((3, 2))
+    with pytest.raises(ValueError, match="leaves 1 of 2 samples of by='Mon' without any"):
+        assign(cost, {0: 1, 1: 0}, by=["Tue", "Mon", "Mon"])
+    with pytest.raises(ValueError, match="by contains NaN or None for 1 of 3"):
+        assign(cost, {0: 1}, by=["Mon", None, "Mon"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        capacity_prices(cost, {0: 1}, by=["Mon", "Mon"])
+    with pytest.raises(ValueError, match=r"by has shape \(3, 2\)"):
+        capacity_prices(cost, {0: 1}, by=np.ones((3, 2)))
+
+
+def rule():
+    return BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=[[0, 1], [5, 0]])
+
+
+def through(kind, X, y):
+    """The same model inside of what scikit-learn fits, and alone."""
+    grid = {"calibration": [None]}
+    scaler, name = StandardScaler(), "bayesminimumriskclassifier__estimator__var_smoothing"
+    pipeline = make_pipeline(scaler, rule())
+    model = {
+        "alone": rule(),
+        "pipeline": pipeline,
+        "nested": make_pipeline(make_pipeline("passthrough", scaler), make_pipeline(rule())),
+        "search": GridSearchCV(pipeline, {name: [1e-9]}, cv=3),
+        "random": make_pipeline(scaler, RandomizedSearchCV(rule(), grid, n_iter=1)),
+        "frozen": FrozenEstimator(pipeline.fit(X, y)),
+    }[kind].fit(X, y)
+    inner = X if kind == "alone" else StandardScaler().fit_transform(X)
+    return model, rule().fit(inner, y), inner
+
+
+@pytest.mark.parametrize("kind", ["alone", "pipeline", "nested", "search", "random", "frozen"])
+def test_decide_through_pipelines_and_searches(kind):
+    X, y = make_classification(120, weights=[0.8], random_state=0)
+    fn_cost = y + np.arange(120) / 20
+    C = binary_cost_matrices(fp_cost=1, fn_cost=fn_cost, classes=[0, 1], pos_label=1)
+    model, alone, inner = through(kind, X, y)
+
+    for given in (
+        {"capacity": {1: 5}, "by": np.arange(120) // 40},
+        {"cost": C, "prices": {1: 0.5}},
+        {"prior": {0: 0.5, 1: 0.5}},
+    ):
+        np.testing.assert_array_equal(decide(model, X, **given), alone.decide(inner, **given))
+    limited = decide(model, X, capacity={1: 5}, by=np.arange(120) // 40)
+    assert limited.reshape(3, 40).sum(axis=1).max() <= 5
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of LogisticRegressionCV
+def test_models_that_cannot_decide_are_named():
+    X, y = make_classification(60, random_state=0)
+    search = GridSearchCV(rule(), {"calibration": [None]}, cv=3)
+    for unfitted in (rule(), make_pipeline(StandardScaler(), rule()), search):
+        with pytest.raises(NotFittedError):
+            decide(unfitted, X)
+    with pytest.raises(NotFittedError, match="refit=True"):
+        decide(search.set_params(refit=False).fit(X, y), X)
+    for foreign in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegressionCV(cv=3))):
+        with pytest.raises(TypeError, match=r"has no decide; .*BayesMinimumRiskClassifier"):
+            decide(foreign.fit(X, y), X)
+    with pytest.raises(ValueError, match="by= without capacity="):
+        decide(rule().fit(X, y), X, by=y)
 
 
 def test_the_costs_of_the_caller_stay_as_they_are():

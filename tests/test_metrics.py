@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
@@ -237,6 +237,22 @@ def test_the_paired_difference_of_weighted_rows(two_models):
         assert again == pytest.approx(plain)
 
 
+def test_groups_are_the_independent_units_of_a_paired_difference(two_models):
+    y, a, b, cost = two_models
+    plain = cost_difference(y, a, b, cost=cost)
+    rows = np.repeat(np.arange(80), 3)
+    customers = [f"customer {i}" for i in rows]
+    repeated = {"y_true": y[rows], "y_pred_a": a[rows], "y_pred_b": b[rows], "cost": cost[rows]}
+
+    assert cost_difference(**repeated, groups=customers) == pytest.approx(plain)
+    assert cost_difference(y, a, b, cost=cost, groups=np.arange(80)) == pytest.approx(plain)
+    # Of groups of equal weight the interval is that of their means.
+    halves = cost_difference(y, a, b, cost=cost, groups=np.arange(80) % 2)
+    d = [cost[i, y[i], a[i]] - cost[i, y[i], b[i]] for i in range(80)]
+    interval = ttest_1samp([np.mean(d[::2]), np.mean(d[1::2])], 0).confidence_interval()
+    assert (halves.low, halves.high) == pytest.approx((interval.low, interval.high))
+
+
 @pytest.mark.parametrize("unit", [1e-200, 1e200])
 def test_the_paired_difference_takes_weights_and_costs_of_any_unit(two_models, unit):
     y, a, b, cost = two_models
@@ -265,6 +281,8 @@ def test_the_paired_difference_takes_labels_that_one_model_alone_predicts():
         ({"confidence": 1}, "confidence=1; expected a number between 0 and 1"),
         ({"confidence": "95%"}, "confidence='95%'; expected a number between 0 and 1"),
         ({"sample_weight": [0, 0, 3, 0]}, "at least two samples that count; got 1"),
+        ({"groups": [1, 1, 1, 1]}, "at least two groups that count; got 1"),
+        ({"groups": [1, 2, 3, None]}, "groups contains NaN or None"),
         ({"cost_matrix": None}, "neither cost nor cost_matrix"),
     ],
 )

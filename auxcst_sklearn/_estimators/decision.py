@@ -182,8 +182,8 @@ class DecisionMixin(ClassifierMixin):
         if missing := [label for label in wanted if label not in names]:
             raise ValueError(
                 f"predict returns classes, but the costs have no columns for {missing}, only for "
-                f"the decisions {shorten(self.decisions_)}. Call decide(X) instead; of a pipeline "
-                "that of its last step, pipeline[-1].decide(pipeline[:-1].transform(X))."
+                f"the decisions {shorten(self.decisions_)}. Call decide(X) instead; for a pipeline "
+                "or a search, auxcst_sklearn.decisions.decide(model, X)."
             )
         return cost[:, [names.index(label) for label in wanted]]
 
@@ -193,6 +193,7 @@ class DecisionMixin(ClassifierMixin):
         cost: ArrayLike | None = None,
         *,
         capacity: Capacity | None = None,
+        by: ArrayLike | None = None,
         prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
@@ -207,6 +208,8 @@ class DecisionMixin(ClassifierMixin):
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have, as a number or, as a float, a share; see
             :func:`auxcst_sklearn.decisions.assign`.
+        by : array-like of shape (n_samples,), default=None
+            Groups of samples, such as their days, within each of which `capacity` holds.
         prices : mapping of decisions to float, default=None
             Prices of limited decisions, in currency, from an earlier batch; see
             :func:`auxcst_sklearn.decisions.capacity_prices`. They are added to the costs of the
@@ -231,8 +234,10 @@ class DecisionMixin(ClassifierMixin):
                 "Got both capacity and prices; expected one: capacity for a whole batch, or the "
                 "prices of an earlier one."
             )
+        if capacity is None and by is not None:
+            raise ValueError("Got by= without capacity=, whose limits hold within its groups.")
         if capacity is not None:
-            choice = assign(expected, capacity, decisions=self.decisions_)
+            choice = assign(expected, capacity, decisions=self.decisions_, by=by)
         else:
             choice = (expected + price_vector(prices or {}, self.decisions_)).argmin(axis=1)
         decided: NDArray[Any] = self.decisions_[choice]

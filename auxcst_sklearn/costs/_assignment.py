@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
 from numbers import Integral, Real
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
+
+from .._checks.labels import check_groups
 
 Capacity = Mapping[Hashable, "int | float"]
 
@@ -31,14 +33,14 @@ def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> N
     return vector
 
 
-def check_assignment(
-    expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[Any]]:
-    """Costs, and the largest number of rows and the label of each column."""
+def assignments(
+    expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None, by: ArrayLike | None
+) -> Iterator[tuple[Any, Any, NDArray[np.intp], dict[Hashable, float]]]:
+    """For each group of rows: its label, its rows, their columns, and the prices of its limits."""
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
-    n, n_decisions = cost.shape
+    n_decisions = cost.shape[1]
     labels = list(range(n_decisions)) if decisions is None else np.asarray(decisions).tolist()
     if len(labels) != n_decisions:
         raise ValueError(
@@ -50,7 +52,29 @@ def check_assignment(
             f"capacity={capacity!r}; expected a mapping of decisions to their largest number or "
             "share, such as {'review': 200}."
         )
-    limit = np.full(n_decisions, np.inf)
+    for group, rows in groups_of_rows(by, cost):
+        of_rows = cost[rows]
+        limit = _limits(capacity, labels, len(of_rows), "" if by is None else f" of by={group!r}")
+        choice, price = solve(of_rows, limit)
+        yield group, rows, choice, {label: float(price[labels.index(label)]) for label in capacity}
+
+
+def groups_of_rows(by: ArrayLike | None, cost: NDArray[Any]) -> Iterator[tuple[Any, Any]]:
+    """The label and the rows of each group, sorted by the labels; without groups all rows."""
+    if by is None:
+        yield None, slice(None)
+        return
+    found = check_groups(by, cost, "by")
+    if found.dtype == "M8[ns]":
+        found = found.astype("M8[us]")  # whose labels are datetimes, and those of pandas equal
+    labels, group, count = np.unique(found, return_inverse=True, return_counts=True)
+    parts = np.split(np.argsort(group, kind="stable"), count.cumsum()[:-1])
+    yield from zip(labels.tolist(), parts, strict=True)
+
+
+def _limits(capacity: Capacity, labels: list[Any], n: int, where: str) -> NDArray[np.float64]:
+    """The largest number of rows of each column."""
+    limit = np.full(len(labels), np.inf)
     for label, value in capacity.items():
         if label not in labels:
             raise ValueError(f"capacity names {label!r}; expected some of {labels}.")
@@ -59,9 +83,9 @@ def check_assignment(
         given = {label: int(limit[labels.index(label)]) for label in capacity}
         raise ValueError(
             f"capacity limits all decisions, to {given}, which leaves {n - int(limit.sum())} of "
-            f"{n} samples without any. Raise a limit, or leave one decision without."
+            f"{n} samples{where} without any. Raise a limit, or leave one decision without."
         )
-    return cost, limit, labels
+    return limit
 
 
 def n_places(name: str, value: Any, n: int) -> int:

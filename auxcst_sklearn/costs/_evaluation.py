@@ -40,12 +40,7 @@ def evaluated(
     `given` are the true labels, and one or several predictions. With `of_model` the order of the
     decisions is that of a fitted model.
     """
-    if (cost is None) == (cost_matrix is None):
-        which = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
-        raise ValueError(
-            f"Got {which}; expected exactly one: cost= with one row per sample, or cost_matrix= "
-            "with one row per class."
-        )
+    check_one_source(cost, cost_matrix)
     ys = [as_labels(y, name) for name, y in given.items()]
     check_row_order(**given, cost=cost, sample_weight=sample_weight)
     check_consistent_length(*ys)
@@ -61,15 +56,28 @@ def evaluated(
         cost_matrix = check_cost_matrix(cost_matrix, classes=rows, decisions=columns)
     label = label_index(ys[0], rows, name=true_name)
     costs = Costs.of_labels(label, rows, columns, cost, cost_matrix)
-    chosen = []
-    for name, y in zip(names, ys[1:]):
-        if columns is not None and columns.dtype.kind == "U" and y.dtype.kind in "biu":
-            y = y.astype(str)  # classes among texts
-        chosen.append(label_index(y, costs.decisions, name=name))
+    chosen = [chosen_columns(y, costs.decisions, name) for name, y in zip(names, ys[1:])]
     weight = check_weight(sample_weight, label)
     if weight is not None:
         check_some_weight(weight)
     return costs, chosen, weight
+
+
+def check_one_source(cost: Any, cost_matrix: Any) -> None:
+    """Raise an error unless there are costs of samples, or of classes."""
+    if (cost is None) == (cost_matrix is None):
+        which = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
+        raise ValueError(
+            f"Got {which}; expected exactly one: cost= with one row per sample, or cost_matrix= "
+            "with one row per class."
+        )
+
+
+def chosen_columns(y: NDArray[Any], decisions: NDArray[Any], name: str) -> NDArray[np.intp]:
+    """The column of each decision."""
+    if decisions.dtype.kind == "U" and y.dtype.kind in "biu":
+        y = y.astype(str)  # classes among texts
+    return label_index(y, decisions, name=name)
 
 
 def check_evaluated(
@@ -92,7 +100,7 @@ def decided(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
     of_classes = decisions_of(estimator) is None
     if of_classes and not has_use:
         return estimator.predict(X)
-    last, inputs = _last(estimator, X)  # the predict of a search takes no costs
+    last, inputs = last_step(estimator, X)  # the predict of a search takes no costs
     decide = last.predict if of_classes else last.decide
     return decide(inputs, cost=cost) if has_use else decide(inputs)
 
@@ -104,12 +112,17 @@ def decisions_of(estimator: Any) -> Any:
     return None if decisions is None or np.array_equal(decisions, last.classes_) else decisions
 
 
+def is_search(estimator: Any) -> bool:
+    """Whether an estimator is a search of scikit-learn, or like one."""
+    return hasattr(estimator, "error_score") and hasattr(estimator, "estimator")
+
+
 def final_estimator(estimator: Any) -> Any:
     """The estimator inside of searches and pipelines."""
-    return _last(estimator, None)[0]
+    return last_step(estimator, None)[0]
 
 
-def _last(estimator: Any, X: Any) -> tuple[Any, Any]:
+def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The same, and its X, unless that is None."""
     while True:
         if hasattr(estimator, "best_estimator_"):

@@ -17,7 +17,8 @@ from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.costs import binary_cost_matrices
-from auxcst_sklearn.metrics import cost_difference, mean_cost
+from auxcst_sklearn.metrics import compare_costs
+from auxcst_sklearn.plotting import CostComparisonDisplay
 
 ALERT = 5.0
 X, y = make_classification(
@@ -26,52 +27,39 @@ X, y = make_classification(
 amount = np.random.default_rng(0).lognormal(4, 1.2, size=len(y))
 X = np.column_stack([X, np.log(amount)])
 C = binary_cost_matrices(fp_cost=ALERT, tp_cost=ALERT, fn_cost=amount, classes=[0, 1], pos_label=1)
-X, X_test, y, y_test, C, C_test = train_test_split(
-    X, y, C, train_size=4000, stratify=y, random_state=0
-)
+train, test = train_test_split(np.arange(len(y)), train_size=4000, stratify=y, random_state=0)
 
 # %%
-# Any classifier with probabilities can decide by these costs: ``BayesMinimumRiskClassifier``
-# takes the cheaper decision for each payment. The network does so without a wrapper;
-# ``n_networks=3`` instead of five keeps this page fast.
+# The network decides by these costs itself, and any other classifier by its probabilities. The
+# table has the mean cost on 8,000 new payments, the difference to the network with its 95 %
+# interval, and the share of alerts; ``n_networks=3`` instead of five keeps this page fast.
 boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
 models = {
     "network": CostSensitiveAuxMLP(n_networks=3, random_state=0),
-    "boosting": BayesMinimumRiskClassifier(boosting),
+    "boosting": boosting,
     "boosting, calibrated": BayesMinimumRiskClassifier(boosting, calibration="isotonic"),
-    "logistic regression": BayesMinimumRiskClassifier(LogisticRegression(max_iter=1000)),
+    "logistic regression": LogisticRegression(max_iter=1000),
 }
-decisions = {name: m.fit(X, y, cost=C).predict(X_test, cost=C_test) for name, m in models.items()}
-decisions["boosting, most probable"] = models["boosting"].predict_proba(X_test).argmax(axis=1)
-decisions["no alert"] = np.zeros(len(y_test), dtype=int)
-for name, alert in decisions.items():
-    print(f"{mean_cost(y_test, alert, cost=C_test):.2f} EUR per payment: {name}")
+table = compare_costs(models, X, y, cost=C, cv=[(train, test)])
+print(table[["cost", "difference", "low", "high", "share of 1"]].round(2))
 
 # %%
 # An alert is worthwhile if the probability of fraud times the amount exceeds five euros: the line
 # in the left plot. There is no single threshold: large payments are checked at a small
 # probability, and payments below five euros never.
-fraud = y_test == 1
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-amount_test, p = C_test[:, 1, 0], models["network"].predict_proba(X_test)[:, 1]
-left.scatter(amount_test[~fraud], p[~fraud], s=3, color="0.6", label="good payment")
-left.scatter(amount_test[fraud], p[fraud], s=10, color="#D55E00", label="fraud")
-limit = np.geomspace(ALERT, amount_test.max(), 50)
+network = models["network"].fit(X[train], y[train], cost=C[train])
+fraud, amount, p = y[test] == 1, amount[test], network.predict_proba(X[test])[:, 1]
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+left.scatter(amount[~fraud], p[~fraud], s=3, color="0.6", label="good payment")
+left.scatter(amount[fraud], p[fraud], s=10, color="#D55E00", label="fraud")
+limit = np.geomspace(ALERT, amount.max(), 50)
 left.plot(limit, ALERT / limit, color="#0072B2", label="alert above this line")
 left.set(xscale="log", yscale="log", xlabel="amount (EUR)", ylabel="estimated probability of fraud")
 left.set(ylim=(max(p.min(), 1e-4), 1.3))
 left.legend(fontsize="small", loc="lower left")
 
-others = [name for name in decisions if name != "network"]
-found = [
-    cost_difference(y_test, decisions[name], decisions["network"], cost=C_test) for name in others
-]
-mean, low, high = np.array(found).T
-right.errorbar(mean, others, xerr=[mean - low, high - mean], fmt="o", capsize=4, color="#0072B2")
-right.axvline(0, color="0.5", linewidth=0.8)
-right.invert_yaxis()
-right.set(xlabel="costs more than the network (EUR per payment)")
-fig.suptitle("8,000 new payments; bars: 95 % intervals of paired differences", fontsize="medium")
+shown = table.index.drop("always 1")
+CostComparisonDisplay.from_comparison(table, ax=right, rows=shown, unit="EUR")
 plt.show()
 
 # %%

@@ -31,42 +31,39 @@ C[:, 0, 1], C[:, 1, 0], C[:, :, 2] = 10 + amount / 20, amount, 4
 
 # %%
 # Train on 6,000 earlier payments. ``decide`` takes the least expected cost; with ``capacity=`` it
-# gives the 200 places of a day to the payments that gain most.
-week = np.arange(6000, len(X)).reshape(len(DAYS), N)
+# gives the 200 places to the payments that gain most, with ``by=`` day by day.
 model = CostSensitiveAuxMLP(n_networks=2, decisions=DECISIONS, random_state=0)
 model.fit(X[:6000], fraud[:6000], cost=C[:6000])
-best = [model.decide(X[rows], C[rows], capacity={"review": DESK}) for rows in week]
-free = [model.decide(X[rows], C[rows]) for rows in week]
-print("reviews a day without a limit:", [int((chosen == "review").sum()) for chosen in free])
+X, fraud, C, amount, day = (rows[6000:] for rows in (X, fraud, C, amount, day))
+best = model.decide(X, C, capacity={"review": DESK}, by=day)
+free = model.decide(X, C)
+print("reviews a day without a limit:", np.bincount(day[free == "review"]))
 
 
 # %%
 # Two habits fill the same 200 places: review the most probable fraud, or the largest amounts. The
 # other payments pass or are declined by their expected costs. A third rule needs no batch: each
 # payment is decided alone, as it arrives, with the price of a review from the day before.
-def habit(rows, order):
-    chosen = np.array(DECISIONS)[model.predict_cost(X[rows], C[rows])[:, :2].argmin(axis=1)]
-    chosen = chosen.astype("U7")
-    chosen[np.argsort(-order)[:DESK]] = "review"
-    return chosen
+def habit(order):
+    chosen = np.array(DECISIONS)[expected[:, :2].argmin(axis=1)].astype("U7").reshape(-1, N)
+    first = np.argsort(-order.reshape(-1, N), axis=1)[:, :DESK]
+    np.put_along_axis(chosen, first, "review", axis=1)
+    return chosen.ravel()
 
 
-expected = [model.predict_cost(X[rows], C[rows]) for rows in week]
-prices = [capacity_prices(e, {"review": DESK}, decisions=DECISIONS) for e in expected]
-singly = [model.decide(X[r], C[r], prices=p) for r, p in zip(week[1:], prices)]
+expected = model.predict_cost(X, C)
+prices = capacity_prices(expected, {"review": DESK}, decisions=DECISIONS, by=day)
+singly = [model.decide(X[day == d], C[day == d], prices=prices[d - 1]) for d in range(1, 7)]
 print("reviews a day by the price of the day before:", [int((c == "review").sum()) for c in singly])
 ways = {
-    "decide": best,
-    "most probable": [habit(r, model.predict_proba(X[r])[:, 1]) for r in week],
-    "largest amounts": [habit(r, amount[r]) for r in week],
+    "most probable": habit(model.predict_proba(X)[:, 1]),
+    "largest amounts": habit(amount),
 }
-of_week = {"cost": C[week.ravel()], "classes": [0, 1], "decisions": DECISIONS}
-truth = fraud[week.ravel()]
+costs = {"cost": C, "classes": [0, 1], "decisions": DECISIONS}
+print(f"decide: {N * mean_cost(fraud, best, **costs):,.0f} EUR a day")
 for name, chosen in ways.items():
-    paid = N * mean_cost(truth, np.concatenate(chosen), **of_week)
-    print(f"{name}: {paid:,.0f} EUR a day")
-for name in ("most probable", "largest amounts"):
-    gap = cost_difference(truth, *map(np.concatenate, (best, ways[name])), **of_week)
+    print(f"{name}: {N * mean_cost(fraud, chosen, **costs):,.0f} EUR a day")
+    gap = cost_difference(fraud, best, chosen, **costs)
     low, high = N * gap.low, N * gap.high
     print(f"decide minus {name}: {N * gap.mean:,.0f} ({low:,.0f} to {high:,.0f}) EUR a day")
 
@@ -74,10 +71,10 @@ for name in ("most probable", "largest amounts"):
 # The price of a day is what one more review would save, beyond the 4 EUR that it costs. The slope
 # of the right curve is this price. It falls to zero where one more place is worth nothing.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.bar(DAYS, [p["review"] for p in prices], color="#0072B2")
+left.bar(DAYS, [prices[d]["review"] for d in range(7)], color="#0072B2")
 left.set(ylabel="saved by one more review (EUR)", title="price of a place")
 CostCapacityDisplay.from_predictions(
-    expected[0], "review", decisions=DECISIONS, ax=right, capacity=DESK, unit="EUR"
+    expected[day == 0], "review", decisions=DECISIONS, ax=right, capacity=DESK, unit="EUR"
 )
 right.set(title="Monday")
 plt.show()

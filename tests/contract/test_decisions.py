@@ -241,6 +241,10 @@ def test_limits_prices_and_priors(data, kind):
 
     chosen = assign(expected, capacity, decisions=model.decisions_)
     np.testing.assert_array_equal(limited, model.decisions_[chosen])
+    by = {"by": np.arange(90) // 45}
+    chosen = assign(expected, capacity, decisions=model.decisions_, **by)
+    by_half = model.decide(X, capacity=capacity, **by)
+    np.testing.assert_array_equal(by_half, model.decisions_[chosen])
     prices = capacity_prices(expected, capacity, decisions=model.decisions_)
     at = expected + [0, prices["bee"], 0, prices["refer"], prices["hold"]]
     one_by_one = [model.decide(X[i : i + 1], prices=prices)[0] for i in range(90)]

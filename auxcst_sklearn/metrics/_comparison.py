@@ -1,0 +1,288 @@
+"""compare_costs: what the decisions of several models cost, on rows that they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from itertools import product
+from numbers import Integral
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.model_selection import FixedThresholdClassifier as FixedThreshold
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import TunedThresholdClassifierCV as TunedThreshold
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch, _safe_indexing, check_consistent_length
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._checks.calls import described_like
+from .._checks.classifiers import fitted, probabilities
+from .._checks.data import check_row_order, holds_categories, is_frame, select
+from .._checks.labels import as_labels, check_groups
+from ..costs._account import Costs
+from ..costs._evaluation import check_one_source, chosen_columns, decided, is_search
+from ._measures import mean_cost, mean_interval
+
+MOST_PROBABLE = "most probable class"
+
+
+@described_like(mean_cost)
+def compare_costs(
+    models: Mapping[str, Any],
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    cost: ArrayLike | None = None,
+    cost_matrix: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
+    cv: Any = 5,
+    groups: ArrayLike | None = None,
+    baseline: str | None = None,
+    n_jobs: int | None = None,
+) -> Any:
+    """Compare the costs of models by cross-validation, with intervals of their differences.
+
+    Parameters
+    ----------
+    models : mapping of str to classifier
+        Models by name. Estimators of this package, also at the end of a pipeline or search, get
+        the costs, unless they have a `cost_matrix` of their own. Others decide by expected costs
+        under their probabilities, but for scikit-learn's tuned and fixed thresholds.
+    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+        Samples, in any form that the models accept.
+    y : array-like of shape (n_samples,)
+        Labels.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+            (n_samples, n_classes, n_decisions), default=None
+        Cost of each prediction for each sample; or each sample's cost matrix, known when deciding.
+        Pass either `cost` or `cost_matrix`.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if `y` may lack one.
+    cv : int, cross-validation generator or iterable, default=5
+        Folds, as in scikit-learn; a number with `groups` makes folds that split no group. Samples
+        that are never tested, as of a :class:`~sklearn.model_selection.TimeSeriesSplit`, are left
+        out.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of samples that are not independent, such as the rows of one customer: for folds,
+        intervals, and a `fit` that takes them.
+    baseline : str, default=None
+        The row from which differences are taken; None for the first model.
+    n_jobs : int, default=None
+        Number of fits at the same time, as in joblib.
+
+    Returns
+    -------
+    DataFrame or Bunch
+        Rows are the models; "most probable class" of the baseline or the first model, where classes
+        are no decisions the cheapest one for it; and "always ..." each decision. Columns are
+        "cost", the mean; "difference" from the baseline, with "low" and "high", its 95 % interval,
+        NaN for the baseline; "share of ..." each decision; "fit_seconds" and "predict_seconds",
+        means of the folds. Without pandas, a Bunch of arrays, with names of rows in `index`.
+
+    Raises
+    ------
+    ValueError
+        If costs, labels or names do not fit, or the fit of a model fails, which the message names.
+    TypeError
+        If `models` is no mapping, or a model has neither probabilities nor a decision by costs.
+
+    Notes
+    -----
+    The intervals are those of :func:`cost_difference`. Folds share training rows, and intervals do
+    not contain how much costs vary from one training set to another; in simulations with 300 and
+    1,000 rows, the mean difference of other trainings was in 93 to 95 % of 400 intervals.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from auxcst_sklearn.metrics import compare_costs
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> models = {"logistic": LogisticRegression(max_iter=5000), "naive Bayes": GaussianNB()}
+    >>> table = compare_costs(models, X, y, cost_matrix=[[0, 20], [1, 0]])
+    >>> print(table["cost"].round(1))
+    logistic               0.2
+    naive Bayes            0.7
+    most probable class    0.6
+    always 0               0.6
+    always 1               7.5
+    Name: cost, dtype: float64
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError(f"models={models!r}; expected a mapping of names to classifiers.")
+    check_one_source(cost, cost_matrix)
+    check_row_order(X=X, y=y, cost=cost, groups=groups)
+    labels = as_labels(y, "y")
+    check_consistent_length(X, labels)
+    units = None if groups is None else check_groups(groups, labels)
+    costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
+    constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
+    if baseline not in (None, MOST_PROBABLE, *models, *constants):
+        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *constants]}.")
+    whole = units is not None and isinstance(cv, Integral)
+    splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
+    folds = list(splitter.split(X, labels, units))
+    parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
+    task = _Task(X, y, costs, {"cost": cost, "groups": units}, parameters)
+    runs = Parallel(n_jobs=n_jobs)(
+        delayed(task.run)(name, models[name], *fold) for fold, name in product(folds, models)
+    )
+    tested = np.concatenate([test for _, test in folds])
+    chosen, seconds, probable = {}, {}, {}
+    for i, name in enumerate(models):
+        of_folds, probable[name], *times = zip(*runs[i :: len(models)])
+        chosen[name], seconds[name] = np.concatenate(of_folds), np.mean(times, axis=1)
+    source = str(baseline if baseline in models else next(iter(models)))
+    if probable[source][0] is not None:
+        chosen[MOST_PROBABLE] = np.concatenate(probable[source])
+        seconds[MOST_PROBABLE] = seconds[source]
+    elif baseline == MOST_PROBABLE:
+        raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
+    for name, j in constants.items():
+        chosen.setdefault(name, np.full(len(tested), j))
+    units = tested if units is None else units[tested]
+    return _table(costs.part(tested), chosen, seconds, units, baseline or source)
+
+
+class _Task(NamedTuple):
+    """The rows of a comparison, arguments of `fit` for each row, and parameters of estimators."""
+
+    X: Any
+    y: Any
+    costs: Costs
+    per_row: dict[str, Any]
+    parameters: dict[str, Any]
+
+    def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
+        times = [perf_counter()]
+        try:
+            ready = self._fit(model, train)
+            times.append(perf_counter())
+            chosen = self._columns(ready, train, test)
+            times.append(perf_counter())
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            advice = _advice(self.X, model) if len(times) == 1 else ""
+            raise kind(f"models[{name!r}]: {error}{advice}") from error
+        return chosen, self._most_probable(ready, train, test), *np.diff(times)
+
+    def _fit(self, model: Any, train: NDArray[Any]) -> Any:
+        X, y = (_safe_indexing(rows, train) for rows in (self.X, self.y))
+        last, of_parameters, of_arguments = _last(model)
+        if not _has_rule(last):
+            return fitted(model, X, as_labels(y, "y"))
+        own = last.get_params(deep=False)
+        new = {name: value for name, value in self.parameters.items() if own.get(name, 0) is None}
+        model = clone(model)
+        if new:  # a FrozenEstimator takes none
+            model.set_params(**{of_parameters + name: new[name] for name in new})
+        taken = set(signature(last.fit).parameters)
+        if get_config()["enable_metadata_routing"]:
+            consumed = get_routing_for_object(model).consumes("fit", self.per_row)
+            taken, of_arguments = {*consumed, *signature(model.fit).parameters}, ""
+        if own.get("cost_matrix") is not None:
+            taken.discard("cost")
+        arguments = {
+            of_arguments + name: _safe_indexing(rows, train)
+            for name, rows in self.per_row.items()
+            if rows is not None and name in taken
+        }
+        return model.fit(X, y, **arguments)
+
+    def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of the decisions, by the rule of the model itself or by expected costs."""
+        X, costs = _safe_indexing(self.X, test), self.costs
+        if _has_rule(_last(model)[0]):
+            cost = self.per_row["cost"]
+            given = decided(model, X, None if cost is None else _safe_indexing(cost, test))
+            return chosen_columns(as_labels(given, "predict"), costs.decisions, "predict")
+        if not hasattr(model, "predict_proba"):
+            raise TypeError(
+                "The model has neither predict_proba nor a decision by costs. Pass "
+                "BayesMinimumRiskClassifier(model, calibration='sigmoid')."
+            )
+        return self._cheapest(probabilities(model, X, costs.classes), train, test)
+
+    def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of least expected cost: of known matrices, or of the means in training."""
+        costs = self.costs.part(train if self.costs.matrices is None else test)
+        if costs.matrices is None:
+            costs = Costs.of_classes(costs.classes, costs.decisions, costs.matrix())
+        return costs.expected_cost(p).argmin(axis=1)
+
+    def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
+        """Columns of the most probable classes, or their cheapest decisions; None without."""
+        if not hasattr(model, "predict_proba"):
+            return None
+        classes, decisions = self.costs.classes, self.costs.decisions
+        most = probabilities(model, _safe_indexing(self.X, test), classes).argmax(axis=1)
+        if set(map(str, classes.tolist())) <= set(map(str, decisions.tolist())):
+            return chosen_columns(classes[most], decisions, "y")
+        return self._cheapest(np.eye(len(classes))[most], train, test)
+
+
+def _has_rule(model: Any) -> bool:
+    """Whether an estimator decides by costs, or by a threshold, itself."""
+    return hasattr(model, "predict_cost") or isinstance(model, TunedThreshold | FixedThreshold)
+
+
+def _last(model: Any) -> tuple[Any, str, str]:
+    """The last of unfitted pipelines and searches, and prefixes of its parameters and arguments."""
+    of_parameters = of_arguments = ""
+    while isinstance(model, Pipeline) or is_search(model):
+        if isinstance(model, Pipeline):
+            name, model = model.steps[-1]
+            of_parameters, of_arguments = f"{of_parameters}{name}__", f"{of_arguments}{name}__"
+        else:
+            of_parameters, model = f"{of_parameters}estimator__", model.estimator
+    return model, of_parameters, of_arguments
+
+
+def _advice(X: Any, model: Any) -> str:
+    """What to do for a model that needs numbers, if X has strings."""
+    columns = []
+    if is_frame(X):
+        columns = [name for j, name in enumerate(X.columns) if holds_categories(select(X, j))]
+    if not columns:
+        return ""
+    return (
+        f"\nColumns {columns} of X hold strings. If the model needs numbers, pass make_pipeline("
+        f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), {columns}), "
+        f"remainder='passthrough'), {type(model).__name__}(...)); for trees with "
+        "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1) instead."
+    )
+
+
+def _table(
+    costs: Costs,
+    chosen: dict[str, NDArray[np.intp]],
+    seconds: dict[str, NDArray[np.float64]],
+    units: NDArray[Any],
+    baseline: str,
+) -> Any:
+    """A row for each name, in pandas if it is there."""
+    paid = {name: costs.paid(columns) for name, columns in chosen.items()}
+    names = ["cost", "difference", "low", "high"]
+    names += [f"share of {label}" for label in costs.decisions.tolist()]
+    names += ["fit_seconds", "predict_seconds"]
+    rows = []
+    for name, columns in chosen.items():
+        interval = mean_interval(paid[name] - paid[baseline], np.ones(len(units)), units)
+        difference = 3 * [np.nan] if name == baseline else interval
+        shares = np.bincount(columns, minlength=len(costs.decisions)) / len(columns)
+        rows.append([paid[name].mean(), *difference, *shares, *seconds.get(name, (0.0, 0.0))])
+    table = dict(zip(names, np.array(rows).T))
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        return Bunch(index=list(chosen), **table)
+    return DataFrame(table, index=list(chosen))

@@ -1,0 +1,327 @@
+"""compare_costs against the same comparison by hand."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+
+from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn.costs import cost_matrices
+from auxcst_sklearn.metrics import (
+    compare_costs,
+    cost_difference,
+    cost_scorer,
+    make_cost_scorer,
+    mean_cost,
+)
+from tests.factories import small_mlp
+
+TERMS = {
+    "ok": {"pay": 0, "call": 5, "investigate": 20},
+    "fraud": {"pay": "amount", "call": "5 + 0.4 * amount", "investigate": 20},
+}
+MATRIX = pd.DataFrame(
+    [[0, 1, 5, 2], [2, 0, 1, 2], [9, 3, 0, 2]], index=list("abc"), columns=[*"abc", "ask"]
+)
+FOLDS = StratifiedKFold(5)
+
+
+@pytest.fixture(scope="module")
+def claims():
+    """Rows of frauds with amounts, a string column, and an index of their own."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(240, 2)), columns=["x", "z"], index=np.arange(240) + 1000)
+    X["amount"] = rng.lognormal(4, 1, 240)
+    X["country"] = rng.choice(["NL", "FR"], 240)
+    fraud = rng.random(240) < 1 / (1 + np.exp(1 - 2 * X["x"]))
+    y = pd.Series(np.where(fraud, "fraud", "ok"), index=X.index)
+    return X, y, cost_matrices(TERMS, X)
+
+
+@pytest.fixture(scope="module")
+def letters():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 3))
+    return X, np.array(list("abc"))[(X + rng.normal(size=(150, 3))).argmax(axis=1)]
+
+
+def encoded(model):
+    to_numbers = make_column_transformer((OneHotEncoder(), ["country"]), remainder="passthrough")
+    return make_pipeline(to_numbers, StandardScaler(), model)
+
+
+class MostProbable(BayesMinimumRiskClassifier):
+    """The cheapest decision if the most probable class is certain."""
+
+    def predict_proba(self, X):
+        return np.eye(2)[super().predict_proba(X).argmax(axis=1)]
+
+
+def by_hand(model, X, y, C, folds):
+    """Decisions by expected costs, and the rows that were tested."""
+    decided, tested = [], []
+    for train, test in folds:
+        ready = clone(model).fit(X.iloc[train], y.iloc[train], cost=C[train])
+        decided.append(ready.decide(X.iloc[test], C[test]))
+        tested.append(test)
+    return np.concatenate(decided), np.concatenate(tested)
+
+
+@pytest.mark.parametrize(
+    ("cv", "n_jobs"), [(5, None), (5, 2), (TimeSeriesSplit(3), None), (FOLDS, None)]
+)
+def test_costs_of_rows_decide_as_by_hand(claims, cv, n_jobs):
+    X, y, C = claims
+    classifier = encoded(LogisticRegression())
+    models = {"plain": classifier, "network": small_mlp()}
+
+    table = compare_costs(models, X, y, cost=C, cv=cv, n_jobs=n_jobs)
+
+    constants = ["always pay", "always call", "always investigate"]
+    assert list(table.index) == ["plain", "network", "most probable class", *constants]
+    assert list(table.columns) == [
+        *("cost", "difference", "low", "high"),
+        *("share of pay", "share of call", "share of investigate"),
+        *("fit_seconds", "predict_seconds"),
+    ]
+    folds = list((FOLDS if cv == 5 else cv).split(X, y))
+    plain, rows = by_hand(BayesMinimumRiskClassifier(classifier), X, y, C, folds)
+    network, _ = by_hand(small_mlp(), X, y, C, folds)
+    ignorant, _ = by_hand(MostProbable(classifier), X, y, C, folds)
+    truth = {"y_true": y.iloc[rows], "cost": C[rows]}
+    for name, decided in {
+        "plain": plain,
+        "network": network,
+        "most probable class": ignorant,
+        "always pay": ["pay"] * len(rows),
+    }.items():
+        assert table.loc[name, "cost"] == pytest.approx(mean_cost(y_pred=decided, **truth))
+        shares = [np.mean(np.asarray(decided) == one) for one in TERMS["ok"]]
+        np.testing.assert_allclose(table.loc[name].iloc[4:7].astype(float), shares)
+    difference = cost_difference(y_pred_a=network, y_pred_b=plain, **truth)
+    assert tuple(table.loc["network", ["difference", "low", "high"]]) == pytest.approx(difference)
+    assert table.loc["plain", ["difference", "low", "high"]].isna().all()
+    assert (table.loc[["plain", "network"], "fit_seconds"] > 0).all()
+
+
+def test_a_matrix_names_classes_and_decisions(letters):
+    X, y = letters
+    own = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX.loc[:, list("abc")])
+    models = {
+        "Bayes": GaussianNB(),
+        "wrapped": BayesMinimumRiskClassifier(GaussianNB()),
+        "own": own,
+    }
+
+    table = compare_costs(models, X, y, cost_matrix=MATRIX, baseline="most probable class")
+
+    p = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
+    decided = MATRIX.columns.to_numpy()[(p @ MATRIX.to_numpy()).argmin(axis=1)]
+    probable = np.array(list("abc"))[p.argmax(axis=1)]
+    expected = mean_cost(y, decided, cost_matrix=MATRIX)
+    np.testing.assert_allclose(table.loc[["Bayes", "wrapped"], "cost"], expected)
+    found = table.loc["Bayes", ["difference", "low", "high"]]
+    assert tuple(found) == pytest.approx(cost_difference(y, decided, probable, cost_matrix=MATRIX))
+    of_classes = MATRIX.columns.to_numpy()[(p @ MATRIX.to_numpy()[:, :3]).argmin(axis=1)]
+    assert table.loc["own", "cost"] == mean_cost(y, of_classes, cost_matrix=MATRIX)
+    assert table.loc["always ask", "cost"] == 2
+
+
+def test_cost_vectors_decide_by_the_means_of_the_training_rows(letters):
+    X, y = letters
+    rng = np.random.default_rng(0)
+    cost = MATRIX.loc[y, list("abc")].to_numpy() * rng.uniform(0.5, 2, size=(150, 1))
+
+    table = compare_costs({"Bayes": GaussianNB(), "network": small_mlp()}, X, y, cost=cost)
+
+    decided = np.empty(150, dtype="U1")
+    for train, test in FOLDS.split(X, y):
+        model = BayesMinimumRiskClassifier(GaussianNB()).fit(X[train], y[train], cost=cost[train])
+        decided[test] = model.predict(X[test])
+    assert table.loc["Bayes", "cost"] == pytest.approx(mean_cost(y, decided, cost=cost))
+    assert set(table.index) >= {"network", "most probable class", "always c"}
+
+
+def test_arrays_take_the_names_of_decisions(letters):
+    X, y = letters
+    C = np.tile(MATRIX.to_numpy(), (150, 1, 1))
+    models = {"Bayes": GaussianNB(), "network": small_mlp()}
+
+    found = compare_costs(models, X, y, cost=C, decisions=[*"abc", "ask"])
+
+    assert "share of ask" in found
+    expected = compare_costs({"Bayes": GaussianNB()}, X, y, cost_matrix=MATRIX)
+    np.testing.assert_allclose(found.loc["Bayes", "cost"], expected.loc["Bayes", "cost"])
+
+
+def test_a_class_that_the_oldest_rows_lack(letters):
+    X, y = letters
+    order = np.argsort(y == "c", kind="stable")
+    models = {"Bayes": GaussianNB(), "network": small_mlp()}
+
+    table = compare_costs(models, X[order], y[order], cost_matrix=MATRIX, cv=TimeSeriesSplit(3))
+
+    rows = order[np.concatenate([test for _, test in TimeSeriesSplit(3).split(X)])]
+    constant = MATRIX.loc[y[rows], "a"].mean()
+    assert table.loc["always a", "cost"] == pytest.approx(constant)
+
+
+def test_groups_are_split_by_none_and_counted_as_one(letters):
+    X, y = letters
+    X, y, groups = np.repeat(X, 3, axis=0), np.repeat(y, 3), np.repeat(np.arange(150), 3)
+    models = {"Bayes": GaussianNB(), "logistic": LogisticRegression()}
+    arguments = {"cost_matrix": MATRIX, "groups": groups}
+
+    table = compare_costs(models, X, y, cv=GroupKFold(5), **arguments)
+
+    decided = []
+    for model in models.values():
+        p = cross_val_predict(model, X, y, cv=GroupKFold(5), groups=groups, method="predict_proba")
+        decided.append(MATRIX.columns.to_numpy()[(p @ MATRIX.to_numpy()).argmin(axis=1)])
+    expected = cost_difference(y, decided[1], decided[0], **arguments)
+    assert tuple(table.loc["logistic", ["difference", "low", "high"]]) == pytest.approx(expected)
+    whole = compare_costs({"memory": Memory()}, X, y, **arguments)
+    assert whole.loc["memory", "share of b"] == 1  # no row is known from the training
+
+
+class Memory(ClassifierMixin, BaseEstimator):
+    """Probability 1 for the class of rows that it has seen, and equal ones otherwise."""
+
+    def fit(self, X, y):
+        self.classes_, label = np.unique(y, return_inverse=True)
+        self.seen_ = dict(zip(map(tuple, X.tolist()), label.tolist()))
+        return self
+
+    def predict_proba(self, X):
+        p = np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+        for i, row in enumerate(map(tuple, X.tolist())):
+            if row in self.seen_:
+                p[i] = np.eye(len(self.classes_))[self.seen_[row]]
+        return p
+
+
+def test_rows_that_are_tested_twice_count_once_in_the_interval(letters):
+    X, y = letters
+    models = {"Bayes": GaussianNB(), "logistic": LogisticRegression()}
+    folds = list(FOLDS.split(X, y))
+
+    one, two = (compare_costs(models, X, y, cost_matrix=MATRIX, cv=cv) for cv in (5, 2 * folds))
+
+    pd.testing.assert_frame_equal(one.iloc[:, :-2], two.iloc[:, :-2])
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_costs_reach_pipelines_and_searches(claims, routed):
+    X, y, C = claims
+    rule = BayesMinimumRiskClassifier(LogisticRegression())
+    name = "bayesminimumriskclassifier__estimator__C"
+    scoring = cost_scorer if routed else "neg_log_loss"
+    models = {
+        "network": encoded(small_mlp()),
+        "search": GridSearchCV(
+            encoded(rule), {name: [1.0]}, scoring=scoring, cv=3, error_score="raise"
+        ),
+    }
+
+    with config_context(enable_metadata_routing=routed):
+        table = compare_costs(models, X, y, cost=C, cv=3)
+
+    expected = compare_costs({"plain": encoded(LogisticRegression())}, X, y, cost=C, cv=3)
+    assert table.loc["search", "cost"] == pytest.approx(expected.loc["plain", "cost"])
+    assert table.loc["network", "cost"] < table.loc["always pay", "cost"]
+
+
+def test_thresholds_and_fitted_models_decide_themselves(letters):
+    X, y = letters[0], np.where(letters[1] == "a", "yes", "no")
+    matrix = pd.DataFrame([[0, 1], [4, 0]], index=["no", "yes"], columns=["no", "yes"])
+    tuned = TunedThresholdClassifierCV(GaussianNB(), scoring=make_cost_scorer(cost_matrix=matrix))
+    fitted = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=matrix).fit(X, y)
+
+    table = compare_costs(
+        {"tuned": tuned, "fitted": FrozenEstimator(fitted)}, X, y, cost_matrix=matrix, cv=3
+    )
+
+    decided = cross_val_predict(tuned, X, y, cv=3)
+    assert table.loc["tuned", "cost"] == mean_cost(y, decided, cost_matrix=matrix)
+    assert table.loc["fitted", "cost"] == mean_cost(y, fitted.predict(X), cost_matrix=matrix)
+
+
+def test_without_pandas_there_are_arrays(letters, monkeypatch):
+    X, y = letters
+    monkeypatch.delitem(sys.modules, "pandas")
+    monkeypatch.setattr(sys, "meta_path", [WithoutPandas, *sys.meta_path])
+
+    table = compare_costs({"Bayes": GaussianNB()}, X, y, cost_matrix=1 - np.eye(3))
+
+    assert table.index == ["Bayes", "most probable class", "always a", "always b", "always c"]
+    np.testing.assert_array_equal(table["cost"][0], table.cost[1])
+
+
+class WithoutPandas:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def test_nothing_of_the_caller_is_changed(claims):
+    X, y, C = claims
+    model = small_mlp()
+    before = model.get_params(), X.copy(), np.array(C)
+
+    compare_costs({"network": model}, X, y, cost=C, cv=3)
+
+    assert model.get_params() == before[0]
+    assert not hasattr(model, "classes_")
+    pd.testing.assert_frame_equal(X, before[1])
+    np.testing.assert_array_equal(C, before[2])
+
+
+def test_models_that_need_numbers_are_shown_their_pipeline(claims):
+    X, y, C = claims
+    for model in (GaussianNB(), BayesMinimumRiskClassifier(GaussianNB())):
+        with pytest.raises(
+            ValueError, match=r"(?s)models\['Bayes'\]: could not .*OneHot.*'country'"
+        ):
+            compare_costs({"network": small_mlp(), "Bayes": model}, X, y, cost=C)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"models": [GaussianNB()]}, TypeError, "expected a mapping of names to classifiers"),
+        ({"models": {}}, TypeError, "expected a mapping of names to classifiers"),
+        ({"models": {"svc": LinearSVC()}}, TypeError, r"models\['svc'\].*calibration='sigmoid'"),
+        ({"baseline": "Bayse"}, ValueError, "baseline='Bayse'; expected one of .'Bayes', 'always"),
+        (
+            {"models": {"net": small_mlp(loss="one_sided")}, "baseline": "most probable class"},
+            ValueError,
+            r"models\['net'\] has no predict_proba",
+        ),
+        ({"cost_matrix": None}, ValueError, "neither cost nor cost_matrix"),
+        ({"groups": [1, 2]}, ValueError, "inconsistent numbers of samples"),
+        ({"y": ["a"] * 149 + [None]}, ValueError, "y contains NaN or None for 1 of 150 rows"),
+    ],
+)
+def test_mistakes_are_named(letters, arguments, error, message):
+    given = {"models": {"Bayes": GaussianNB()}, "X": letters[0], "y": letters[1]}
+    with pytest.raises(error, match=message):
+        compare_costs(**{**given, "cost_matrix": MATRIX, **arguments})
