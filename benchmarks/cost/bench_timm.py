@@ -1,0 +1,82 @@
+"""Architectures of timm with random weights: wrapped, fitted, pickled and exported.
+
+``python -m benchmarks.cost.bench_timm``, where timm is installed, writes a table of the layers that
+get a head, and of the largest difference between the predictions of a model and of its ONNX file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+
+from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn.onnx import to_onnx
+from benchmarks.common.folders import RESULTS
+from benchmarks.common.provenance import provenance
+
+ARCHITECTURES = (
+    "resnet18",
+    "mobilenetv3_small_100",
+    "efficientnet_b0",
+    "convnext_atto",
+    "vit_tiny_patch16_224",
+    "densenet121",
+    "regnety_002",
+    "mixer_s32_224",
+    "swin_tiny_patch4_window7_224",
+    "mobileone_s0",
+    "edgenext_xx_small",
+    "ghostnet_100",
+    "repvgg_a0",
+)
+
+
+def check(name: str, images: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Wrap one architecture, and compare its predictions after a pickle and in a file."""
+    import timm
+
+    torch.manual_seed(0)
+    module = timm.create_model(name, num_classes=10)
+    model = CostSensitiveAuxNet(
+        module, head_gradient=1, max_epochs=1, batch_size=8, random_state=0, device="cpu"
+    ).fit(images, y)
+    p = model.predict_proba(images)
+    copy = pickle.loads(pickle.dumps(model)).predict_proba(images)
+    file = onnxruntime.InferenceSession(to_onnx(model, images).SerializeToString())
+    (exported,) = file.run(["probability"], {file.get_inputs()[0].name: images})
+    layers = model.hidden_layers_
+    return {
+        "n_heads": len(layers),
+        "first": layers[0],
+        "last": layers[-1],
+        "pickle_is_equal": bool(np.array_equal(p, copy)),
+        "onnx_difference": float(np.abs(p - exported).max()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("architectures", nargs="*", default=ARCHITECTURES)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    images = rng.uniform(size=(16, 3, 224, 224)).astype(np.float32)
+    y = np.arange(16) % 2
+    found = {}
+    for name in options.architectures:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found[name] = check(name, images, y)
+        print(f"{name:30} {json.dumps(found[name])}", flush=True)
+    content = {**provenance("timm", "onnxruntime"), "architectures": found}
+    (RESULTS / "timm.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
