@@ -227,6 +227,7 @@ class DecisionMixin(ClassifierMixin):
         ValueError
             As `predict_cost`, or if a limit or price is not as described.
         """
+        check_row_order(X=X, by=by)
         expected = self.predict_cost(X, cost, prior=prior)
         _check_known(expected)
         if capacity is not None and prices is not None:

@@ -59,7 +59,7 @@ def compute(
                 function in FUNCTIONS
             ):
                 return reduce(partial(apply, function), map(value, args))
-            case ast.Constant(value=int() | float() as number):
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return np.float64(number)
             case ast.Name(id=found) | ast.Constant(value=str() as found):
                 if found in columns:
@@ -97,7 +97,7 @@ def _kind(operator: ast.AST) -> str:
 def _check_names(text: str, name: str, columns: list[Any]) -> None:
     """Raise an error for a column without backticks whose name reads as an operation."""
     for column in map(str, columns):
-        if not re.search(r"\w.*[-+*/<>=]", column):
+        if not re.search(r"\w.*[-+*/<>=#]", column):
             continue
         if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", re.sub("`[^`]*`", "", text)):
             raise ValueError(

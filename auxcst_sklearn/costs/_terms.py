@@ -88,6 +88,9 @@ def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.f
     """The same; with `gaps` a cost is NaN where an amount is missing, instead of an error."""
     rows, columns, cells = read_terms(terms)
     amounts = with_days(amounts)
+    if not (amounts is None or is_frame(amounts) or isinstance(amounts, Mapping)):
+        kind = type(amounts).__name__
+        raise TypeError(f"amounts is a {kind}; expected a DataFrame or a dict of columns.")
     names = [] if amounts is None else list(getattr(amounts, "columns", amounts))
     costs = {}
     for label in rows:
@@ -218,7 +221,9 @@ def read_terms(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
             f"terms is of type {type(terms).__name__}; expected {{true class: {{decision: cost}}}} "
             "or a DataFrame of pandas whose index holds the true classes."
         )
-    columns = list(next(iter(terms.values()), {}))
+    if not terms:
+        raise ValueError("terms is empty; expected a row for each true class.")
+    columns = list(next(iter(terms.values())))
     for label, row in terms.items():
         if not row or set(row) != set(columns):
             raise ValueError(

@@ -118,6 +118,9 @@ def compare_costs(
     """
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models={models!r}; expected a mapping of names to classifiers.")
+    for name, model in models.items():
+        if isinstance(model, type) or not hasattr(model, "get_params"):
+            raise TypeError(f"models[{name!r}]={model!r}; expected a classifier, not fitted.")
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
     labels = as_labels(y, "y")
@@ -125,11 +128,15 @@ def compare_costs(
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
-    if baseline not in (None, MOST_PROBABLE, *models, *constants):
-        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *constants]}.")
+    added = [MOST_PROBABLE, *constants]
+    if taken := [name for name in added if name in models]:
+        raise ValueError(f"models has the names {taken}, of rows that the table adds; rename them.")
+    if baseline not in (None, *models, *added):
+        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *added]}.")
     whole = units is not None and isinstance(cv, Integral)
     splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
-    folds = list(splitter.split(X, labels, units))
+    rows = np.arange(len(labels))  # of folds that may be masks
+    folds = [(rows[train], rows[test]) for train, test in splitter.split(X, labels, units)]
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
     task = _Task(X, y, costs, {"cost": cost, "groups": units}, parameters)
     runs = Parallel(n_jobs=n_jobs)(
@@ -140,16 +147,16 @@ def compare_costs(
     for i, name in enumerate(models):
         of_folds, probable[name], *times = zip(*runs[i :: len(models)])
         chosen[name], seconds[name] = np.concatenate(of_folds), np.mean(times, axis=1)
-    source = str(baseline if baseline in models else next(iter(models)))
+    source = baseline if baseline in models else next(iter(models))
     if probable[source][0] is not None:
         chosen[MOST_PROBABLE] = np.concatenate(probable[source])
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
-    for name, j in constants.items():
-        chosen.setdefault(name, np.full(len(tested), j))
+    chosen |= {name: np.full(len(tested), j) for name, j in constants.items()}
     units = tested if units is None else units[tested]
-    return _table(costs.part(tested), chosen, seconds, units, baseline or source)
+    first = source if baseline is None else baseline
+    return _table(costs.part(tested), chosen, seconds, units, first)
 
 
 class _Task(NamedTuple):
@@ -169,7 +176,7 @@ class _Task(NamedTuple):
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)
             times.append(perf_counter())
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # other libraries have classes of their own
             kind = TypeError if isinstance(error, TypeError) else ValueError
             advice = _advice(self.X, model) if len(times) == 1 else ""
             raise kind(f"models[{name!r}]: {error}{advice}") from error

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._checks.calls import described_like, warn
+from .._checks.data import check_row_order
 from .._checks.labels import check_groups
 from ..costs._evaluation import evaluated
 
@@ -205,6 +206,7 @@ def cost_difference(
         given, cost, cost_matrix, classes, decisions, sample_weight
     )
     weights = np.ones(len(a)) if given_weight is None else given_weight
+    check_row_order(**given, groups=groups)
     labels = None if groups is None else check_groups(groups, a)
     return mean_interval(costs.paid(a) - costs.paid(b), weights, labels, confidence)
 

@@ -71,8 +71,8 @@ class Account:
 
     def known(self, rows: Any) -> NDArray[np.bool_]:
         """Rows in which all costs are finite."""
-        costs = matrices_of(self.terms, rows, gaps=True).reshape(len(rows), -1)
-        return np.asarray(np.isfinite(costs).all(axis=1))
+        costs = matrices_of(self.terms, rows, gaps=True)
+        return np.asarray(np.isfinite(costs).all(axis=(1, 2)))
 
     def matrices(self, graph: Graph, like: str) -> str:
         """Cost matrices (n, n_classes, n_decisions), for the rows of a value of two dimensions."""
