@@ -95,10 +95,11 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
-def date_columns(X: Any) -> list[int]:
-    """Positions of the columns of a DataFrame whose type is one of dates."""
-    types = [str(dtype).lower() for dtype in X.dtypes] if is_frame(X) else []
-    return [j for j, kind in enumerate(types) if kind.startswith(("date", "timestamp"))]
+def date_columns(X: Any) -> dict[int, str]:
+    """Positions and names of the columns of a DataFrame whose type is one of dates."""
+    columns = enumerate(zip(X.columns, map(str, X.dtypes))) if is_frame(X) else ()
+    dates = ("date", "timestamp")
+    return {j: str(name) for j, (name, kind) in columns if kind.lower().startswith(dates)}
 
 
 def with_days(X: Any) -> Any:

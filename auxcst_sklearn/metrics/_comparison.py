@@ -147,7 +147,7 @@ def compare_costs(
     for i, name in enumerate(models):
         of_folds, probable[name], *times = zip(*runs[i :: len(models)])
         chosen[name], seconds[name] = np.concatenate(of_folds), np.mean(times, axis=1)
-    source = baseline if baseline in models else next(iter(models))
+    source: Any = baseline if baseline in models else next(iter(models))
     if probable[source][0] is not None:
         chosen[MOST_PROBABLE] = np.concatenate(probable[source])
         seconds[MOST_PROBABLE] = seconds[source]
@@ -155,8 +155,8 @@ def compare_costs(
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
     chosen |= {name: np.full(len(tested), j) for name, j in constants.items()}
     units = tested if units is None else units[tested]
-    first = source if baseline is None else baseline
-    return _table(costs.part(tested), chosen, seconds, units, first)
+    base = source if baseline is None else baseline
+    return _table(costs.part(tested), chosen, seconds, units, base)
 
 
 class _Task(NamedTuple):

@@ -158,8 +158,8 @@ def to_onnx(
         file, graph = assemble(model, own, takes_costs, account)
     check_agreement(file, model, rows, graph, account)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
-    inputs, dates = {i.name for i in file.graph.input}, [str(X.columns[j]) for j in date_columns(X)]
-    if dates := [name for name in dates if name in inputs]:
+    inputs = {given.name for given in file.graph.input}
+    if dates := [name for name in date_columns(X).values() if name in inputs]:
         held["dates"] = dates
     for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
