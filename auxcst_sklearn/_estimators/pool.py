@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 
 @described_like(DecisionMixin)
+@dataclass(eq=False, repr=False)
 class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
     """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
 
@@ -131,7 +133,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     __metadata_request__fit = {"cost": True, "groups": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints = {
         "estimators": [list, None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
@@ -143,28 +145,16 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimators: Sequence[tuple[str, Any]] | None = None,
-        *,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        trained_prior: Mapping[Any, float] | None = None,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.estimators = estimators
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.trained_prior = trained_prior
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimators: Sequence[tuple[str, Any]] | None = None
+    _: KW_ONLY
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    trained_prior: Mapping[Any, float] | None = None
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
 
     @property
     def _members(self) -> Any:
