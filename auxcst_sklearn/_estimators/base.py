@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import available_if, unchanged_on_error, warn
+from .._checks.calls import available_if, described_like, unchanged_on_error, warn
 from .._checks.data import numpy_arrays
 from .._inputs import Inputs
 from .._training.held_out import Fold
@@ -364,16 +364,12 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         return self._class_costs().expected_cost(probability, cost)
 
     @available_if(lambda self: self._has_probabilities())
+    @described_like(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
         Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
         :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Returns
         -------
@@ -383,6 +379,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         return self._predict_proba(X)
 
     @available_if(lambda self: not self._has_probabilities())
+    @described_like(DecisionMixin.predict_cost)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the estimated costs: larger values mean better classes.
 
@@ -390,11 +387,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
         logit, would be wrong by the threshold of the decision; scikit-learn then uses
         `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Returns
         -------
@@ -406,15 +398,11 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         values = self._of_classes(estimate)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
+    @described_like(DecisionMixin.predict_cost)
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
         Layers with ``alpha = 0`` have no head, and are skipped.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Yields
         ------
@@ -423,13 +411,9 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """
         yield from self._predict_heads(X, every_head=True)
 
+    @described_like(DecisionMixin.predict_cost)
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Yields
         ------

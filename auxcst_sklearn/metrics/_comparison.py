@@ -138,7 +138,9 @@ def compare_costs(
     rows = np.arange(len(labels))  # of folds that may be masks
     folds = [(rows[train], rows[test]) for train, test in splitter.split(X, labels, units)]
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
-    task = _Task(X, y, costs, {"cost": cost, "groups": units}, parameters)
+    given = {"cost": cost, "groups": units}
+    per_row = {name: values for name, values in given.items() if values is not None}
+    task = _Task(X, y, costs, per_row, parameters)
     runs = Parallel(n_jobs=n_jobs)(
         delayed(task.run)(name, models[name], *fold) for fold, name in product(folds, models)
     )
@@ -198,20 +200,19 @@ class _Task(NamedTuple):
             taken, of_arguments = {*consumed, *signature(model.fit).parameters}, ""
         if own.get("cost_matrix") is not None:
             taken.discard("cost")
-        arguments = {
-            of_arguments + name: _safe_indexing(rows, train)
-            for name, rows in self.per_row.items()
-            if rows is not None and name in taken
-        }
-        return model.fit(X, y, **arguments)
+        names = taken.intersection(self.per_row)
+        return model.fit(X, y, **{of_arguments + name: self._given(name, train) for name in names})
+
+    def _given(self, name: str, rows: NDArray[Any]) -> Any:
+        """The values of an argument for some rows."""
+        return _safe_indexing(self.per_row[name], rows) if name in self.per_row else None
 
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
         X, costs = _safe_indexing(self.X, test), self.costs
         if _has_rule(_last(model)[0]):
-            cost = self.per_row["cost"]
-            given = decided(model, X, None if cost is None else _safe_indexing(cost, test))
-            return chosen_columns(as_labels(given, "predict"), costs.decisions, "predict")
+            made = as_labels(decided(model, X, self._given("cost", test)), "predict")
+            return chosen_columns(made, costs.decisions, "predict")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
                 "The model has neither predict_proba nor a decision by costs. Pass "
@@ -256,10 +257,8 @@ def _last(model: Any) -> tuple[Any, str, str]:
 
 def _advice(X: Any, model: Any) -> str:
     """What to do for a model that needs numbers, if X has strings."""
-    columns = []
-    if is_frame(X):
-        columns = [name for j, name in enumerate(X.columns) if holds_categories(select(X, j))]
-    if not columns:
+    names = enumerate(X.columns if is_frame(X) else ())
+    if not (columns := [name for j, name in names if holds_categories(select(X, j))]):
         return ""
     return (
         f"\nColumns {columns} of X hold strings. If the model needs numbers, pass make_pipeline("
