@@ -172,6 +172,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         data, training = self._fit(Given(X, y, **params), folds=folds)
         return held_out_proba(training, data.rows)
 
+    @described_like(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -190,10 +191,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training samples.
-        y : array-like of shape (n_samples,)
-            Labels.
         classes : array-like of shape (n_classes,), default=None
             All labels that can ever occur; needed at the first call, unless `fit` was called, or
             they are given by `classes` of the constructor or by the columns of a DataFrame of
@@ -356,7 +353,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
                 f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
             )
-        probability = self._predict_proba(X)
+        probability = self.predict_proba(X)
         if prior is not None:
             probability = self._with_prior(probability, prior)
         if cost is None:
@@ -376,7 +373,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Probabilities, columns as in `classes_`.
         """
-        return self._predict_proba(X)
+        rows = self._rows_of(X)
+        return self.net_.predict_proba(rows)
 
     @available_if(lambda self: not self._has_probabilities())
     @described_like(DecisionMixin.predict_cost)
@@ -431,12 +429,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         """Estimated costs of the output, or of every head, first hidden layer to output."""
-        rows = self._rows_of(X)
+        rows = self._rows_of(X)  # which checks that there is a net
         return self.net_.predict_heads(rows, every_head=every_head)
-
-    def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        rows = self._rows_of(X)
-        return self.net_.predict_proba(rows)
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""

@@ -17,7 +17,7 @@ from .._checks.data import check_row_order, check_some_weight, check_weight, num
 from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector
-from ..costs._evaluation import check_evaluated, evaluated
+from ..costs._evaluation import check_evaluated, mean_paid
 from ..costs._named import NamedState
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, check_frequencies, estimate_prior
@@ -295,10 +295,7 @@ class DecisionMixin(ClassifierMixin):
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
         given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, self._decision_labels)
         matrix = self.cost_matrix if cost is None else None
-        costs, (chosen,), weight = evaluated(
-            given, cost, matrix, *labels, sample_weight, of_model=True
-        )
-        return -float(np.average(costs.paid(chosen), weights=weight))
+        return -mean_paid(given, cost, matrix, *labels, sample_weight, of_model=True)
 
 
 def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = "") -> NDArray[Any]:

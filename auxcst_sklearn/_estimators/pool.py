@@ -271,7 +271,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             X = X.tocsr()  # some formats have no rows
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        X = X.tocsr() if sparse.issparse(X) else X
         if len(X.shape) < 2:
             raise ValueError(
                 f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "

@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._checks.calls import described_like, warn
 from .._checks.data import check_row_order
 from .._checks.labels import check_groups
-from ..costs._evaluation import evaluated
+from ..costs._evaluation import evaluated, mean_paid
 
 
 def mean_cost(
@@ -71,10 +71,7 @@ def mean_cost(
     3.33...
     """
     given = {"y_true": y_true, "y_pred": y_pred}
-    costs, (chosen,), weight = evaluated(
-        given, cost, cost_matrix, classes, decisions, sample_weight
-    )
-    return float(np.average(costs.paid(chosen), weights=weight))
+    return mean_paid(given, cost, cost_matrix, classes, decisions, sample_weight)
 
 
 @described_like(mean_cost)

@@ -78,9 +78,8 @@ class CostComparisonDisplay:
             If the comparison lacks one of the rows, or its baseline.
         """
         table, names = self.comparison, list(self.comparison.index)
-        cost, mean, low, high = (
-            np.asarray(table[name]) for name in ("cost", "difference", "low", "high")
-        )
+        columns = ("cost", "difference", "low", "high")
+        cost, mean, low, high = (np.asarray(table[name]) for name in columns)
         wanted = names if rows is None else list(rows)
         if not np.isnan(mean).any() or not set(wanted) <= set(names):
             raise ValueError(

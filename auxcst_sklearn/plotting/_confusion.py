@@ -125,13 +125,9 @@ class CostConfusionDisplay:
             named = column_names(costs, like=classes)
         if named is not None and np.array_equal(np.sort(named), classes):
             classes = named  # such as grades in their order
-        given, decisions = (
-            {"y_true": y, "y_pred": decided(estimator, X, cost)},
-            decisions_of(estimator),
-        )
-        found = evaluated(
-            given, cost, cost_matrix, classes, decisions, sample_weight, of_model=True
-        )
+        given = {"y_true": y, "y_pred": decided(estimator, X, cost)}
+        shared = classes, decisions_of(estimator), sample_weight
+        found = evaluated(given, cost, cost_matrix, *shared, of_model=True)
         return cls._of(*found, labels, display_labels).plot(**plot_kw)
 
     @classmethod
