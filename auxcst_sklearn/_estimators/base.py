@@ -203,11 +203,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
 
-        Returns
-        -------
-        self : object
-            The estimator.
-
         Raises
         ------
         ValueError

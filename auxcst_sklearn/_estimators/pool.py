@@ -11,7 +11,7 @@ import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -26,6 +26,7 @@ from .._checks.labels import check_groups
 from .._training.held_out import folds
 from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
+from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
 from .pool_members import (
     DEFAULT_MEMBERS,
@@ -161,35 +162,15 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         """The members as they are given, before they are checked."""
         return default_members() if self.estimators is None else self.estimators
 
+    @described_like(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the pool, and of its members as ``name__parameter``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the members and their parameters.
-
-        Returns
-        -------
-        dict
-            Names and values.
-        """
+        """Parameters of the pool, and of its members as ``name__parameter``."""
         params: dict[str, Any] = self._get_params("_members", deep=deep)
         return params
 
+    @described_like(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the pool and of its members, or replace a member by its name.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
-
-        Returns
-        -------
-        self : object
-            The pool.
-        """
+        """Set parameters of the pool and of its members, or replace a member by its name."""
         of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
         if self.estimators is None and of_default:
             self.estimators = default_members()
@@ -198,6 +179,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     # ------------------------------------------------------------------- fit
 
+    @described_like(BaseCostSensitiveNet.fit)
     def fit(
         self,
         X: ArrayLike,
@@ -214,8 +196,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Training samples, in any form that all members accept.
-        y : array-like of shape (n_samples,)
-            Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, of the members and of the log loss; rows of weight 0 are left out.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
@@ -227,11 +207,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             Groups of samples, such as the rows of one customer: none is in two folds.
         **fit_params : dict
             Further arguments of the members' `fit`, with metadata routing only.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
 
         Raises
         ------
