@@ -28,7 +28,6 @@ from .._checks.classifiers import fitted, probabilities, requesting_weights, rew
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, check_groups, label_index
 from ..costs._evaluation import final_estimator
-from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin
 
 if TYPE_CHECKING:
@@ -123,7 +122,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     calibration: str | None = None
     cv: Any = None
 
-    @described_like(BaseCostSensitiveNet.fit)
     @numpy_arrays()
     def fit(
         self,
@@ -140,6 +138,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         ----------
         X : array-like of shape (n_samples, n_features)
             Training samples, in any form that `estimator` accepts.
+        y : array-like of shape (n_samples,)
+            Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, passed on to `estimator` if given.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
@@ -149,6 +149,11 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             `predict` uses if it gets no costs.
         **fit_params : dict
             Further arguments of the `fit` of `estimator`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
         Raises
         ------
