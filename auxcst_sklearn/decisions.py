@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._checks.calls import described_like
 from ._checks.classifiers import check_probability
+from ._checks.data import check_row_order
 from .costs._assignment import Capacity, assignments
 from .costs._evaluation import final_estimator, is_search, last_step
 
@@ -80,6 +81,7 @@ def decide(
             "auxcst_sklearn. Wrap other classifiers in BayesMinimumRiskClassifier(estimator)."
         )
     check_is_fitted(last)
+    check_row_order(X=X, by=by)
     last, inputs = last_step(model, X)
     limits = {"capacity": capacity, "by": by, "prices": prices, "prior": prior}
     return np.asarray(last.decide(inputs, cost, **limits))

@@ -282,6 +282,22 @@ class WithoutPandas:
             raise ImportError(name)
 
 
+def test_names_are_any_labels_and_folds_may_be_masks(letters):
+    X, y = letters
+    models = {1: GaussianNB(), 2: GaussianNB(var_smoothing=0.5)}
+    first = np.arange(150) < 100
+    whole = [(np.flatnonzero(first), np.flatnonzero(~first))]
+
+    tables = [
+        compare_costs(models, X, y, cost_matrix=MATRIX, cv=cv, baseline=2)
+        for cv in ([(first, ~first)], whole)
+    ]
+
+    assert list(tables[0].index[:2]) == [1, 2]
+    assert np.isnan(tables[0].loc[2, "difference"])
+    pd.testing.assert_frame_equal(*(table.iloc[:, :7] for table in tables))
+
+
 def test_nothing_of_the_caller_is_changed(claims):
     X, y, C = claims
     model = small_mlp()
@@ -304,18 +320,31 @@ def test_models_that_need_numbers_are_shown_their_pipeline(claims):
             compare_costs({"network": small_mlp(), "Bayes": model}, X, y, cost=C)
 
 
+WITHOUT_REFIT = GridSearchCV(
+    BayesMinimumRiskClassifier(GaussianNB()), {"calibration": [None]}, cv=2, refit=False
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"models": [GaussianNB()]}, TypeError, "expected a mapping of names to classifiers"),
         ({"models": {}}, TypeError, "expected a mapping of names to classifiers"),
         ({"models": {"svc": LinearSVC()}}, TypeError, r"models\['svc'\].*calibration='sigmoid'"),
-        ({"baseline": "Bayse"}, ValueError, "baseline='Bayse'; expected one of .'Bayes', 'always"),
+        ({"baseline": "Bayse"}, ValueError, "baseline='Bayse'; expected one of .'Bayes', 'most"),
         (
             {"models": {"net": small_mlp(loss="one_sided")}, "baseline": "most probable class"},
             ValueError,
             r"models\['net'\] has no predict_proba",
         ),
+        ({"models": {"always a": GaussianNB()}}, ValueError, r"names \['always a'\], of rows that"),
+        (
+            {"models": {"Bayes": GaussianNB}},
+            TypeError,
+            r"models\['Bayes'\]=.*expected a classifier",
+        ),
+        ({"models": {"Bayes": "NB"}}, TypeError, r"models\['Bayes'\]='NB'; expected a classifier"),
+        ({"models": {"search": WITHOUT_REFIT}}, ValueError, r"models\['search'\].*'predict'"),
         ({"cost_matrix": None}, ValueError, "neither cost nor cost_matrix"),
         ({"groups": [1, 2]}, ValueError, "inconsistent numbers of samples"),
         ({"y": ["a"] * 149 + [None]}, ValueError, "y contains NaN or None for 1 of 150 rows"),

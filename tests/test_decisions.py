@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -236,6 +237,8 @@ def test_costs_and_labels_must_fit():
             assign(np.ones((3, 2)), capacity)
     with pytest.raises(ValueError, match="names 3 columns, but expected_cost has 2"):
         assign(np.ones((3, 2)), {}, decisions=["a", "b", "c"])
+    with pytest.raises(ValueError, match="names 1 columns, but expected_cost has 2"):
+        assign(np.ones((3, 2)), {"a": 1}, decisions=["a", "a"])
     with pytest.raises(ValueError, match="expected_cost contains NaN"):
         assign([[1.0, np.nan]], {})
 
@@ -278,6 +281,17 @@ def test_mistakes_in_groups_are_named():
         capacity_prices(cost, {0: 1}, by=["Mon", "Mon"])
     with pytest.raises(ValueError, match=r"by has shape \(3, 2\)"):
         capacity_prices(cost, {0: 1}, by=np.ones((3, 2)))
+    reversed_rows = pd.Series(["Tue", "Mon", "Mon"], index=[2, 1, 0])
+    message = "index of by has labels of that of {} in another order"
+    with pytest.raises(ValueError, match=message.format("expected_cost")):
+        assign(pd.DataFrame(cost), {0: 1}, by=reversed_rows)
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
+    model = rule().fit(X, [0, 1, 1])
+    for function in (model.decide, partial(decide, make_pipeline("passthrough", model))):
+        with pytest.raises(ValueError, match=message.format("X")):
+            function(X, capacity={0: 1}, by=reversed_rows)
+        with pytest.raises(TypeError, match=r"prices=\[1.0, 0.0\]; expected a mapping"):
+            function(X, prices=[1.0, 0.0])
 
 
 def rule():

@@ -291,6 +291,12 @@ def test_mistakes_in_a_paired_comparison(arguments, message):
         cost_difference(Y_TRUE, Y_PRED, Y_PRED, **{"cost_matrix": MATRIX, **arguments})
 
 
+def test_rows_of_groups_are_those_of_the_labels():
+    groups = pd.Series([1, 1, 2, 2], index=[3, 2, 1, 0])
+    with pytest.raises(ValueError, match="index of groups has labels of that of y_true"):
+        cost_difference(pd.Series(Y_TRUE), Y_PRED, Y_PRED, cost_matrix=MATRIX, groups=groups)
+
+
 def test_the_final_estimator_is_inside_of_pipelines():
     scaler = StandardScaler()
 

@@ -62,16 +62,22 @@ _ENTRY = re.compile(r"^(?=[\w*, `]+ : )", re.MULTILINE)
 _BOUND = ("self", "cls")
 
 
-def described_like(source: Callable[..., Any]) -> Callable[[Documented], Documented]:
-    """Complete the docstring of a class or function from that of another one.
+def described_like(*sources: Callable[..., Any]) -> Callable[[Documented], Documented]:
+    """Complete the docstring of a class or function from those of others.
 
     The parameters of its signature and the fitted attributes that it does not describe itself are
-    described as there, or as in a base class.
+    described as there, or as in a base class; what it returns, if it does not say so, as in the
+    first one.
     """
-    known = [_sections(one) for one in getattr(source, "__mro__", [source])]
+    known = [_sections(one) for source in sources for one in getattr(source, "__mro__", [source])]
+    returns = _section("Returns").search(cleandoc(sources[0].__doc__ or ""))
 
     def complete(target: Documented) -> Documented:
         doc, own = cleandoc(target.__doc__ or ""), _sections(target)
+        if not _section("Parameters").search(doc):
+            match = re.search(r"^\w+\n---|\Z", doc, re.MULTILINE)
+            at = match.start() if match else len(doc)
+            doc = f"{doc[:at].rstrip()}\n\nParameters\n----------\n{doc[at:]}"
         for title, given in own.items():
             entries = given
             for one in known:  # the nearest description of a name, in the order of the first one
@@ -82,7 +88,10 @@ def described_like(source: Callable[..., Any]) -> Callable[[Documented], Documen
             body = "\n".join(dict.fromkeys(entries[name] for name in names))
             if match := _section(title).search(doc):
                 doc = f"{doc[: match.end(1)]}{body}\n\n{doc[match.end() :]}"
-        target.__doc__ = doc + "\n"
+        match = _section("Parameters").search(doc)
+        if match and returns and not re.search("^(Returns|Yields)\n", doc, re.MULTILINE):
+            doc = f"{doc[: match.end()]}{returns[0].rstrip()}\n\n{doc[match.end() :]}"
+        target.__doc__ = doc.rstrip() + "\n"
         return target
 
     return complete

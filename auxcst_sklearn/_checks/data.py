@@ -95,16 +95,16 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
-def date_columns(X: Any) -> dict[str, int]:
-    """Names and positions of the columns of a DataFrame whose type is one of dates."""
-    columns = zip(X.columns, map(str, X.dtypes)) if is_frame(X) else ()
+def date_columns(X: Any) -> dict[int, str]:
+    """Positions and names of the columns of a DataFrame whose type is one of dates."""
+    columns = enumerate(zip(X.columns, map(str, X.dtypes))) if is_frame(X) else ()
     dates = ("date", "timestamp")
-    return {str(c): j for j, (c, kind) in enumerate(columns) if kind.lower().startswith(dates)}
+    return {j: str(name) for j, (name, kind) in columns if kind.lower().startswith(dates)}
 
 
 def with_days(X: Any) -> Any:
     """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is."""
-    dates, day = date_columns(X).values(), 86_400_000_000  # microseconds are exact in float64
+    dates, day = date_columns(X), 86_400_000_000  # microseconds are exact in float64
     if dates and not hasattr(X, "iloc"):
         return X.with_columns(*(select(X, j).dt.epoch("us") / day for j in dates))
     X = X.copy(deep=False) if dates else X

@@ -110,10 +110,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         Fraction of the rows that each network holds out. Several networks hold out different folds:
         the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
         more.
-    temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows of
-        early stopping, or from a validation set. Without held-out rows it is 1; losses without
-        class probabilities have none.
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
         int for the same network on every call.
@@ -124,13 +120,6 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
 
     Attributes
     ----------
-    history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_<name>" of each layer
-        with a head and "train_loss_output" (each head's mean loss), "dur" (seconds), and with early
-        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
-        "valid_cost", and "valid_refinement", the loss at the best temperature. Numbers are means
-        over the networks. Losses are in units of the mean cost above the smallest, "valid_cost" in
-        currency.
     head_weights_ : ndarray of shape (n_heads + 1,)
         Weights of the heads, first hidden layer first, and of the output in the class
         probabilities, which are in proportion to the product of their powers. Where the output
@@ -357,13 +346,9 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         return alone
 
     def _recipe(self) -> Recipe:
-        known, pretrained = Recipe.of(self), self._is_pretrained()
-        resolved: dict[str, Any] = {
-            name: pretrained
-            for name in ("early_stopping", "combine_heads")
-            if vars(self)[name] == "auto"
-        }
-        return replace(known, **resolved)
+        names, known = ("early_stopping", "combine_heads"), vars(self)
+        automatic: Any = {n: self._is_pretrained() for n in names if known[n] == "auto"}
+        return replace(Recipe.of(self), **automatic)
 
     def _is_pretrained(self) -> bool:
         return isinstance(self.module, nn.Module) and is_trained(self.module)

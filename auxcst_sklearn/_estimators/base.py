@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import available_if, unchanged_on_error, warn
+from .._checks.calls import available_if, described_like, unchanged_on_error, warn
 from .._checks.data import numpy_arrays
 from .._inputs import Inputs
 from .._training.held_out import Fold
@@ -172,6 +172,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         data, training = self._fit(Given(X, y, **params), folds=folds)
         return held_out_proba(training, data.rows)
 
+    @described_like(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -190,10 +191,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Training samples.
-        y : array-like of shape (n_samples,)
-            Labels.
         classes : array-like of shape (n_classes,), default=None
             All labels that can ever occur; needed at the first call, unless `fit` was called, or
             they are given by `classes` of the constructor or by the columns of a DataFrame of
@@ -205,11 +202,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
-
-        Returns
-        -------
-        self : object
-            The estimator.
 
         Raises
         ------
@@ -356,7 +348,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
                 f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
             )
-        probability = self._predict_proba(X)
+        probability = self.predict_proba(X)
         if prior is not None:
             probability = self._with_prior(probability, prior)
         if cost is None:
@@ -364,25 +356,23 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         return self._class_costs().expected_cost(probability, cost)
 
     @available_if(lambda self: self._has_probabilities())
+    @described_like(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
         Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
         :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
 
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Probabilities, columns as in `classes_`.
         """
-        return self._predict_proba(X)
+        rows = self._rows_of(X)
+        return self.net_.predict_proba(rows)
 
     @available_if(lambda self: not self._has_probabilities())
+    @described_like(DecisionMixin.predict_cost)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the estimated costs: larger values mean better classes.
 
@@ -390,11 +380,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
         logit, would be wrong by the threshold of the decision; scikit-learn then uses
         `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Returns
         -------
@@ -406,15 +391,11 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         values = self._of_classes(estimate)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
+    @described_like(DecisionMixin.predict_cost)
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
         Layers with ``alpha = 0`` have no head, and are skipped.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Yields
         ------
@@ -423,13 +404,9 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """
         yield from self._predict_heads(X, every_head=True)
 
+    @described_like(DecisionMixin.predict_cost)
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
 
         Yields
         ------
@@ -447,12 +424,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         """Estimated costs of the output, or of every head, first hidden layer to output."""
-        rows = self._rows_of(X)
+        rows = self._rows_of(X)  # which checks that there is a net
         return self.net_.predict_heads(rows, every_head=every_head)
-
-    def _predict_proba(self, X: ArrayLike) -> np.ndarray:
-        rows = self._rows_of(X)
-        return self.net_.predict_proba(rows)
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 
 @described_like(DecisionMixin)
+@dataclass(eq=False, repr=False)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.
 
@@ -101,7 +103,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     # `fit` itself uses no weights, so an estimator around this one need not request them for it.
     __metadata_request__fit = {"sample_weight": UNUSED, "cost": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints = {
         "estimator": [HasMethods(["fit"]), None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
@@ -111,24 +113,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         "cv": ["cv_object"],
     }
 
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        trained_prior: Mapping[Any, float] | None = None,
-        calibration: str | None = None,
-        cv: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.trained_prior = trained_prior
-        self.calibration = calibration
-        self.cv = cv
+    estimator: BaseEstimator | None = None
+    _: KW_ONLY
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    trained_prior: Mapping[Any, float] | None = None
+    calibration: str | None = None
+    cv: Any = None
 
     @numpy_arrays()
     def fit(

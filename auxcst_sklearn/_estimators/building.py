@@ -330,8 +330,11 @@ def check_use_of_validation(training: Training, data: Validated, recipe: Recipe)
 def calibrate(training: Training, recipe: Recipe) -> None:
     """Set the weights of the heads, or the temperature: learnt from held-out rows, or as given."""
     net, held_out, first = training.net, training.held_out, processes().from_first
+    if not recipe.combine_heads:  # any longer
+        net.head_weights = None
     if held_out is not None and calibrates(net, recipe):
         several = recipe.combine_heads and len(net.module_.layers) > 1
+        several = several and isinstance(net.criterion_.aux_loss, ProbabilisticLoss)
         net.head_weights = first(net.learn_head_weights(held_out)) if several else None
         pooled = net.head_weights is not None
         net.temperature = 1.0 if pooled else first(net.learn_temperature(held_out))

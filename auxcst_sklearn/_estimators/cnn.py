@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 from numbers import Integral, Real
 from os import PathLike
@@ -25,6 +26,7 @@ _SIZE = Interval(Integral, 1, None, closed="left")
 
 
 @described_like(BaseCostSensitiveNet)
+@dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
@@ -132,7 +134,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints = {
         **IMAGE_CONSTRAINTS,
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
@@ -144,86 +146,45 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        channels: int | Sequence[int] = (32, 64, 128),
-        width: int | Sequence[int] = 256,
-        alpha: float | Sequence[float] = 0.2,
-        *,
-        kernel_size: int | Sequence[int] = 3,
-        pool: int | Sequence[int] = 2,
-        head_input: Literal["pool", "flatten"] = "pool",
-        batch_norm: bool = True,
-        image_shape: Sequence[int] | None = None,
-        channels_last: bool = False,
-        augmentation: str | Callable[[Tensor], Tensor] | None = None,
-        loss: str | Loss = "bayes_risk",
-        aux_loss: str | Loss | None = None,
-        activation: str = "relu",
-        dropout: float = 0.0,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        n_networks: int = 2,
-        max_epochs: int = 50,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 3e-3,
-        schedule: Literal["one_cycle", "constant"] = "one_cycle",
-        weight_decay: float = 1e-2,
-        optimizer: str | type = "adamw",
-        early_stopping: bool = True,
-        validation_fraction: float = 0.2,
-        patience: int = 50,
-        temperature: float | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        device: str = "auto",
-        precision: Literal["float32", "bf16"] = "float32",
-        checkpoint_dir: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        distributed: Literal["auto", False] = "auto",
-    ) -> None:
-        self.channels = channels
-        self.width = width
-        self.alpha = alpha
-        self.kernel_size = kernel_size
-        self.pool = pool
-        self.head_input = head_input
-        self.batch_norm = batch_norm
-        self.image_shape = image_shape
-        self.channels_last = channels_last
-        self.augmentation = augmentation
-        self.loss = loss
-        self.aux_loss = aux_loss
-        self.activation = activation
-        self.dropout = dropout
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.n_networks = n_networks
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.temperature = temperature
-        self.warm_start = warm_start
-        self.device = device
-        self.precision = precision
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_every = checkpoint_every
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.distributed = distributed
+    channels: int | Sequence[int] = (32, 64, 128)
+    width: int | Sequence[int] = 256
+    alpha: float | Sequence[float] = 0.2
+    _: KW_ONLY
+    kernel_size: int | Sequence[int] = 3
+    pool: int | Sequence[int] = 2
+    head_input: Literal["pool", "flatten"] = "pool"
+    batch_norm: bool = True
+    image_shape: Sequence[int] | None = None
+    channels_last: bool = False
+    augmentation: str | Callable[[Tensor], Tensor] | None = None
+    loss: str | Loss = "bayes_risk"
+    aux_loss: str | Loss | None = None
+    activation: str = "relu"
+    dropout: float = 0.0
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    n_networks: int = 2
+    max_epochs: int = 50
+    batch_size: int | Literal["auto"] = "auto"
+    learning_rate: float = 3e-3
+    schedule: Literal["one_cycle", "constant"] = "one_cycle"
+    weight_decay: float = 1e-2
+    optimizer: str | type = "adamw"
+    early_stopping: bool = True
+    validation_fraction: float = 0.2
+    patience: int = 50
+    temperature: float | Literal["auto"] = "auto"
+    warm_start: bool = False
+    device: str = "auto"
+    precision: Literal["float32", "bf16"] = "float32"
+    checkpoint_dir: str | PathLike[str] | None = None
+    checkpoint_every: int = 1
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+    callbacks: list[Any] | None = None
+    net_params: dict[str, Any] | None = None
+    distributed: Literal["auto", False] = "auto"
 
     def _make_inputs(self) -> ImageInputs:
         parameters = self.image_shape, self.channels_last, self.augmentation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +33,7 @@ _CORRUPTION = Interval(Real, 0, 1, closed="left")
 
 
 @described_like(BaseCostSensitiveNet)
+@dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
 
@@ -142,7 +144,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints = {
         **BaseCostSensitiveNet._parameter_constraints,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
@@ -153,64 +155,34 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        depth: int = 3,
-        width: int | Sequence[int] = 256,
-        beta: float | Sequence[float] = 0.9,
-        corruption: float | Sequence[float] = 0.25,
-        pretrain_epochs: int = 10,
-        *,
-        pretrain_learning_rate: float = 1e-2,
-        loss: str | Loss = "one_sided",
-        dropout: float = 0.0,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        max_epochs: int = 50,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 1e-3,
-        schedule: Literal["one_cycle", "constant"] = "constant",
-        weight_decay: float = 1e-2,
-        optimizer: str | type = "adamw",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        warm_start: bool = False,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        distributed: Literal["auto", False] = "auto",
-    ) -> None:
-        self.depth = depth
-        self.width = width
-        self.beta = beta
-        self.corruption = corruption
-        self.pretrain_epochs = pretrain_epochs
-        self.pretrain_learning_rate = pretrain_learning_rate
-        self.loss = loss
-        self.dropout = dropout
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.warm_start = warm_start
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.distributed = distributed
+    depth: int = 3
+    width: int | Sequence[int] = 256
+    beta: float | Sequence[float] = 0.9
+    corruption: float | Sequence[float] = 0.25
+    pretrain_epochs: int = 10
+    _: KW_ONLY
+    pretrain_learning_rate: float = 1e-2
+    loss: str | Loss = "one_sided"
+    dropout: float = 0.0
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    max_epochs: int = 50
+    batch_size: int | Literal["auto"] = "auto"
+    learning_rate: float = 1e-3
+    schedule: Literal["one_cycle", "constant"] = "constant"
+    weight_decay: float = 1e-2
+    optimizer: str | type = "adamw"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    warm_start: bool = False
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+    callbacks: list[Any] | None = None
+    net_params: dict[str, Any] | None = None
+    distributed: Literal["auto", False] = "auto"
 
     _may_add_cost_network = False  # its layers would not be pretrained
 

@@ -12,12 +12,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 
-from .._checks.calls import warn
+from .._checks.calls import described_like, warn
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, price_vector
-from ..costs._evaluation import check_evaluated, evaluated
+from ..costs._evaluation import check_evaluated, mean_paid
 from ..costs._named import NamedState
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, check_frequencies, estimate_prior
@@ -149,15 +149,9 @@ class DecisionMixin(ClassifierMixin):
         """Whether decisions can use the costs of each row, by class probabilities."""
         return True
 
+    @described_like(predict_cost)
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest estimated cost.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-        cost : array-like of shape (n_samples, n_classes, n_classes), default=None
-            A cost matrix for each sample, as in `predict_cost`.
 
         Returns
         -------
@@ -187,6 +181,7 @@ class DecisionMixin(ClassifierMixin):
             )
         return cost[:, [names.index(label) for label in wanted]]
 
+    @described_like(predict_cost)
     def decide(
         self,
         X: ArrayLike,
@@ -201,10 +196,6 @@ class DecisionMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, as in `predict_cost`.
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have, as a number or, as a float, a share; see
             :func:`auxcst_sklearn.decisions.assign`.
@@ -214,8 +205,6 @@ class DecisionMixin(ClassifierMixin):
             Prices of limited decisions, in currency, from an earlier batch; see
             :func:`auxcst_sklearn.decisions.capacity_prices`. They are added to the costs of the
             decisions, for single samples whose batch is not known.
-        prior : mapping of labels to float, or "estimate", default=None
-            Class frequencies among these samples, as in `predict_cost`.
 
         Returns
         -------
@@ -227,6 +216,7 @@ class DecisionMixin(ClassifierMixin):
         ValueError
             As `predict_cost`, or if a limit or price is not as described.
         """
+        check_row_order(X=X, by=by)
         expected = self.predict_cost(X, cost, prior=prior)
         _check_known(expected)
         if capacity is not None and prices is not None:
@@ -305,10 +295,7 @@ class DecisionMixin(ClassifierMixin):
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
         given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, self._decision_labels)
         matrix = self.cost_matrix if cost is None else None
-        costs, (chosen,), weight = evaluated(
-            given, cost, matrix, *labels, sample_weight, of_model=True
-        )
-        return -float(np.average(costs.paid(chosen), weights=weight))
+        return -mean_paid(given, cost, matrix, *labels, sample_weight, of_model=True)
 
 
 def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = "") -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal
@@ -24,6 +25,7 @@ _WIDTH = Interval(Integral, 1, None, closed="left")
 
 
 @described_like(BaseCostSensitiveNet)
+@dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
@@ -140,7 +142,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     (3, 3)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints = {
         **AUX_CONSTRAINTS,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [_WIDTH, "array-like"],
@@ -155,82 +157,43 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
     }
 
-    def __init__(
-        self,
-        depth: int = 3,
-        width: int | Sequence[int] = 128,
-        alpha: float | Sequence[float] = 0.2,
-        *,
-        loss: str | Loss = "bayes_risk",
-        aux_loss: str | Loss | None = None,
-        activation: str = "silu",
-        dropout: float = 0.15,
-        learn_scales: bool = True,
-        standardize: bool | Literal["auto"] = "auto",
-        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
-        n_bins: int = 16,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        n_networks: int = 5,
-        max_epochs: int = 100,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float | Literal["auto"] = "auto",
-        schedule: Literal["plateau", "constant", "one_cycle"] = "plateau",
-        averaging: float = 5.0,
-        weight_decay: float = 1e-2,
-        optimizer: str | type = "adamw",
-        early_stopping: bool = True,
-        validation_fraction: float = 0.2,
-        patience: int = 4,
-        temperature: float | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        device: str = "auto",
-        precision: Literal["float32", "bf16"] = "float32",
-        checkpoint_dir: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        distributed: Literal["auto", False] = "auto",
-    ) -> None:
-        self.depth = depth
-        self.width = width
-        self.alpha = alpha
-        self.loss = loss
-        self.aux_loss = aux_loss
-        self.activation = activation
-        self.dropout = dropout
-        self.learn_scales = learn_scales
-        self.standardize = standardize
-        self.categorical_features = categorical_features
-        self.n_bins = n_bins
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.n_networks = n_networks
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.averaging = averaging
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.temperature = temperature
-        self.warm_start = warm_start
-        self.device = device
-        self.precision = precision
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_every = checkpoint_every
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.distributed = distributed
+    depth: int = 3
+    width: int | Sequence[int] = 128
+    alpha: float | Sequence[float] = 0.2
+    _: KW_ONLY
+    loss: str | Loss = "bayes_risk"
+    aux_loss: str | Loss | None = None
+    activation: str = "silu"
+    dropout: float = 0.15
+    learn_scales: bool = True
+    standardize: bool | Literal["auto"] = "auto"
+    categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype"
+    n_bins: int = 16
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    n_networks: int = 5
+    max_epochs: int = 100
+    batch_size: int | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"
+    schedule: Literal["plateau", "constant", "one_cycle"] = "plateau"
+    averaging: float = 5.0
+    weight_decay: float = 1e-2
+    optimizer: str | type = "adamw"
+    early_stopping: bool = True
+    validation_fraction: float = 0.2
+    patience: int = 4
+    temperature: float | Literal["auto"] = "auto"
+    warm_start: bool = False
+    device: str = "auto"
+    precision: Literal["float32", "bf16"] = "float32"
+    checkpoint_dir: str | PathLike[str] | None = None
+    checkpoint_every: int = 1
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+    callbacks: list[Any] | None = None
+    net_params: dict[str, Any] | None = None
+    distributed: Literal["auto", False] = "auto"
 
     def _make_inputs(self) -> TableInputs:
         n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -25,6 +26,7 @@ from .._checks.labels import check_groups
 from .._training.held_out import folds
 from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
+from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
 from .pool_members import (
     DEFAULT_MEMBERS,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 
 @described_like(DecisionMixin)
+@dataclass(eq=False, repr=False)
 class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
     """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
 
@@ -131,7 +134,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     __metadata_request__fit = {"cost": True, "groups": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints = {
         "estimators": [list, None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
@@ -143,63 +146,31 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimators: Sequence[tuple[str, Any]] | None = None,
-        *,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        trained_prior: Mapping[Any, float] | None = None,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.estimators = estimators
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.trained_prior = trained_prior
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimators: Sequence[tuple[str, Any]] | None = None
+    _: KW_ONLY
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    trained_prior: Mapping[Any, float] | None = None
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
 
     @property
     def _members(self) -> Any:
         """The members as they are given, before they are checked."""
         return default_members() if self.estimators is None else self.estimators
 
+    @described_like(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the pool, and of its members as ``name__parameter``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the members and their parameters.
-
-        Returns
-        -------
-        dict
-            Names and values.
-        """
+        """Parameters of the pool, and of its members as ``name__parameter``."""
         params: dict[str, Any] = self._get_params("_members", deep=deep)
         return params
 
+    @described_like(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the pool and of its members, or replace a member by its name.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
-
-        Returns
-        -------
-        self : object
-            The pool.
-        """
+        """Set parameters of the pool and of its members, or replace a member by its name."""
         of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
         if self.estimators is None and of_default:
             self.estimators = default_members()
@@ -208,6 +179,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     # ------------------------------------------------------------------- fit
 
+    @described_like(BaseCostSensitiveNet.fit)
     def fit(
         self,
         X: ArrayLike,
@@ -224,8 +196,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Training samples, in any form that all members accept.
-        y : array-like of shape (n_samples,)
-            Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, of the members and of the log loss; rows of weight 0 are left out.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
@@ -237,11 +207,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             Groups of samples, such as the rows of one customer: none is in two folds.
         **fit_params : dict
             Further arguments of the members' `fit`, with metadata routing only.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
 
         Raises
         ------
@@ -281,7 +246,6 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             X = X.tocsr()  # some formats have no rows
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        X = X.tocsr() if sparse.issparse(X) else X
         if len(X.shape) < 2:
             raise ValueError(
                 f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from .._checks.data import check_row_order
 from .._checks.labels import check_groups
 
 Capacity = Mapping[Hashable, "int | float"]
@@ -23,6 +24,8 @@ N_ROUNDS, SCALE = 30, 2.0**10
 
 def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
     """Prices of the decisions in their order, 0 for those without one."""
+    if not isinstance(prices, Mapping):
+        raise TypeError(f"prices={prices!r}; expected a mapping of decisions to amounts.")
     labels, vector = decisions.tolist(), np.zeros(len(decisions))
     for label, price in prices.items():
         if label not in labels:
@@ -37,15 +40,16 @@ def assignments(
     expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None, by: ArrayLike | None
 ) -> Iterator[tuple[Any, Any, NDArray[np.intp], dict[Hashable, float]]]:
     """For each group of rows: its label, its rows, their columns, and the prices of its limits."""
+    check_row_order(expected_cost=expected_cost, by=by)
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
     n_decisions = cost.shape[1]
     labels = list(range(n_decisions)) if decisions is None else np.asarray(decisions).tolist()
-    if len(labels) != n_decisions:
+    if len(labels) != n_decisions or len(set(labels)) < n_decisions:
         raise ValueError(
-            f"decisions names {len(labels)} columns, but expected_cost has {n_decisions}; expected "
-            "a label for each."
+            f"decisions names {len(set(labels))} columns, but expected_cost has {n_decisions}; "
+            "expected a label for each."
         )
     if not isinstance(capacity, Mapping):
         raise TypeError(

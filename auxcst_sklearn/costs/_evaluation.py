@@ -63,6 +63,12 @@ def evaluated(
     return costs, chosen, weight
 
 
+def mean_paid(*arguments: Any, of_model: bool = False) -> float:
+    """The mean cost of a prediction; arguments are those of `evaluated`."""
+    costs, (chosen,), weight = evaluated(*arguments, of_model=of_model)
+    return float(np.average(costs.paid(chosen), weights=weight))
+
+
 def check_one_source(cost: Any, cost_matrix: Any) -> None:
     """Raise an error unless there are costs of samples, or of classes."""
     if (cost is None) == (cost_matrix is None):

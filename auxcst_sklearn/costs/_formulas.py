@@ -26,7 +26,7 @@ OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "GtE": ("GreaterOrEqual", np.greater_equal),
     "Eq": ("Equal", np.equal),
 }
-FUNCTIONS, COMPARISONS = ("min", "max"), ("Lt", "LtE", "Gt", "GtE", "Eq")
+COMPARISONS = {"Lt", "LtE", "Gt", "GtE", "Eq"}
 
 
 def on_arrays(operation: str, *values: Any) -> Any:
@@ -50,16 +50,12 @@ def compute(
                 return apply(_kind(op), value(left), value(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return apply("USub", value(operand))
-            case ast.Compare(left=left, ops=ops, comparators=others) if {*map(_kind, ops)} <= {
-                *COMPARISONS
-            }:
-                pairs = zip(map(_kind, ops), pairwise(map(value, [left, *others])))
+            case ast.Compare(left=a, ops=ops, comparators=b) if {*map(_kind, ops)} <= COMPARISONS:
+                pairs = zip(map(_kind, ops), pairwise(map(value, [a, *b])))
                 return reduce(partial(apply, "Mult"), (compared(op, *pair) for op, pair in pairs))
-            case ast.Call(func=ast.Name(id=function), args=[_, _, *_] as args, keywords=[]) if (
-                function in FUNCTIONS
-            ):
-                return reduce(partial(apply, function), map(value, args))
-            case ast.Constant(value=int() | float() as number):
+            case ast.Call(func=ast.Name(id="min" | "max" as f), args=[_, _, *_] as a, keywords=[]):
+                return reduce(partial(apply, f), map(value, a))
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return np.float64(number)
             case ast.Name(id=found) | ast.Constant(value=str() as found):
                 if found in columns:
@@ -97,7 +93,7 @@ def _kind(operator: ast.AST) -> str:
 def _check_names(text: str, name: str, columns: list[Any]) -> None:
     """Raise an error for a column without backticks whose name reads as an operation."""
     for column in map(str, columns):
-        if not re.search(r"\w.*[-+*/<>=]", column):
+        if not re.search(r"\w.*[-+*/<>=#]", column):
             continue
         if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", re.sub("`[^`]*`", "", text)):
             raise ValueError(

@@ -88,17 +88,18 @@ def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.f
     """The same; with `gaps` a cost is NaN where an amount is missing, instead of an error."""
     rows, columns, cells = read_terms(terms)
     amounts = with_days(amounts)
+    if not (amounts is None or is_frame(amounts) or isinstance(amounts, Mapping)):
+        kind = type(amounts).__name__
+        raise TypeError(f"amounts is a {kind}; expected a DataFrame or a dict of columns.")
     names = [] if amounts is None else list(getattr(amounts, "columns", amounts))
-    costs = {}
-    for label in rows:
-        for decision in columns:
-            name = f"terms[{label!r}][{decision!r}]"
-            cost = cells[label][decision]
-            if isinstance(cost, str):
-                cost = compute(
-                    cost, name, names, lambda c: as_costs(amounts[c], f"amounts[{c!r}]", gaps=gaps)
-                )
-            costs[name] = cost
+
+    def column(name: str) -> NDArray[np.float64]:
+        return as_costs(amounts[name], f"amounts[{name!r}]", gaps=gaps)
+
+    costs = {
+        name: compute(cell, name, names, column) if isinstance(cell, str) else cell
+        for name, cell in cells.items()
+    }
     given = {} if amounts is None else {"amounts": amounts}
     if isinstance(amounts, Mapping):
         given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
@@ -206,8 +207,8 @@ def as_costs(cost: ArrayLike, name: str, *, gaps: bool = False) -> NDArray[np.fl
     return values
 
 
-def read_terms(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
-    """True classes and decisions, both in the order of the result, and the cells by label."""
+def read_terms(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """True classes and decisions, both in the order of the result, and the cells with names."""
     if is_frame(terms) and hasattr(terms, "index"):
         if not (terms.index.is_unique and terms.columns.is_unique):
             raise ValueError("A label occurs twice in the index or in the columns of terms.")
@@ -218,7 +219,9 @@ def read_terms(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
             f"terms is of type {type(terms).__name__}; expected {{true class: {{decision: cost}}}} "
             "or a DataFrame of pandas whose index holds the true classes."
         )
-    columns = list(next(iter(terms.values()), {}))
+    if not terms:
+        raise ValueError("terms is empty; expected a row for each true class.")
+    columns = list(next(iter(terms.values())))
     for label, row in terms.items():
         if not row or set(row) != set(columns):
             raise ValueError(
@@ -235,7 +238,8 @@ def read_terms(terms: Any) -> tuple[list[Any], list[Any], Mapping[Any, Any]]:
             f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
             "is another one: write the classes as numbers."
         )
-    return rows, rows if set(rows) == set(columns) else columns, terms
+    columns = rows if set(rows) == set(columns) else columns
+    return rows, columns, {f"terms[{k!r}][{d!r}]": terms[k][d] for k in rows for d in columns}
 
 
 def _are_texts_of_numbers(labels: list[Any]) -> bool:

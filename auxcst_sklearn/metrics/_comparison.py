@@ -118,6 +118,9 @@ def compare_costs(
     """
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models={models!r}; expected a mapping of names to classifiers.")
+    for name, model in models.items():
+        if isinstance(model, type) or not hasattr(model, "get_params"):
+            raise TypeError(f"models[{name!r}]={model!r}; expected a classifier, not fitted.")
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
     labels = as_labels(y, "y")
@@ -125,13 +128,19 @@ def compare_costs(
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
-    if baseline not in (None, MOST_PROBABLE, *models, *constants):
-        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *constants]}.")
+    added = [MOST_PROBABLE, *constants]
+    if taken := [name for name in added if name in models]:
+        raise ValueError(f"models has the names {taken}, of rows that the table adds; rename them.")
+    if baseline not in (None, *models, *added):
+        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *added]}.")
     whole = units is not None and isinstance(cv, Integral)
     splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
-    folds = list(splitter.split(X, labels, units))
+    rows = np.arange(len(labels))  # of folds that may be masks
+    folds = [(rows[train], rows[test]) for train, test in splitter.split(X, labels, units)]
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
-    task = _Task(X, y, costs, {"cost": cost, "groups": units}, parameters)
+    given = {"cost": cost, "groups": units}
+    per_row = {name: values for name, values in given.items() if values is not None}
+    task = _Task(X, y, costs, per_row, parameters)
     runs = Parallel(n_jobs=n_jobs)(
         delayed(task.run)(name, models[name], *fold) for fold, name in product(folds, models)
     )
@@ -140,16 +149,16 @@ def compare_costs(
     for i, name in enumerate(models):
         of_folds, probable[name], *times = zip(*runs[i :: len(models)])
         chosen[name], seconds[name] = np.concatenate(of_folds), np.mean(times, axis=1)
-    source = str(baseline if baseline in models else next(iter(models)))
+    source: Any = baseline if baseline in models else next(iter(models))
     if probable[source][0] is not None:
         chosen[MOST_PROBABLE] = np.concatenate(probable[source])
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
-    for name, j in constants.items():
-        chosen.setdefault(name, np.full(len(tested), j))
+    chosen |= {name: np.full(len(tested), j) for name, j in constants.items()}
     units = tested if units is None else units[tested]
-    return _table(costs.part(tested), chosen, seconds, units, baseline or source)
+    base = source if baseline is None else baseline
+    return _table(costs.part(tested), chosen, seconds, units, base)
 
 
 class _Task(NamedTuple):
@@ -169,7 +178,7 @@ class _Task(NamedTuple):
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)
             times.append(perf_counter())
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # other libraries have classes of their own
             kind = TypeError if isinstance(error, TypeError) else ValueError
             advice = _advice(self.X, model) if len(times) == 1 else ""
             raise kind(f"models[{name!r}]: {error}{advice}") from error
@@ -191,20 +200,19 @@ class _Task(NamedTuple):
             taken, of_arguments = {*consumed, *signature(model.fit).parameters}, ""
         if own.get("cost_matrix") is not None:
             taken.discard("cost")
-        arguments = {
-            of_arguments + name: _safe_indexing(rows, train)
-            for name, rows in self.per_row.items()
-            if rows is not None and name in taken
-        }
-        return model.fit(X, y, **arguments)
+        names = taken.intersection(self.per_row)
+        return model.fit(X, y, **{of_arguments + name: self._given(name, train) for name in names})
+
+    def _given(self, name: str, rows: NDArray[Any]) -> Any:
+        """The values of an argument for some rows."""
+        return _safe_indexing(self.per_row[name], rows) if name in self.per_row else None
 
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
         X, costs = _safe_indexing(self.X, test), self.costs
         if _has_rule(_last(model)[0]):
-            cost = self.per_row["cost"]
-            given = decided(model, X, None if cost is None else _safe_indexing(cost, test))
-            return chosen_columns(as_labels(given, "predict"), costs.decisions, "predict")
+            made = as_labels(decided(model, X, self._given("cost", test)), "predict")
+            return chosen_columns(made, costs.decisions, "predict")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
                 "The model has neither predict_proba nor a decision by costs. Pass "
@@ -249,10 +257,8 @@ def _last(model: Any) -> tuple[Any, str, str]:
 
 def _advice(X: Any, model: Any) -> str:
     """What to do for a model that needs numbers, if X has strings."""
-    columns = []
-    if is_frame(X):
-        columns = [name for j, name in enumerate(X.columns) if holds_categories(select(X, j))]
-    if not columns:
+    names = enumerate(X.columns if is_frame(X) else ())
+    if not (columns := [name for j, name in names if holds_categories(select(X, j))]):
         return ""
     return (
         f"\nColumns {columns} of X hold strings. If the model needs numbers, pass make_pipeline("

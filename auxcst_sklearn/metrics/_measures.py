@@ -11,8 +11,9 @@ from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._checks.calls import described_like, warn
+from .._checks.data import check_row_order
 from .._checks.labels import check_groups
-from ..costs._evaluation import evaluated
+from ..costs._evaluation import evaluated, mean_paid
 
 
 def mean_cost(
@@ -70,10 +71,7 @@ def mean_cost(
     3.33...
     """
     given = {"y_true": y_true, "y_pred": y_pred}
-    costs, (chosen,), weight = evaluated(
-        given, cost, cost_matrix, classes, decisions, sample_weight
-    )
-    return float(np.average(costs.paid(chosen), weights=weight))
+    return mean_paid(given, cost, cost_matrix, classes, decisions, sample_weight)
 
 
 @described_like(mean_cost)
@@ -205,6 +203,7 @@ def cost_difference(
         given, cost, cost_matrix, classes, decisions, sample_weight
     )
     weights = np.ones(len(a)) if given_weight is None else given_weight
+    check_row_order(**given, groups=groups)
     labels = None if groups is None else check_groups(groups, a)
     return mean_interval(costs.paid(a) - costs.paid(b), weights, labels, confidence)
 

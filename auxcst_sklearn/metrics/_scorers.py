@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ..costs._account import find_decisions
-from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated
+from ..costs._evaluation import check_evaluated, decided, decisions_of, mean_paid
 from ..costs._named import column_names, same_label_kind
 from ._measures import mean_cost
 
@@ -70,10 +70,7 @@ class _CostScorer(_Scorer):
         check_evaluated(X, y, cost, None, sample_weight)
         given = {"y_true": y, "y_pred": decided(estimator, X, cost)}
         labels = (estimator.classes_, decisions_of(estimator))
-        costs, (chosen,), weight = evaluated(
-            given, cost, None, *labels, sample_weight, of_model=True
-        )
-        return -float(np.average(costs.paid(chosen), weights=weight))
+        return -mean_paid(given, cost, None, *labels, sample_weight, of_model=True)
 
     def __repr__(self) -> str:
         return "cost_scorer"

@@ -16,11 +16,10 @@ import onnxruntime
 import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from sklearn.pipeline import Pipeline
 
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
-from ..costs._evaluation import before_last
+from ..costs._evaluation import final_estimator, last_step
 from ..costs._terms import cost_matrices
 from ._graph import MATRICES, ROWS, Graph, first_line, names_of_inputs
 from ._terms import Account
@@ -45,7 +44,7 @@ def check_agreement(
     file: onnx.ModelProto, model: Any, X: Any, graph: Graph, account: Account | None
 ) -> None:
     """Raise an error if the file cannot be run, or differs from the model on rows like X."""
-    last = model[-1] if isinstance(model, Pipeline) else model
+    last = final_estimator(model)
     takes_costs = any(given.name == MATRICES for given in file.graph.input)
     rng = np.random.default_rng(0)
     options = onnxruntime.SessionOptions()
@@ -97,7 +96,7 @@ def _advice(graph: Graph) -> str:
 
 def _estimated(model: Any, rows: Any, cost: Any) -> Results:
     """The outputs as the model computes them."""
-    last, inner = _last(model, rows)
+    last, inner = last_step(model, rows)
     decided = label_index(last.decide(inner, cost), last.decisions_, name="decisions_")
     results = {"cost": last.predict_cost(inner, cost), "index": decided}
     if hasattr(last, "predict_proba"):
@@ -105,14 +104,9 @@ def _estimated(model: Any, rows: Any, cost: Any) -> Results:
     return results
 
 
-def _last(model: Any, rows: Any) -> tuple[Any, Any]:
-    """The classifier that decides, and what it reads."""
-    return (model[-1], before_last(model, rows)) if isinstance(model, Pipeline) else (model, rows)
-
-
 def _is_taken(model: Any, rows: Any) -> bool:
     try:
-        last, inner = _last(model, rows)
+        last, inner = last_step(model, rows)
         return bool(np.isfinite(last.predict_cost(inner)).all())
     except Exception:  # any that a step or a classifier raises
         return False

@@ -122,7 +122,8 @@ def to_onnx(
     if not isinstance(estimator, BaseCostSensitiveNet | BayesDecisionMixin):
         raise TypeError(
             f"model is {type(estimator).__name__}; expected a classifier of auxcst_sklearn, or a "
-            "Pipeline that ends with one. BayesMinimumRiskClassifier makes one of any other."
+            "Pipeline that ends with one. BayesMinimumRiskClassifier makes one of any other; "
+            "of a search pass best_estimator_."
         )
     check_is_fitted(estimator)
     if terms is not None and cost_input is True:
@@ -157,7 +158,8 @@ def to_onnx(
         file, graph = assemble(model, own, takes_costs, account)
     check_agreement(file, model, rows, graph, account)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
-    if dates := [name for name in date_columns(X) if name in {i.name for i in file.graph.input}]:
+    inputs = {given.name for given in file.graph.input}
+    if dates := [name for name in date_columns(X).values() if name in inputs]:
         held["dates"] = dates
     for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))

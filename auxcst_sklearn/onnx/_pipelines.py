@@ -138,7 +138,8 @@ def _converted(
         try:  # some steps, such as an imputer of the mean, read no integers
             part = _convert(model, _types(rows.sample, integers=False), opset, options)
         except Exception:
-            raise _refused(name, first_line(error)) from error
+            why = first_line(error)
+            raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
     make_exact(part, model, is_raw=is_raw)
@@ -158,10 +159,6 @@ def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.Mod
             model, initial_types=types, target_opset=opset, options=options
         )
     return part
-
-
-def _refused(name: str, why: str) -> ValueError:
-    return ValueError(f"{name} cannot be converted by skl2onnx: {why}")
 
 
 def _missing_category(model: Any) -> str:

@@ -26,25 +26,22 @@ class Account:
                 "DataFrame with the columns that the model and terms read."
             )
         self.terms, self.columns = terms, list(X.columns)
-        rows, decisions, cells = read_terms(terms)
-        self.shape = len(rows), len(decisions)
-        self.cells = {f"terms[{k!r}][{d!r}]": cells[k][d] for k in rows for d in decisions}
+        rows, decisions, self.cells = read_terms(terms)
         read = self._columns_read(X)
         own = [c for c in getattr(model, "feature_names_in_", self.columns) if c in self.columns]
         self.n_own = len(own)
         self.table = X[[*own, *(name for name in read if name not in own)]]
         if not self.known(self.table).any():
             raise ValueError(f"In no row of X are all costs finite; terms reads {read}.")
-        costs: Any = matrices_of(terms, self.table, gaps=True)
-        self.order = []
-        for axis in ("classes", "decisions"):
-            labels, wanted = getattr(costs, axis), getattr(last, f"{axis}_")
+        self.place = np.arange(len(self.cells)).reshape(len(rows), -1)
+        for axis, (name, given) in enumerate({"classes": rows, "decisions": decisions}.items()):
+            labels, wanted = np.asarray(given), getattr(last, f"{name}_")
             if not same_labels(labels, wanted):
                 raise ValueError(
-                    f"terms has the {axis} {shorten(labels)}; expected those of the model, "
+                    f"terms has the {name} {shorten(labels)}; expected those of the model, "
                     f"{shorten(wanted)}. Write terms with these, or fit the model with terms."
                 )
-            self.order.append(column_positions(labels, wanted, axis))
+            self.place = self.place.take(column_positions(labels, wanted, name), axis)
 
     def _columns_read(self, X: Any) -> list[str]:
         """The columns that formulas read."""
@@ -71,8 +68,8 @@ class Account:
 
     def known(self, rows: Any) -> NDArray[np.bool_]:
         """Rows in which all costs are finite."""
-        costs = matrices_of(self.terms, rows, gaps=True).reshape(len(rows), -1)
-        return np.asarray(np.isfinite(costs).all(axis=1))
+        costs = matrices_of(self.terms, rows, gaps=True)
+        return np.asarray(np.isfinite(costs).all(axis=(1, 2)))
 
     def matrices(self, graph: Graph, like: str) -> str:
         """Cost matrices (n, n_classes, n_decisions), for the rows of a value of two dimensions."""
@@ -91,8 +88,6 @@ class Account:
         parts = []
         for name, cell in self.cells.items():
             is_formula = isinstance(cell, str)
-            value = compute(cell, name, self.columns, column, apply) if is_formula else float(cell)
+            value = compute(cell, name, self.columns, column, apply) if is_formula else cell
             parts.append(value if isinstance(value, str) else graph.add("Add", zero, float(value)))
-        costs = graph.add("Concat", *parts, axis=1)
-        place = np.arange(len(parts)).reshape(self.shape)[np.ix_(*self.order)]
-        return graph.add("Gather", costs, place, axis=1)
+        return graph.add("Gather", graph.add("Concat", *parts, axis=1), self.place, axis=1)

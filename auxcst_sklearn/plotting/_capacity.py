@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from .._checks.calls import described_like
 from ..costs._assignment import n_places
-from ._drawing import COLORS, amount, axes, draw_legend, tidy
+from ._drawing import COLORS, Display, amount, axes, draw_legend, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -59,6 +60,7 @@ class CostCapacityDisplay:
         self.enough_ = int(np.count_nonzero(np.diff(self.total_cost) < 0))
 
     @classmethod
+    @described_like(Display)
     def from_predictions(
         cls,
         expected_cost: ArrayLike,
@@ -77,13 +79,6 @@ class CostCapacityDisplay:
             The limited decision; the others have no limit.
         decisions : array-like of shape (n_decisions,), default=None
             Labels of the columns; None for their positions.
-        **plot_kw : dict
-            Arguments of :meth:`plot`, such as `capacity`.
-
-        Returns
-        -------
-        CostCapacityDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -105,6 +100,7 @@ class CostCapacityDisplay:
         total = without.sum() - np.concatenate([[0], gain.cumsum()])
         return cls(total, decision).plot(**plot_kw)
 
+    @described_like(Display)
     def plot(
         self, ax: Axes | None = None, *, capacity: float | None = None, unit: str | None = None
     ) -> CostCapacityDisplay:
@@ -112,18 +108,9 @@ class CostCapacityDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         capacity : int or float, default=None
             Number of places to mark, or as a float their share of the samples, with what one more
             is worth.
-        unit : str, default=None
-            Unit of the costs, such as "EUR".
-
-        Returns
-        -------
-        CostCapacityDisplay
-            The display itself.
 
         Raises
         ------

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._drawing import COLORS, amount, axes, tidy
+from .._checks.calls import described_like
+from ._drawing import COLORS, Display, amount, axes, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ class CostComparisonDisplay:
     comparison: Any
 
     @classmethod
+    @described_like(Display)
     def from_comparison(cls, comparison: Any, **plot_kw: Any) -> CostComparisonDisplay:
         """Draw the differences of a comparison.
 
@@ -56,16 +58,10 @@ class CostComparisonDisplay:
         ----------
         comparison : DataFrame or mapping
             The result of :func:`auxcst_sklearn.metrics.compare_costs`.
-        **plot_kw : dict
-            Arguments of :meth:`plot`.
-
-        Returns
-        -------
-        CostComparisonDisplay
-            The display, drawn.
         """
         return cls(comparison).plot(**plot_kw)
 
+    @described_like(Display)
     def plot(
         self, ax: Axes | None = None, *, rows: Sequence[str] | None = None, unit: str | None = None
     ) -> CostComparisonDisplay:
@@ -73,17 +69,8 @@ class CostComparisonDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         rows : sequence of str, default=None
             Names of the rows to draw; None for all.
-        unit : str, default=None
-            Unit of the costs, such as "EUR".
-
-        Returns
-        -------
-        CostComparisonDisplay
-            The display itself.
 
         Raises
         ------
@@ -91,9 +78,8 @@ class CostComparisonDisplay:
             If the comparison lacks one of the rows, or its baseline.
         """
         table, names = self.comparison, list(self.comparison.index)
-        cost, mean, low, high = (
-            np.asarray(table[name]) for name in ("cost", "difference", "low", "high")
-        )
+        columns = ("cost", "difference", "low", "high")
+        cost, mean, low, high = (np.asarray(table[name]) for name in columns)
         wanted = names if rows is None else list(rows)
         if not np.isnan(mean).any() or not set(wanted) <= set(names):
             raise ValueError(

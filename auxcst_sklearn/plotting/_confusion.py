@@ -17,7 +17,7 @@ from ..costs._account import Costs, labels_of_rows
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
 from ..costs._named import column_names
 from ..metrics._measures import mean_cost
-from ._drawing import amount, axes, cell_points, thin_out_ticks
+from ._drawing import Display, amount, axes, cell_points, thin_out_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +80,7 @@ class CostConfusionDisplay:
         self.mean_cost = self.total_cost / float(np.sum(self.counts))
 
     @classmethod
+    @described_like(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -107,13 +108,6 @@ class CostConfusionDisplay:
         labels, sample_weight, display_labels : array-like, default=None
             As in :meth:`from_predictions`. Without `labels`, axes have the order of the labels of a
             DataFrame of costs, otherwise that of `classes_`.
-        **plot_kw : dict
-            Arguments of :meth:`plot`, such as `ax`.
-
-        Returns
-        -------
-        CostConfusionDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -131,17 +125,13 @@ class CostConfusionDisplay:
             named = column_names(costs, like=classes)
         if named is not None and np.array_equal(np.sort(named), classes):
             classes = named  # such as grades in their order
-        given, decisions = (
-            {"y_true": y, "y_pred": decided(estimator, X, cost)},
-            decisions_of(estimator),
-        )
-        found = evaluated(
-            given, cost, cost_matrix, classes, decisions, sample_weight, of_model=True
-        )
+        given = {"y_true": y, "y_pred": decided(estimator, X, cost)}
+        shared = classes, decisions_of(estimator), sample_weight
+        found = evaluated(given, cost, cost_matrix, *shared, of_model=True)
         return cls._of(*found, labels, display_labels).plot(**plot_kw)
 
     @classmethod
-    @described_like(mean_cost)
+    @described_like(Display, mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -167,13 +157,6 @@ class CostConfusionDisplay:
             order of their columns.
         display_labels : array-like of shape (n_classes,), default=None
             Names to write at the axes, in the order of the labels; None for the labels.
-        **plot_kw : dict
-            Arguments of :meth:`plot`, such as `ax`.
-
-        Returns
-        -------
-        CostConfusionDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -211,6 +194,7 @@ class CostConfusionDisplay:
         names = classes[order] if display_labels is None else display_labels
         return cls(*cost_and_counts, display_labels=names, decisions=other)
 
+    @described_like(Display)
     @validate_params(
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
@@ -232,8 +216,6 @@ class CostConfusionDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         normalize : {"all", "true", "pred"} or None, default=None
             None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
             of the cost of each true class (row), "pred" those of each prediction (column).
@@ -246,11 +228,6 @@ class CostConfusionDisplay:
             Whether to draw a colour bar.
         unit : str, default=None
             Unit of the costs, such as "EUR", for the title and the colour bar.
-
-        Returns
-        -------
-        CostConfusionDisplay
-            The display itself.
 
         Raises
         ------

@@ -12,6 +12,25 @@ if TYPE_CHECKING:
 COLORS = ["#0072B2", "#D55E00", "#009E73"]
 
 
+class Display:
+    """What the methods of all displays share.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, default=None
+        Axes to draw on; None for a new figure.
+    unit : str, default=None
+        Unit of the costs, such as "EUR".
+    **plot_kw : dict
+        Arguments of :meth:`plot`, such as `ax`.
+
+    Returns
+    -------
+    display : object
+        The display, drawn.
+    """
+
+
 def axes(ax: Axes | None) -> Axes:
     try:
         import matplotlib.pyplot as plt

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks.calls import described_like
 from ..costs._evaluation import final_estimator
-from ._drawing import axes, draw_legend, tidy
+from ._drawing import Display, axes, draw_legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +59,7 @@ class LayerLossDisplay:
     held_out: Losses | None = None
 
     @classmethod
+    @described_like(Display)
     def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
         """Draw the training of a fitted network.
 
@@ -69,13 +71,6 @@ class LayerLossDisplay:
         ----------
         estimator : estimator
             Fitted network, a pipeline that ends with one, or a search with such a best estimator.
-        **plot_kw : dict
-            Arguments of :meth:`plot`, such as `ax`.
-
-        Returns
-        -------
-        LayerLossDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -94,21 +89,15 @@ class LayerLossDisplay:
         train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
         return cls(epochs, train, held_out or None).plot(**plot_kw)
 
+    @described_like(Display)
     def plot(self, ax: Axes | None = None, *, normalize: bool = False) -> LayerLossDisplay:
         """Draw the curves.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         normalize : bool, default=False
             Whether to divide each curve by its first value, so that heads with different losses can
             be compared.
-
-        Returns
-        -------
-        LayerLossDisplay
-            The display itself.
         """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure

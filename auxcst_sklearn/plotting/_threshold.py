@@ -11,11 +11,12 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import validate_params
+from .._checks.calls import described_like, validate_params
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order
 from ..costs._evaluation import check_evaluated, decisions_of, final_estimator
-from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
+from ..metrics import _measures
+from ._drawing import COLORS, Display, amount, axes, draw_legend, share, tidy
 from ._threshold_costs import BinaryCosts
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class CostThresholdDisplay:
         self.best_alert_rate = float(self.alert_rate[best])
 
     @classmethod
+    @described_like(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -126,13 +128,6 @@ class CostThresholdDisplay:
             `cost_matrix` of the estimator.
         pos_label, sample_weight : label and array-like of shape (n_samples,), default=None
             As in :meth:`from_predictions`.
-        **plot_kw : dict
-            Arguments of :meth:`plot`, such as `ax`.
-
-        Returns
-        -------
-        CostThresholdDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -155,6 +150,7 @@ class CostThresholdDisplay:
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
     @classmethod
+    @described_like(Display, _measures.mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -176,22 +172,11 @@ class CostThresholdDisplay:
         cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
             Cost matrix of each sample, or the row of its true class. Rows alone allow no Bayes
             decision. Pass either `cost` or `cost_matrix`.
-        cost_matrix : array-like or DataFrame of shape (2, 2), default=None
-            Cost of each prediction (column) for each true class (row).
         classes : array-like of shape (2,), default=None
             Labels of the cost columns, in their order. By default the labels of a DataFrame,
             otherwise the sorted labels of `y_true`.
         pos_label : label, default=None
             The positive class; None for the greater label if labels are numbers.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-        **plot_kw : dict
-            Arguments of :meth:`plot`, such as `ax`.
-
-        Returns
-        -------
-        CostThresholdDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -211,6 +196,7 @@ class CostThresholdDisplay:
         found: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
         return cls(*costs.curve(probability), **found)
 
+    @described_like(Display)
     @validate_params(
         {"xscale": [StrOptions({"linear", "log"})]}, prefer_skip_nested_validation=True
     )
@@ -225,17 +211,10 @@ class CostThresholdDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None for a new figure.
         xscale : {"linear", "log"}, default="linear"
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         y_label : str, default="mean cost"
             Label of the y axis, for example with the currency.
-
-        Returns
-        -------
-        CostThresholdDisplay
-            The display itself.
 
         Raises
         ------

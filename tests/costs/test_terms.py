@@ -117,6 +117,7 @@ def test_mistakes_in_a_cell_are_named(cell, message):
     [
         ({0: {0: 0, 1: 1}, 1: {0: 1}}, ValueError, r"terms\[1\] has costs for \[0\]; expected one"),
         ({0: {}}, ValueError, "expected one for each"),
+        ({}, ValueError, "terms is empty"),
         ({0: {0: 0, "a": 1}, "a": {0: 1, "a": 0}}, ValueError, "no common order"),
         ([[0, 1], [1, 0]], TypeError, "of type list; expected {true class"),
         (pd.DataFrame(1, index=[0, 0], columns=[0, 1]), ValueError, "occurs twice"),
@@ -134,6 +135,7 @@ def test_mistakes_in_a_table_are_named(terms, error, message):
         ("net-amount", "0.5 * net-amount + 2"),
         ("limit/net", "limit/net"),
         ("net + 2", "3 * (net + 2)"),
+        ("net # 2", "net # 2"),
     ],
 )
 def test_a_column_that_reads_as_an_operation_is_written_in_backticks(column, formula):
@@ -142,10 +144,16 @@ def test_a_column_that_reads_as_an_operation_is_written_in_backticks(column, for
     table[column] = [70.0, 80, 90]
     with pytest.raises(ValueError, match=rf"holds the name of the column '{re.escape(column)}'"):
         cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, table)
-    spaced = re.sub(r"([-+/])", r"  \1  ", formula)
+    spaced = re.sub(r"([-+/#])", r"  \1  ", formula)
     for text, expected in [(f"`{column}`", table[column]), (spaced, plain[:, 0, 1])]:
         found = cost_matrices({0: {0: 0, 1: text}, 1: {0: 1, 1: 0}}, table)
         np.testing.assert_array_equal(found[:, 0, 1], expected)
+
+
+@pytest.mark.parametrize("amounts", [[{"limit": 1.0}], pd.Series({"limit": 1.0}), np.ones((3, 1))])
+def test_amounts_are_columns_with_names(amounts):
+    with pytest.raises(TypeError, match="amounts is a .*; expected a DataFrame or a dict"):
+        cost_matrices({0: {0: 0, 1: "limit"}, 1: {0: 1, 1: 0}}, amounts)
 
 
 def test_gaps_in_amounts_name_their_column():
@@ -213,6 +221,7 @@ def test_limits_and_conditions(formula):
         "limit > 1 and limit < 2",
         "limit if limit else 0",
         "lambda: 1",
+        "limit * True",
         "__import__('os')",
     ],
 )

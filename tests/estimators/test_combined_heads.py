@@ -153,6 +153,7 @@ def test_pools_are_decided_upon_with_costs_of_rows_and_other_frequencies(rows):
         {"temperature": 1.0},
         {"alpha": 0.0},
         {"loss": "one_sided"},
+        {"aux_loss": "one_sided"},
         {"early_stopping": False},
         {"validation_fraction": 0.03},  # too few rows to learn several weights
     ],
@@ -164,6 +165,16 @@ def test_where_the_output_predicts_alone(rows, parameters):
     assert len(weights) == len(model.hidden_layers_) + 1
     assert not weights[:-1].any()
     assert weights[-1] == pytest.approx(1 / model.temperature_)
+
+
+def test_a_pool_is_left_when_heads_are_not_combined_any_longer(rows):
+    X, y = rows
+    model = fine_tuned(rows, warm_start=True, max_epochs=4)
+    assert model.head_weights_[:-1].any()
+
+    model.set_params(combine_heads=False, early_stopping=False).fit(X[:1000], y[:1000])
+
+    np.testing.assert_array_equal(model.head_weights_, [0, 0, 1])
 
 
 def test_only_modules_with_weights_hold_out_rows_and_combine(rows):

@@ -193,6 +193,8 @@ def test_other_mistakes():
         to_onnx(model, X, terms=TERMS, cost_input=True)
     with pytest.raises(ValueError, match="X is of type ndarray, and terms are formulas"):
         to_onnx(model, X[READ].to_numpy(), terms=TERMS)
+    with pytest.raises(ValueError, match="In no row of X are all costs finite"):
+        to_onnx(model, X[:0], terms=TERMS)
     with pytest.raises(ValueError, match="yet now missing"):
         to_onnx(model, X.drop(columns="age"), terms=TERMS)
     without = small_mlp(loss="one_sided").fit(X[READ], labels(X))

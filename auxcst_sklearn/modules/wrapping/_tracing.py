@@ -157,7 +157,8 @@ class Trace:
         except Exception as error:
             raise ValueError(
                 f"{type(module).__name__} cannot compute an example of shape {tuple(shape)}; "
-                "check that X has the shape that it expects (flattened images need image_shape). "
+                "check that X has the shape that it expects (flattened images need image_shape), "
+                "and that in evaluation mode no layer needs several examples. "
                 f"torch says: {error}"
             ) from error
         finally:
