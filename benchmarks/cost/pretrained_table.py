@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from joblib import Memory
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
@@ -106,7 +107,7 @@ def of_frozen(arrays: Arrays) -> dict[str, Judged]:
     parts = arrays["held_out_features"], arrays["test_features"]
     found = {}
     for C in PENALTIES:  # noqa: N806
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=300)).fit(X, y)
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=100)).fit(X, y)
         found[C] = judge(arrays, *map(model.predict_proba, parts))
     network = CostSensitiveAuxMLP(cost_matrix=arrays["cost_matrix"], random_state=0).fit(X, y)
     return {
@@ -185,16 +186,24 @@ def judge_all(folder: Path) -> tuple[dict[Key, dict[str, Judged]], dict[str, Any
         kind = "_".join(method)
         if kind not in JUDGES:
             continue
-        with np.load(file) as arrays:
-            loaded = dict(arrays)
-        seconds[f"{network}, {kind}"].append(float(loaded["cpu"]))
-        for what, judged in JUDGES[kind](loaded).items():
-            found[name, network, int(seed)][what][float(rate)] = judged
+        judged_run = Memory(folder / "judged", verbose=0).cache(judge_run)
+        methods, cpu = judged_run(file, kind, file.stat().st_mtime)
+        seconds[f"{network}, {kind}"].append(cpu)
+        for what, judged in methods.items():
+            found[name, network, int(seed)][what][float(rate)] = Judged(*judged)
     best = {
         key: {what: rates[chosen_rate(found, key, what)] for what, rates in methods.items()}
         for key, methods in found.items()
     }
     return best, {kind: round(float(np.mean(values)), 1) for kind, values in seconds.items()}
+
+
+def judge_run(file: Path, kind: str, modified: float) -> tuple[dict[str, Any], float]:
+    """All methods of one run as plain tuples, and its CPU seconds; stored until it changes."""
+    with np.load(file) as arrays:
+        loaded = dict(arrays)
+    judged = JUDGES[kind](loaded)
+    return {what: tuple(one) for what, one in judged.items()}, float(loaded["cpu"])
 
 
 def chosen_rate(found: Any, key: Key, what: str) -> float:
