@@ -64,7 +64,8 @@ def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.
     """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
     labels, given = as_labels(classifier.classes_, "classes_"), classifier.predict_proba(X)
     shape = _num_samples(X), len(labels)
-    p = check_probability(given, f"predict_proba of {classifier!r}", shape)
+    name = f"predict_proba of {type(classifier).__name__}"  # its repr takes longer than a prediction
+    p = check_probability(given, name, shape)
     texts = [str(label) for label in labels.tolist()]
     columns = [str(label) for label in given.columns] if is_frame(given) else texts
     if set(columns) == set(texts):  # a DataFrame is matched by its names, if these are the labels
