@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import ThreadpoolController
 
 from .._inputs.columns import UNKNOWN, CategoryCodes
 from .._inputs.tables import find_categories
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
 
 # scikit-learn's boosting takes so many categories of a column.
 MOST_LEVELS = 255
+
+
+# For fewer cells than this, threads wait longer for a busy core than they compute.
+FEWEST_CELLS = 1_000_000
 
 
 class TableBoosting(HistGradientBoostingClassifier):
@@ -52,21 +59,28 @@ class TableBoosting(HistGradientBoostingClassifier):
             X = self._to_codes(X)
             if X_val is not None:
                 validation["X_val"] = self._to_codes(X_val)
-            super().fit(X, y, sample_weight, **validation)
+            with _thread_limit(X):
+                super().fit(X, y, sample_weight, **validation)
         finally:
             self.categorical_features = given
         return self
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        probability: NDArray[Any] = super().predict_proba(self._to_codes(X))
+        rows = self._to_codes(X)
+        with _thread_limit(rows):
+            probability: NDArray[Any] = super().predict_proba(rows)
         return probability
 
     def predict(self, X: Any) -> NDArray[Any]:
-        labels: NDArray[Any] = super().predict(self._to_codes(X))
+        rows = self._to_codes(X)
+        with _thread_limit(rows):
+            labels: NDArray[Any] = super().predict(rows)
         return labels
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        scores: NDArray[Any] = super().decision_function(self._to_codes(X))
+        rows = self._to_codes(X)
+        with _thread_limit(rows):
+            scores: NDArray[Any] = super().decision_function(rows)
         return scores
 
     def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802
@@ -87,6 +101,17 @@ class TableBoosting(HistGradientBoostingClassifier):
             rows[known, j] = kept[code[known].astype(int)]
             rows[~known, j] = np.nan
         return rows
+
+
+@cache
+def _openmp() -> ThreadpoolController:
+    """OpenMP, also that of scikit-learn, which is loaded by now; it takes 1 ms to find."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def _thread_limit(X: Any) -> AbstractContextManager[Any]:
+    """Limit computations on a small table to one thread."""
+    return _openmp().limit(limits=1) if np.size(X) < FEWEST_CELLS else nullcontext()
 
 
 def read_once(models: Sequence[Any], X: Any) -> Any:

@@ -131,7 +131,7 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
     network = CostSensitiveAuxMLP(
         *(1, 4000, 0),
         n_networks=2,
-        batch_size=256,
+        batch_size=2048,  # of which networks this wide would use two threads
         max_epochs=1,
         callbacks=[NoteThreads(tmp_path)],
         random_state=0,
@@ -150,6 +150,7 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
 def test_a_stack_in_a_forked_worker():
     X, y = make_classification(100, 20, random_state=0)
     network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, random_state=0)
+    network.set_params(batch_size=128)
     with parallel_config("multiprocessing", n_jobs=2):
         found = cross_val_score(network, X, y, cv=2)
 
@@ -175,7 +176,7 @@ def ends_well(pid, seconds):
 def test_a_forked_child_predicts_after_a_wide_fit():
     X, y = make_classification(1200, 50, random_state=0)
     model = CostSensitiveAuxMLP(
-        1, 1000, n_networks=1, max_epochs=1, batch_size=512, random_state=0
+        1, 4000, n_networks=1, max_epochs=1, batch_size=1024, random_state=0
     ).fit(X, y)
     model.predict(X)  # its pool of threads stays behind in this process
 
