@@ -116,9 +116,9 @@ def _thread_limit(X: Any) -> AbstractContextManager[Any]:
 
 def read_once(models: Sequence[Any], X: Any) -> Any:
     """The cells of a table, if all models are boostings with categories in the same columns."""
-    codes = [getattr(model, "_codes", None) for model in models]
-    of_tables = [c for c in codes if isinstance(c, CategoryCodes) and c.reads_like(codes[0])]
-    return codes[0].read(X) if len(of_tables) == len(models) else X
+    found = [model._codes for model in models if isinstance(model, TableBoosting)]
+    codes = [c for c in found if c is not None and c.reads_like(found[0])]
+    return codes[0].read(X) if 0 < len(codes) == len(models) else X
 
 
 def _most_frequent(codes: NDArray[Any]) -> NDArray[Any]:

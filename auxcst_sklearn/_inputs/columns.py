@@ -30,7 +30,7 @@ MOST_EXACT = 2**53  # larger integers may be equal as float64
 
 
 class Cells(NamedTuple):
-    """The cells of a table: numbers, if there are any, and categories, with NaN for missing ones."""
+    """Cells of a table: numbers, if there are any, and categories, with NaN for missing ones."""
 
     X: Any
     numbers: NDArray[Any] | None
@@ -93,15 +93,17 @@ class CategoryCodes:
         are_plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in numbers)
         if not are_plain or any(map(is_single, kinds[self.mask])):
             return None
-        cells = X.to_numpy(dtype=object, na_value=np.nan)
+        cells = X.to_numpy(dtype=object)
         found = cells[:, ~self.mask].astype(np.result_type(*numbers)) if numbers else None
         if found is not None and np.isinf(found).any():
             return None
         return Cells(X, found, _without_gaps(cells[:, self.mask]))
 
-    def reads_like(self, other: CategoryCodes) -> bool:
+    def reads_like(self, other: CategoryCodes | None) -> bool:
         """Whether the other codes are of the same columns, and of values of the same kind."""
-        return self.is_object == other.is_object and np.array_equal(self.mask, other.mask)
+        if other is None or self.is_object != other.is_object:
+            return False
+        return np.array_equal(self.mask, other.mask)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """One array of floats, with the columns of X."""
@@ -113,7 +115,7 @@ class CategoryCodes:
         encoded[:, self.mask] = self._encode(cells.X, cells.categories)
         return encoded
 
-    def _encode(self, X: Any, values: NDArray[Any]) -> NDArray[Any]:
+    def _encode(self, X: Any, values: Any) -> NDArray[Any]:
         if values.dtype == object and not self.is_object:
             self._check_kinds(X, values)
         values = values.astype(object if self.is_object else np.float64)
