@@ -62,13 +62,18 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
 
 def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
-    labels, given = as_labels(classifier.classes_, "classes_"), classifier.predict_proba(X)
-    shape = _num_samples(X), len(labels)
-    p = check_probability(given, f"predict_proba of {classifier!r}", shape)
-    texts = [str(label) for label in labels.tolist()]
-    columns = [str(label) for label in given.columns] if is_frame(given) else texts
-    if set(columns) == set(texts):  # a DataFrame is matched by its names, if these are the labels
-        p = p[:, [columns.index(text) for text in texts]]
+    labels, given = classifier.classes_, classifier.predict_proba(X)
+    same = isinstance(labels, np.ndarray) and np.array_equal(labels, classes)  # no need to check
+    labels = labels if same else as_labels(labels, "classes_")
+    name = f"predict_proba of {type(classifier).__name__}"  # its repr takes longer than a row
+    p = check_probability(given, name, (_num_samples(X), len(labels)))
+    if is_frame(given):  # it is matched by its names, if these are the labels
+        texts = [str(label) for label in labels.tolist()]
+        columns = [str(label) for label in given.columns]
+        if set(columns) == set(texts):
+            p = p[:, [columns.index(text) for text in texts]]
+    if same:
+        return p
     found = np.zeros((len(p), len(classes)))
     found[:, label_index(labels, classes, name="classes_")] = p
     return found

@@ -37,9 +37,14 @@ def select(X: Any, columns: int | Sequence[int]) -> Any:
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
 
 
+def is_single(dtype: Any) -> bool:
+    """Whether the type of a column is one of floats with less than double precision."""
+    return str(dtype).lower().startswith(("float32", "float[", "float16", "halffloat"))
+
+
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, with NaN for missing ones."""
-    single = str(column.dtype).lower().startswith(("float32", "float[", "float16", "halffloat"))
+    single = is_single(column.dtype)
     if hasattr(column, "iloc"):
         dtype = np.float32 if single else object
         values: NDArray[Any] = column.to_numpy(dtype=dtype, na_value=np.nan)

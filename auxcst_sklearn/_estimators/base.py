@@ -237,7 +237,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 training = build(rows, recipe, self, rng, stream=stream, **known)
                 check_use_of_validation(training, data, recipe)
                 training.run(plan_of(recipe, checkpoints, stream=stream))
-            calibrate(training, recipe)
+            with training.net.thread_limit():
+                calibrate(training, recipe)
             self._random_state = rng
             self._set_fitted(data, rows, training)
             if not stream:

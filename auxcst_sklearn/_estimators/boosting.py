@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import ThreadpoolController
 
 from .._inputs.columns import UNKNOWN, CategoryCodes
 from .._inputs.tables import find_categories
@@ -16,6 +20,10 @@ if TYPE_CHECKING:
 
 # scikit-learn's boosting takes so many categories of a column.
 MOST_LEVELS = 255
+
+
+# For fewer cells than this, threads wait longer for a busy core than they compute.
+FEWEST_CELLS = 1_000_000
 
 
 class TableBoosting(HistGradientBoostingClassifier):
@@ -51,22 +59,36 @@ class TableBoosting(HistGradientBoostingClassifier):
             X = self._to_codes(X)
             if X_val is not None:
                 validation["X_val"] = self._to_codes(X_val)
-            super().fit(X, y, sample_weight, **validation)
+            with _thread_limit(X):
+                super().fit(X, y, sample_weight, **validation)
         finally:
             self.categorical_features = given
         return self
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        probability: NDArray[Any] = super().predict_proba(self._to_codes(X))
+        rows = self._to_codes(X)
+        with _thread_limit(rows):
+            probability: NDArray[Any] = super().predict_proba(rows)
         return probability
 
     def predict(self, X: Any) -> NDArray[Any]:
-        labels: NDArray[Any] = super().predict(self._to_codes(X))
+        rows = self._to_codes(X)
+        with _thread_limit(rows):
+            labels: NDArray[Any] = super().predict(rows)
         return labels
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        scores: NDArray[Any] = super().decision_function(self._to_codes(X))
+        rows = self._to_codes(X)
+        with _thread_limit(rows):
+            scores: NDArray[Any] = super().decision_function(rows)
         return scores
+
+    def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802
+        """Categories first, whose codes are those of scikit-learn's encoder, which takes longer."""
+        if reset or self._codes is None:
+            return super()._preprocess_X(X, reset=reset)
+        of_codes = self._codes.mask
+        return np.hstack([X[:, of_codes], X[:, ~of_codes]]).astype(np.float64, copy=False)
 
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
@@ -79,6 +101,24 @@ class TableBoosting(HistGradientBoostingClassifier):
             rows[known, j] = kept[code[known].astype(int)]
             rows[~known, j] = np.nan
         return rows
+
+
+@cache
+def _openmp() -> ThreadpoolController:
+    """OpenMP, also that of scikit-learn, which is loaded by now; it takes 1 ms to find."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def _thread_limit(X: Any) -> AbstractContextManager[Any]:
+    """Limit computations on a small table to one thread."""
+    return _openmp().limit(limits=1) if np.size(X) < FEWEST_CELLS else nullcontext()
+
+
+def read_once(models: Sequence[Any], X: Any) -> Any:
+    """The cells of a table, if all models are boostings with categories in the same columns."""
+    found = [model._codes for model in models if isinstance(model, TableBoosting)]
+    codes = [c for c in found if c is not None and c.reads_like(found[0])]
+    return codes[0].read(X) if 0 < len(codes) == len(models) else X
 
 
 def _most_frequent(codes: NDArray[Any]) -> NDArray[Any]:

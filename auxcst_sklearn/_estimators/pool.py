@@ -23,6 +23,7 @@ from .._checks.calls import described_like, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting
 from .._checks.data import check_frame, with_days
 from .._checks.labels import check_groups
+from .._inputs.arrays import has_columns_of_fit
 from .._training.held_out import folds
 from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
@@ -251,7 +252,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
                 f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "
                 "your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."
             )
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset or not has_columns_of_fit(self, X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 
     def _route(
@@ -345,7 +347,8 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
     # --------------------------------------------------------------- predict
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        check_is_fitted(self)
+        if not hasattr(self, "weights_"):  # asked first, because the check makes the members
+            check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         logs = []
         for name, model in self.named_estimators_.items():

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import label_index
 from ..costs._account import Costs
-from .boosting import TableBoosting
+from .boosting import TableBoosting, read_once
 from .decision import Labelled
 from .mlp import CostSensitiveAuxMLP
 
@@ -88,6 +88,7 @@ class FoldMean(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Mean probabilities, (n_samples, n_classes)."""
+        X = read_once(self.estimators, X)
         total = sum(probabilities(estimator, X, self.classes) for estimator in self.estimators)
         mean: NDArray[np.float64] = np.asarray(total) / len(self.estimators)
         return mean

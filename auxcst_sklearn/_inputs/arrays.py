@@ -20,13 +20,26 @@ from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
-from .reading import LazyRows, as_float32, bounds_of, check_resolution, row_order, stays_lazy
+from .reading import (
+    FEW_ROWS,
+    LazyRows,
+    as_float32,
+    bounds_of,
+    check_resolution,
+    row_order,
+    stays_lazy,
+)
 
-# Up to this many rows are looked at in vain, by `plain_rows` and for pixels of another range.
-FEW_ROWS = 100
 # More pixels than this share are beyond this size only if their range is not that of a training on
 # 0 ... 1: a MinMaxScaler makes a few as large where the training pixels hardly differ.
 SHARE, SIZE = 0.05, 16
+
+
+def has_columns_of_fit(estimator: Any, X: Any) -> bool:
+    """Whether X is a pandas DataFrame with the columns of `fit`, in their order."""
+    names = vars(estimator).get("feature_names_in_")
+    is_pandas = type(X).__module__.partition(".")[0] == "pandas" and X.ndim == 2
+    return is_pandas and names is not None and X.columns.tolist() == names.tolist()
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
@@ -35,10 +48,9 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
     One look replaces scikit-learn's validation, which takes longer than the estimates of a row.
     """
     attributes = vars(estimator)
-    names, rows = attributes.get("feature_names_in_"), X
-    if names is not None:
-        is_pandas = type(X).__module__.partition(".")[0] == "pandas" and X.ndim == 2
-        if not is_pandas or len(X) > FEW_ROWS or list(X.columns) != list(names):
+    rows = X
+    if "feature_names_in_" in attributes:
+        if not has_columns_of_fit(estimator, X) or len(X) > FEW_ROWS:
             return None
         rows = np.ascontiguousarray(X.to_numpy())
     is_plain = (

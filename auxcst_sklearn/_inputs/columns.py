@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 
 from .._checks.data import (
     MISSING,
@@ -18,14 +18,28 @@ from .._checks.data import (
     as_floats,
     holds_string,
     is_frame,
+    is_single,
     objects,
     select,
     without_gaps,
 )
-from .reading import row_blocks, stays_lazy
+from .reading import FEW_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
+
+
+class Cells(NamedTuple):
+    """Cells of a table: numbers, if there are any, and categories, with NaN for missing ones."""
+
+    X: Any
+    numbers: NDArray[Any] | None
+    categories: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the categories; as of an array, the first is the number of rows."""
+        return self.categories.shape
 
 
 class CategoryCodes:
@@ -66,22 +80,52 @@ class CategoryCodes:
         """Number of codes of each column."""
         return [sum(level == level for level in levels) for levels in self.encoder.categories_]
 
+    def read(self, X: Any) -> Cells:
+        """The cells of X, which other codes of the same columns can transform, too."""
+        if hasattr(X, "iloc") and len(X) <= FEW_ROWS and (cells := self._read_few(X)) is not None:
+            return cells
+        return Cells(X, self._numbers(X), self._categories(X, exact=self.is_object))
+
+    def _read_few(self, X: Any) -> Cells | None:
+        """As `read`, at once: pandas takes longer to select columns than a network to compute."""
+        kinds = X.dtypes.to_numpy()
+        numbers = kinds[~self.mask].tolist()
+        are_plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in numbers)
+        if not are_plain or any(map(is_single, kinds[self.mask])):
+            return None
+        cells = X.to_numpy(dtype=object)
+        found = cells[:, ~self.mask].astype(np.result_type(*numbers)) if numbers else None
+        if found is not None and np.isinf(found).any():
+            return None
+        return Cells(X, found, _without_gaps(cells[:, self.mask]))
+
+    def reads_like(self, other: CategoryCodes | None) -> bool:
+        """Whether the other codes are of the same columns, and of values of the same kind."""
+        if other is None or self.is_object != other.is_object:
+            return False
+        return np.array_equal(self.mask, other.mask)
+
     def transform(self, X: Any) -> NDArray[Any]:
         """One array of floats, with the columns of X."""
-        numbers = self._numbers(X)
-        single = numbers is not None and numbers.dtype == np.float32
-        encoded = np.empty((len(X), len(self.mask)), np.float32 if single else np.float64)
-        if numbers is not None:
-            encoded[:, ~self.mask] = numbers
-        encoded[:, self.mask] = self._encode(X)
+        cells = X if isinstance(X, Cells) else self.read(X)
+        single = cells.numbers is not None and cells.numbers.dtype == np.float32
+        encoded = np.empty((cells.shape[0], len(self.mask)), np.float32 if single else np.float64)
+        if cells.numbers is not None:
+            encoded[:, ~self.mask] = cells.numbers
+        encoded[:, self.mask] = self._encode(cells.X, cells.categories)
         return encoded
 
-    def _encode(self, X: Any) -> NDArray[Any]:
-        values: Any = self._categories(X, exact=self.is_object)
+    def _encode(self, X: Any, values: Any) -> NDArray[Any]:
         if values.dtype == object and not self.is_object:
             self._check_kinds(X, values)
         values = values.astype(object if self.is_object else np.float64)
-        codes: NDArray[Any] = self.encoder.transform(values)
+        if not self.is_object:
+            assert_all_finite(values, allow_nan=True, input_name="X")
+        codes, missing = np.empty(values.shape), values != values
+        for j, levels in enumerate(self.encoder.categories_):  # for a row, the encoder takes 1 ms
+            code = {level: i for i, level in enumerate(levels.tolist())}
+            codes[:, j] = [code.get(value, UNKNOWN) for value in values[:, j].tolist()]
+            codes[missing[:, j], j] = np.nan if levels[-1] != levels[-1] else UNKNOWN
         unknown = codes == UNKNOWN
         if self.is_object and unknown.any():
             self._check_kinds(X, np.where(unknown, values, None))

@@ -25,7 +25,7 @@ from .._checks.calls import warn
 from .._checks.data import holds_categories, is_frame, select
 from ..modules._network import AuxNetwork
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
-from .arrays import Inputs
+from .arrays import Inputs, has_columns_of_fit
 from .columns import CategoryCodes, as_table, refuse_strings
 from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
 from .scaling import (
@@ -95,7 +95,8 @@ class TableInputs(Inputs):
                 "X is sparse, but some of its columns are categories; expected a DataFrame or an "
                 "array, as in the training."
             )
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if reset or not has_columns_of_fit(estimator, X):  # asked first, as it takes less time
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
         if reset:
             self.codes = CategoryCodes(self.is_categorical).fit(X)
             if isinstance(self.categorical_features, str):  # "from_dtype"

@@ -24,7 +24,7 @@ from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
-from .batches import Batches, evaluation_size, join_targets, shuffled
+from .batches import Batches, evaluation_size, shuffled
 from .pooling import SMALLEST, useful_weights
 from .rows import Rows, TrainingSet
 from .runtime import (
@@ -358,31 +358,36 @@ class CostNet(NeuralNet):
         the highest costs. The result is never below 1: otherwise rare, expensive mistakes that do
         not occur in the rows would seem impossible.
         """
-        batches = self.get_iterator(rows)
-        outputs, targets = zip(*((self.module_(x).flatten(0, -2), target) for x, target in batches))
-        output, target = torch.cat(outputs).float(), join_targets(targets)
-        if target.weight is not None:  # rows that pad the smaller folds have none
-            counts = target.weight > 0
-            output = output[counts]
-            target = Target(*(None if field is None else field[counts] for field in target))
-        loss = self.criterion_.loss
-        cost_matrix = output.new_tensor(self.statistics.class_mean)
-        cost = cost_matrix[target.label]
-        weight = torch.ones_like(cost[:, 0]) if target.weight is None else target.weight
-        unit = (weight @ _squares(cost)).clamp(min=torch.finfo(cost.dtype).tiny)
-
         # Steps grow with the temperature: near 1, small steps already raise tiny probabilities.
         heats = np.linspace(0, np.log(HOTTEST) ** 0.5, N_TRIED) ** 2
-        risks = []
-        for temperature in np.exp(heats).tolist():
-            tempered = loss.with_temperature(output, temperature)
-            expected = loss.probabilities(tempered) @ cost_matrix
-            error = weight @ _squares(expected - cost) / unit
-            risks.append([float(loss.mean(tempered, target)), float(error)])
+        sums, unit, n = np.zeros((N_TRIED, 2)), 0.0, 0
+        for x, target in self.get_iterator(rows):
+            output = self.module_(x).flatten(0, -2).float()
+            if target.weight is not None:  # rows that pad the smaller folds have none
+                counts = target.weight > 0
+                output = output[counts]
+                target = Target(*(None if field is None else field[counts] for field in target))
+            if len(output):
+                of_batch, unit_of_batch = self._sums_of_risks(output, target, np.exp(heats))
+                sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
+        risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
         n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-        prior = PRIOR_ROWS * n_copies / len(output) * heats**2
-        best = (np.array(risks) + prior[:, np.newaxis]).argmin(axis=0)
+        prior = PRIOR_ROWS * n_copies / n * heats**2
+        best = (risks + prior[:, np.newaxis]).argmin(axis=0)
         return float(np.exp(heats[best].mean()))
+
+    def _sums_of_risks(
+        self, output: Tensor, target: Target, temperatures: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Sums of losses and of errors of costs (n_temperatures, 2); and of errors of no costs."""
+        loss, cost_matrix = self.criterion_.loss, output.new_tensor(self.statistics.class_mean)
+        cost, sums = cost_matrix[target.label], []
+        weight = torch.ones_like(cost[:, 0]) if target.weight is None else target.weight
+        for temperature in temperatures.tolist():
+            tempered = loss.with_temperature(output, temperature)
+            error = weight @ _squares(loss.probabilities(tempered) @ cost_matrix - cost)
+            sums.append(torch.stack([len(output) * loss.mean(tempered, target), error]))
+        return torch.stack(sums).double().numpy(force=True), float(weight @ _squares(cost))
 
     @torch.no_grad()
     def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:

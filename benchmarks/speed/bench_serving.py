@@ -7,6 +7,7 @@ numbers of order one; five classes, three hidden layers. Writes all with version
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -19,10 +20,13 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
+from threadpoolctl import threadpool_limits
 
-from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
 from auxcst_sklearn.onnx import to_onnx
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
@@ -116,6 +120,35 @@ def measure(name: str, folder: Path, turns: int) -> dict[str, Any]:
     }
 
 
+def tables(turns: int) -> dict[str, Any]:
+    """Times of one row of a table with strings, as a DataFrame, and ratios to boosting."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(2000, 8)), columns=list("abcdefgh"))
+    y = (X["a"] + rng.normal(size=2000) > 1).to_numpy()
+    X["city"] = rng.choice([f"city {i}" for i in range(12)], 2000)
+    X["kind"] = rng.choice(["new", "old"], 2000)
+    peer = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
+    models = {
+        "boosting": peer.fit(X.astype({"city": "category", "kind": "category"}), y),
+        "CostSensitiveAuxMLP": CostSensitiveAuxMLP(max_epochs=2, random_state=0).fit(X, y),
+        "CostSensitivePoolClassifier": CostSensitivePoolClassifier(random_state=0).fit(X, y),
+    }
+    rows = dict.fromkeys(models, X[:1])
+    rows["boosting"] = X[:1].astype({"city": "category", "kind": "category"})
+    times: dict[str, list[float]] = {name: [] for name in models}
+    for _ in range(turns):
+        for name, model in models.items():
+            times[name].append(seconds(lambda m=model, row=rows[name]: m.predict(row), 100))
+    of_peer = times["boosting"]
+    return {
+        "seconds": {name: median(values) for name, values in times.items()},
+        "ratios": {n: median(a / b for a, b in zip(v, of_peer)) for n, v in times.items()},
+        "trees": sum(
+            one.n_iter_ for one in models["CostSensitivePoolClassifier"].estimators_[-1].estimators
+        ),
+    }
+
+
 def ratios(times: dict[str, list[float]], n_networks: int) -> dict[str, float]:
     """Times over those of the peer in the same turn; of many rows for each network."""
     found = {}
@@ -138,9 +171,17 @@ def service(statement: str, folder: Path) -> dict[str, float]:
 def main() -> None:
     parser = make_parser(__doc__, out=RESULTS / "serving.json")
     parser.add_argument("--turns", type=int, default=9, help="turns of the models")
+    parser.add_argument("--tables", action="store_true", help="only replace the rows of tables")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    with threadpool_limits(1):
+        of_tables = {**provenance(), **tables(options.turns)}
+    print(of_tables["ratios"], flush=True)
+    if options.tables:
+        write_json(options.out, {**json.loads(options.out.read_text()), "tables": of_tables})
+        return
     result: dict[str, Any] = {**provenance("onnxruntime", "onnxscript"), "models": []}
+    result["tables"] = of_tables
     with TemporaryDirectory() as name:
         folder = Path(name)
         for model in MODELS:

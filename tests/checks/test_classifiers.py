@@ -105,6 +105,18 @@ def test_other_forms_of_probabilities_and_labels_decide_the_same(make, form):
     np.testing.assert_allclose(found, make(Foreign()).fit(X, Y).predict_cost(X))
 
 
+class Unnamed(Foreign):
+    """The repr of a classifier takes longer than its estimates for a row."""
+
+    def __repr__(self, N_CHAR_MAX=700):  # noqa: N803
+        raise AssertionError("predictions need no name")
+
+
+@pytest.mark.parametrize("make", [rule, pool])
+def test_predictions_need_no_name_of_the_classifier(make):
+    make(Unnamed()).fit(X, Y).predict(X)
+
+
 @pytest.mark.parametrize("form", ROUNDED)
 def test_rounded_probabilities_are_probabilities(form):
     found = rule(Foreign(form)).fit(X, Y).predict_proba(X)

@@ -386,6 +386,21 @@ def test_boosting_learns_from_strings(table):
     np.testing.assert_array_equal(found.predict(X), expected.predict(known))
 
 
+def test_a_row_of_a_table_gets_alone_what_it_gets_among_others(table):
+    X, y = table
+    X = X.assign(size=np.where(X["x"] > 0, "large", "small"), n=np.arange(200))
+    boosting = TableBoosting(max_iter=10, min_samples_leaf=5, random_state=0)
+    model = pool([("boosting", boosting)]).fit(X, y)
+    X = X.assign(city=X["city"].where(X["x"] > -1, "elsewhere"))
+
+    together = model.predict_proba(pd.concat([X, X]))[:200]
+
+    alone = [model.predict_proba(X[i : i + 1]) for i in range(30)]
+    np.testing.assert_array_equal(np.concatenate(alone), together[:30])
+    of_each = [one.predict_proba(X) for one in model.estimators_[0].estimators]
+    np.testing.assert_array_equal(model.estimators_[0].predict_proba(X), sum(of_each) / 2)
+
+
 def test_boosting_takes_more_categories_than_scikit_learn():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"id": [f"{i:03}" for i in range(300)] * 2, "x": rng.normal(size=600)})

@@ -185,6 +185,44 @@ def test_an_array_of_strings_for_categories_that_were_floats():
         codes.transform(np.array([["1"]]))
 
 
+SEEN = FRAME.assign(id=2**60 + np.arange(12), half=np.float32([0.1, 0.2] * 6))
+FEW = SEEN.iloc[[1, 2, 3]]
+
+
+@pytest.mark.parametrize("mask", [[1, 0, 1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 1, 1, 1, 0], [1] * 8])
+@pytest.mark.parametrize(
+    "few",
+    [
+        FEW,
+        FEW.assign(word=["a", "", "zebra"]),
+        FEW.assign(word=None, number=np.nan),
+        FEW.assign(number=[1, 2, 3], flag=[1.0, 0.0, np.nan]),
+        FEW.astype({"number": np.float32}),
+    ],
+)
+def test_a_few_rows_get_the_codes_that_they_get_among_many(few, mask):
+    codes = CategoryCodes(np.array(mask, dtype=bool)).fit(SEEN)
+    many = pd.concat([few, *[SEEN] * 10], ignore_index=True)
+
+    np.testing.assert_array_equal(codes.transform(few), codes.transform(many)[: len(few)])
+    np.testing.assert_array_equal(codes.transform(codes.read(few)), codes.transform(few))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([["b", "x"], ["a", "y"], [np.nan, "x"]], dtype=object),
+        np.array([[3.0, 1], [1.5, np.nan], [np.nan, -2]]),
+    ],
+)
+def test_codes_are_those_of_the_encoder(values):
+    codes = CategoryCodes(np.array([True, True])).fit(values[:2])
+    other = "c" if values.dtype == object else 7.0
+    for rows in (values, np.where(np.eye(3, 2, dtype=bool), other, values)):
+        found = codes.transform(rows)
+        np.testing.assert_array_equal(found, codes.encoder.transform(rows))
+
+
 def test_numbers_stay_float32():
     X = np.random.default_rng(0).integers(3, size=(9, 2)).astype(np.float32)
 

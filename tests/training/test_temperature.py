@@ -90,6 +90,35 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     assert 1 < found < HOTTEST
 
 
+class Noting(CrossEntropy):
+    """Notes the most rows of outputs that it gets for a temperature."""
+
+    most = 0
+
+    def with_temperature(self, outputs, temperature):
+        self.most = max(self.most, len(outputs))
+        return super().with_temperature(outputs, temperature)
+
+
+def test_it_is_that_of_all_rows_though_learnt_batch_by_batch():
+    X, y = overlapping()
+    model = network(loss=Noting()).fit(X[:200], y[:200])
+    weight = np.arange(200) % 3.0  # rows without a weight do not count
+    weight[:64] = 0  # nor does the first batch
+    cost_matrix = model.net_.scale.to_units(COST_MATRIX)
+    data = training_set(
+        X[200:].astype(np.float32), y[200:], cost_matrix, per_class=True, weight=weight
+    )
+    rows = [Rows(data, device="cpu")]
+    expected = model.net_.learn_temperature(rows)
+
+    model.net_.iterator_valid__batch_size = 64
+    model.net_.criterion_.loss.most = 0
+    assert model.net_.learn_temperature(rows) == pytest.approx(expected, rel=1e-6)
+    assert 1 < expected < HOTTEST
+    assert 0 < model.net_.criterion_.loss.most <= 64
+
+
 def test_the_network_is_the_same_and_only_less_sure(fitted):
     X, y = overlapping()
     sure = network().fit(X[:320], y[:320])

@@ -15,14 +15,18 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from skorch.callbacks import Callback
+from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn._estimators.boosting import TableBoosting
 from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
     thread_limit,
 )
+from auxcst_sklearn.losses import CrossEntropy
+from tests.factories import small_mlp
 
 SMALL = nn.Linear(10, 10)
 LARGE = nn.Linear(1000, 1000)
@@ -131,7 +135,7 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
     network = CostSensitiveAuxMLP(
         *(1, 4000, 0),
         n_networks=2,
-        batch_size=256,
+        batch_size=2048,  # of which networks this wide would use two threads
         max_epochs=1,
         callbacks=[NoteThreads(tmp_path)],
         random_state=0,
@@ -150,6 +154,7 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
 def test_a_stack_in_a_forked_worker():
     X, y = make_classification(100, 20, random_state=0)
     network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, random_state=0)
+    network.set_params(batch_size=128)
     with parallel_config("multiprocessing", n_jobs=2):
         found = cross_val_score(network, X, y, cv=2)
 
@@ -175,7 +180,7 @@ def ends_well(pid, seconds):
 def test_a_forked_child_predicts_after_a_wide_fit():
     X, y = make_classification(1200, 50, random_state=0)
     model = CostSensitiveAuxMLP(
-        1, 1000, n_networks=1, max_epochs=1, batch_size=512, random_state=0
+        1, 4000, n_networks=1, max_epochs=1, batch_size=1024, random_state=0
     ).fit(X, y)
     model.predict(X)  # its pool of threads stays behind in this process
 
@@ -199,6 +204,43 @@ def test_a_forked_child_predicts_after_a_wide_fit():
 def test_workers_of_loky_keep_the_threads_that_joblib_gives_them():
     with parallel_config("loky", n_jobs=2, inner_max_num_threads=2):
         assert Parallel()(delayed(limited)(LARGE, ROWS) for _ in range(2)) == [2, 2]
+
+
+def n_openmp_threads():
+    return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "openmp")
+
+
+def test_a_small_boosting_uses_one_thread():
+    X, y = make_classification(200, random_state=0)
+    noted = []
+
+    def score(model, X, y):
+        noted.append(n_openmp_threads())
+        return 0.0
+
+    model = TableBoosting(max_iter=2, early_stopping=True, scoring=score)
+    with threadpool_limits(2, user_api="openmp"):
+        model.fit(X, y).predict(X)
+        assert n_openmp_threads() == 2
+    assert set(noted) == {1}
+
+
+class Noting(CrossEntropy):
+    """Notes the threads of every temperature that is tried."""
+
+    threads = set()
+
+    def with_temperature(self, outputs, temperature):
+        self.threads.add(torch.get_num_threads())
+        return super().with_temperature(outputs, temperature)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_small_network_learns_its_temperature_in_one_thread():
+    X, y = make_classification(random_state=0)
+    small_mlp(loss=Noting(), early_stopping=True).fit(X, y)
+
+    assert Noting.threads == {1}
 
 
 @pytest.mark.usefixtures("two_threads")
