@@ -19,7 +19,7 @@ def test_claims_go_from_a_file_to_the_next_month(tmp_path, monkeypatch, capsys):
     spec.loader.exec_module(claims)
     monkeypatch.setattr(claims, "LIMIT", {"investigate": 1})
     with sklearn.config_context():
-        claims.main(1500, tmp_path)
+        claims.main(1200, tmp_path)
     plt.close("all")
 
     printed = capsys.readouterr().out
