@@ -1,6 +1,6 @@
 """A decision service: one ONNX file served over HTTP with onnxruntime.
 
-    pip install "auxcst_sklearn[serve]"
+    pip install ".[serve]"  # in a clone
     python examples/serve.py model.onnx --port 8000
     curl localhost:8000/decide -d '{"amount": 99.5, "country": "NL"}'
 

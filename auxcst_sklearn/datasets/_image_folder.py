@@ -329,7 +329,7 @@ def _ground(background: str) -> tuple[int, ...]:
         return (*ImageColor.getrgb(background)[:3], 255)
     except ImportError as error:
         raise ImportError(
-            "Reading images needs Pillow: pip install auxcst_sklearn[images]"
+            "Reading images needs Pillow: pip install 'auxcst_sklearn[images]'"
         ) from error
     except ValueError as error:
         raise ValueError(

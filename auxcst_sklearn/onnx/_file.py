@@ -186,5 +186,5 @@ def _extra() -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"to_onnx needs {error.name}; install the extra: pip install 'auxcst_sklearn[onnx]'."
+            f"to_onnx needs {error.name}: pip install 'auxcst_sklearn[onnx]'"
         ) from error

@@ -35,7 +35,9 @@ def axes(ax: Axes | None) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Plotting needs matplotlib: pip install auxcst_sklearn[plot]") from error
+        raise ImportError(
+            "Plotting needs matplotlib: pip install 'auxcst_sklearn[plot]'"
+        ) from error
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 

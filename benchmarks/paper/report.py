@@ -171,7 +171,7 @@ def subplots(datasets: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Plotting needs matplotlib: pip install auxcst_sklearn[plot]") from error
+        raise ImportError("Plotting needs matplotlib: pip install '.[plot]'") from error
     n_columns = min(2, len(datasets))
     n_rows = -(-len(datasets) // n_columns)
     figure, axes = plt.subplots(

@@ -193,7 +193,7 @@ def test_verbose_shows_progress(folder, capsys):
 
 def test_without_pillow(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"pip install auxcst_sklearn\[images\]"):
+    with pytest.raises(ImportError, match=r"pip install 'auxcst_sklearn\[images\]'"):
         load_image_folder(folder)
 
 

@@ -18,7 +18,7 @@ except ImportError as error:
     print(error)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "pip install auxcst_sklearn[plot]" in run.stdout
+    assert "pip install 'auxcst_sklearn[plot]'" in run.stdout
 
 
 def test_amounts_have_about_three_digits():

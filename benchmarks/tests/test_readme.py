@@ -1,0 +1,50 @@
+"""The table of the README is that of the results."""
+
+import json
+import re
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from tests.test_docs import ROOT
+
+RIVALS = {
+    "logistic regression": "logistic",
+    "scikit-learn's boosting, stopped early": "boosting, early stop",
+    "the same, isotonic calibration": "boosting, isotonic",
+    "AutoGluon, without networks": "AutoGluon",
+    "network alone, ``CostSensitiveAuxMLP``": "ours: default",
+}
+
+
+def ratios_of_pool(file):
+    """Cost of the pool over that of each method: by set, means over the splits."""
+    costs = defaultdict(dict)
+    for run in json.loads(file.read_text(encoding="utf-8"))["runs"]:
+        costs[run["method"]][run["set"], run["seed"]] = run["test_cost"]
+    pool, found = costs["ours: pool"], {}
+    for method, of_method in costs.items():
+        by_set = defaultdict(list)
+        for split, cost in of_method.items():
+            by_set[split[0]].append(pool[split] / cost)
+        found[method] = [np.mean(ratios) for ratios in by_set.values()]
+    return found
+
+
+def test_ratios_of_the_readme():
+    results = ROOT / "benchmarks" / "results"
+    if not results.is_dir():
+        pytest.skip("the sdist has no results")
+    sixteen, ten = (
+        ratios_of_pool(results / f"{name}.json") for name in ("tables_wide", "tables_held_out")
+    )
+    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    for label, method in RIVALS.items():
+        (line,) = re.findall(rf"^{re.escape(label)}  +(.*)$", text, re.M)
+        parts = re.split(r"  +", line)
+        for part, found in zip(parts, (sixteen[method], ten.get(method))):
+            if found:
+                assert float(part) == pytest.approx(np.exp(np.mean(np.log(found))), abs=0.0051)
+        worst = max(sixteen[method] + ten.get(method, []))
+        assert float(parts[2].split()[0]) == pytest.approx(worst, abs=0.0051)
