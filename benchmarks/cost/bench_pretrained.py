@@ -209,6 +209,7 @@ def fit_ours(data: Data, options: argparse.Namespace) -> Predict:
 OURS: dict[str, dict[str, Any]] = {
     "default": {},
     "heads": {"head_gradient": 1.0},
+    "labels": {"loss": "cross_entropy"},
     "heads_alpha_1": {"head_gradient": 1.0, "alpha": 1.0},
     "heads_third": {"head_gradient": 0.3},
     "one_sided": {"loss": "one_sided", "head_gradient": 0.0},

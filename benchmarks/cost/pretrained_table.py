@@ -37,6 +37,7 @@ RIVALS = ("blind", "Bayes", "Bayes, temperature", "features, logistic", "feature
 NAMES = {
     "output": "default, output alone",
     "default": "default: heads without a gradient vote",
+    "cross-entropy": "the same, cross-entropy",
     "gradient": "heads with a gradient, output alone",
     "gradient, vote": "heads with a gradient vote",
     "costs on labels": "costs on features of labels",
@@ -76,6 +77,11 @@ def judge_costs(arrays: Arrays, held_out: Any, test: Any) -> Judged:
 def smoothed(outputs: NDArray[np.float32]) -> NDArray[np.float64]:
     """Probabilities of the default loss."""
     return BayesRisk().probabilities(torch.as_tensor(outputs).double()).numpy()
+
+
+def labels_alone(outputs: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Probabilities without smoothing."""
+    return softmax(outputs.astype(np.float64), axis=1)
 
 
 def voting(arrays: Arrays, of: Callable[..., Any], *, alone: bool = False) -> tuple[Any, Any]:
@@ -170,16 +176,18 @@ JUDGES: dict[str, Callable[[Arrays], dict[str, Judged]]] = {
     "frozen": of_frozen,
     "default": of_default,
     "heads": of_heads,
+    "labels": lambda arrays: {"cross-entropy": judge(arrays, *voting(arrays, labels_alone))},
     **{name: of_costs(name) for name in ("one_sided", "one_sided_heads", "one_sided_plain")},
 }
 
-# Set, network and seed.
+# Set, network and seed; for each method what each rate gives.
 Key = tuple[str, str, int]
+Rates = dict[str, dict[float, Judged]]
 
 
 def judge_all(folder: Path) -> tuple[dict[Key, dict[str, Judged]], dict[str, Any]]:
     """The runs of every method at its rate of least held-out cost."""
-    found: dict[Key, dict[str, dict[float, Judged]]] = defaultdict(lambda: defaultdict(dict))
+    found: dict[Key, Rates] = defaultdict(lambda: defaultdict(dict))
     seconds: dict[str, list[float]] = defaultdict(list)
     for file in sorted(folder.glob("*_*_*_*_*.npz")):
         name, network, *method, rate, seed = file.stem.split("_")
@@ -206,12 +214,18 @@ def judge_run(file: Path, kind: str, modified: float) -> tuple[dict[str, Any], f
     return {what: tuple(one) for what, one in judged.items()}, float(loaded["cpu"])
 
 
-def chosen_rate(found: Any, key: Key, what: str) -> float:
-    """The rate that costs least on the held-out images of seed 0, if it was run for this seed."""
-    first = found.get((*key[:2], 0), {}).get(what, {})
-    rates = found[key][what]
-    known = {rate: first[rate].held_out for rate in rates if rate in first}
-    return min(known, key=known.__getitem__) if known else next(iter(rates))
+def chosen_rate(found: dict[Key, Rates], key: Key, what: str) -> float:
+    """The rate that costs least on held-out images, over all sets of a network with all its rates.
+
+    The images that one set holds out are too few to choose by.
+    """
+    sets = [methods[what] for other, methods in found.items() if other[1] == key[1]]
+    rates = sorted({rate for of_set in sets for rate in of_set})
+    complete = [of_set for of_set in sets if len(of_set) == len(rates)]
+    costs = [np.mean([np.log(s[rate].held_out) for s in complete]) for rate in rates]
+    own = found[key][what]
+    best = rates[int(np.argmin(costs))]
+    return best if best in own else next(iter(own))
 
 
 def row_of(of_seeds: Sequence[dict[str, Judged]], what: str) -> dict[str, float]:
