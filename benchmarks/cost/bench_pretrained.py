@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.cost.bench_pretrained fit --set caltech101-39 --method plain`` trains one
 network and saves what its layers put out for held-out and test images; runs that exist are left
-out, so that a long series resumes. ``... table`` judges all of them. Run with ``--help`` for
-options; ``... time`` compares the CPU time of an epoch. Rates are those of least held-out cost, of each method by itself.
+out, so that a long series resumes. ``pretrained_table`` judges them. ``... time`` compares the CPU
+time of an epoch with that of a plain loop. Run with ``--help`` for options.
 """
 
 from __future__ import annotations
