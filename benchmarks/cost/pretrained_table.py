@@ -219,7 +219,7 @@ def chosen_rate(found: dict[Key, Rates], key: Key, what: str) -> float:
 
     The images that one set holds out are too few to choose by.
     """
-    sets = [methods[what] for other, methods in found.items() if other[1] == key[1]]
+    sets = [m[what] for other, m in found.items() if other[1] == key[1] and what in m]
     rates = sorted({rate for of_set in sets for rate in of_set})
     complete = [of_set for of_set in sets if len(of_set) == len(rates)]
     costs = [np.mean([np.log(s[rate].held_out) for s in complete]) for rate in rates]
