@@ -56,8 +56,7 @@ class FineTuned(nn.Module):
 
     def __init__(self, n_classes: int) -> None:
         super().__init__()
-        self.body, self.heads = SqueezeNet(n_classes), nn.ModuleList()
-        self.maps: list[Tensor] = []
+        self.body, self.heads, self.maps = SqueezeNet(n_classes), nn.ModuleList(), []
         for fire in map(self.body.get_submodule, FIRES):
             fire.register_forward_hook(lambda *call: self.maps.append(call[-1]))
             self.heads.append(nn.Linear(2 * len(fire.expand1x1.bias), n_classes))
