@@ -48,7 +48,7 @@ SMALL = {"mlp": (30,), "cnn": (3, 8, 8), "net": (3, 32, 32)}  # shapes of rows i
 FIRES = [name for name, part in SqueezeNet().named_modules() if isinstance(part, Fire)]
 
 
-Fit = namedtuple("Fit", "case method device precision batch_size")  # noqa: PYI024
+Fit = namedtuple("Fit", "case method device precision batch_size")
 
 
 class FineTuned(nn.Module):
