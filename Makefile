@@ -10,7 +10,7 @@ TESTS := $(VENV)/installed-test,examples
 
 # Folders have the names of some.
 .PHONY: help demo test fuzz test-oldest test-next coverage dist test-dist \
-	lint bench-cost bench-tables bench-speed paper-panel bench-serving format docs clean
+	lint bench-cost bench-tables bench-speed bench-gpu paper-panel bench-serving format docs clean
 
 help:
 	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-oldest  run the tests with the oldest supported releases"
 	@echo "make paper-panel  repeat one panel of the paper's experiments in $(OUT)/;"
 	@echo "             with WEIGHTS=FILE of SqueezeNet 1.1 one seed of the third experiment"
+	@echo "make bench-gpu    time fits on a GPU, and on its CPU, in eight minutes"
 	@echo "make test-next  run the tests with pre-releases of scikit-learn, skorch and torch"
 	@echo "make format  apply ruff's formatter and fixes"
 	@echo "make docs    build the documentation in docs/_build/html"
@@ -94,6 +95,10 @@ bench-tables: $(VENV)/installed-bench
 
 bench-speed: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.speed.bench_speed
+
+# Needs a GPU, and torch's build for it; results go to benchmarks/results/gpu.json.
+bench-gpu: $(VENV)/installed-bench $(VENV)/installed-test
+	$(BIN)/python -m benchmarks.speed.bench_gpu
 
 # One panel of docs/experiments.rst: MNIST, ReLU under SGD, or with WEIGHTS, a file of SqueezeNet's,
 # one seed of the third experiment. DATA_HOME names the folder of MNIST, or of Caltech-101.
