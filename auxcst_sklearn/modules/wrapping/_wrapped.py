@@ -42,47 +42,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     """A module whose last layer is replaced by K cost outputs, with auxiliary heads.
 
     The module is modified: identities replace its output layer, and a softmax layer after it, so
-    that the input of `output` is the last hidden layer. Pass a copy to keep the original.
-
-    Parameters
-    ----------
-    images : ImageInput
-        First layer; its `out_shape` is that of an example for the module.
-    module : nn.Module
-        Takes floats (n_samples, ...), or else int64, and ends with an ``nn.Linear``.
-    n_classes : int
-        Number K of costs that each head estimates.
-    hidden_layers : sequence of str
-        Names of the layers that get a head, in the order of the network, as returned by
-        `find_hidden_layers`. A submodule given by its path may return any tensor with a row per
-        example.
-    head_input : {"pool", "flatten"}, default="pool"
-        Input of a head on feature maps (n_samples, n_channels, ...): the mean of each, or every
-        value.
-    head_gradient : float, default=1.0
-        Factor of the gradient that heads send into hidden layers.
-
-    Raises
-    ------
-    TypeError
-        If the module does not return a tensor.
-    ValueError
-        If it cannot compute such examples, mixes those of a batch, does not end with an
-        ``nn.Linear``, or a hidden layer does not exist, does not run or does not return a tensor.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from torch import nn
-    >>> from auxcst_sklearn.modules._images import ImageInput
-    >>> from auxcst_sklearn.modules.wrapping import WrappedNetwork
-    >>> module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16),
-    ...                        nn.ReLU(), nn.Linear(16, 1000))
-    >>> network = WrappedNetwork(ImageInput((1, 8, 8)), module, 3, hidden_layers=["1"])
-    >>> network.layers
-    ('1', 'output')
-    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 1, 8, 8))]
-    [(5, 3), (5, 3)]
+    that the input of `output` is the last hidden layer. Pass a copy to keep the original. It takes
+    floats, or else int64. A submodule named in `hidden_layers` may return any tensor with a row per
+    example.
     """
 
     def __init__(
@@ -174,16 +136,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
         A part whose parameters are all frozen runs in evaluation mode, also in training: its
         normalisation keeps its statistics, and its dropout is off.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Paths of parts, or patterns of paths, in the given module.
-
-        Raises
-        ------
-        ValueError
-            If a name matches nothing.
         """
         parts = {path: part for path, part in self.body.named_modules() if path}
         for name in names:
