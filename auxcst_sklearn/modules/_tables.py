@@ -32,7 +32,7 @@ class Standardize(nn.Module):
 
 
 class UnitRange(nn.Module):
-    """Map each input from its range, [low, low + 1] if that has no width, to [0, 1]; clip others."""
+    """Map each input from its range, [low, low + 1] if that is a point, to [0, 1]; clip others."""
 
     low: Tensor
     factor: Tensor

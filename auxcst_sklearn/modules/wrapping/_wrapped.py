@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from fnmatch import fnmatchcase
+from inspect import Parameter, signature
+from itertools import chain
 from typing import Any, Literal
 
 import torch
@@ -17,6 +20,9 @@ from .._images import ImageInput
 from .._layers import CostHead, SeededModule
 from .._network import AuxNetwork
 from ._tracing import Call, Listener, Trace, describe
+
+# Of the names of arguments of a user's module, as in skorch.
+PREFIX = "module__"
 
 # Rounding differs between one row and several, relative to the largest value.
 TOLERANCE = 1e-4
@@ -156,6 +162,45 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if trained and not any(trained):
                 part.eval()
         return self
+
+
+def make_body(
+    module: nn.Module | Callable[..., nn.Module],
+    shape: tuple[int, ...],
+    params: dict[str, Any],
+) -> nn.Module:
+    """Copy a module, or create one, for examples of some shape."""
+    if isinstance(module, nn.Module):
+        if params:
+            kind = type(module).__name__
+            raise ValueError(
+                f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
+                f"but module is a {kind}; expected module={kind}, or no such arguments."
+            )
+        return deepcopy(module).to("cpu", torch.float32)
+    required = [
+        name
+        for name, parameter in signature(module).parameters.items()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    arguments = {**({"input_shape": shape} if "input_shape" in required else {}), **params}
+    try:
+        signature(module).bind(**arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"module={module!r} cannot be called with the arguments {list(arguments)}: {error}. It "
+            f"gets input_shape, if it requires that, and those with the prefix {PREFIX}."
+        ) from error
+    body = module(**arguments)
+    if not isinstance(body, nn.Module):
+        raise TypeError(
+            f"module={module!r} made an object of type {type(body).__name__}; expected an "
+            "nn.Module."
+        )
+    if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
+        body = deepcopy(body)  # parts of it may be the caller's, or those of another network
+    return body.to("cpu", torch.float32)
 
 
 def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
