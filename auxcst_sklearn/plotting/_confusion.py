@@ -195,8 +195,7 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
-        },
-        prefer_skip_nested_validation=True,
+        }
     )
     def plot(
         self,

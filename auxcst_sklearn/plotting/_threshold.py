@@ -195,9 +195,7 @@ class CostThresholdDisplay:
         return cls(*costs.curve(probability), **found)
 
     @described_like(Display)
-    @validate_params(
-        {"xscale": [StrOptions({"linear", "log"})]}, prefer_skip_nested_validation=True
-    )
+    @validate_params({"xscale": [StrOptions({"linear", "log"})]})
     def plot(
         self,
         ax: Axes | None = None,
