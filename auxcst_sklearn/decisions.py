@@ -17,10 +17,7 @@ from .costs._assignment import Capacity, assignments
 from .costs._evaluation import final_estimator, is_search, last_step
 
 __all__ = ["adjust_prior", "assign", "capacity_prices", "decide", "estimate_prior"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without imported names
 
 
 def decide(

@@ -16,12 +16,10 @@ from sklearn.utils import _param_validation, metaestimators
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def validate_params(
-    constraints: dict[str, list[Any]], *, prefer_skip_nested_validation: bool
-) -> Callable[[Function], Function]:
+def validate_params(constraints: dict[str, list[Any]]) -> Callable[[Function], Function]:
     """A decorator that checks the arguments of a function."""
     decorator: Callable[[Function], Function] = _param_validation.validate_params(
-        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+        constraints, prefer_skip_nested_validation=True
     )
     return decorator
 

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from inspect import Parameter, signature
-from itertools import chain
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from .._checks.calls import described_like, warn
 from .._inputs import ImageInputs
 from ..losses import Loss
 from ..modules._network import AuxNetwork
-from ..modules.wrapping import WrappedNetwork, find_hidden_layers, is_trained
+from ..modules.wrapping import PREFIX, WrappedNetwork, find_hidden_layers, is_trained, make_body
 from .base import BaseCostSensitiveNet
 from .parameters import IMAGE_CONSTRAINTS, Recipe, layers_with_head
 
-# Of the names of arguments of the module, as in skorch; the name of these keywords has it, too,
-# because scikit-learn's checks pass that.
-PREFIX = "module__"
 # Rate of trained weights, as a fraction of that of new layers.
 PRETRAINED_LR_FACTOR = 0.1
 
@@ -240,7 +232,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         distributed: Literal["auto", False] = "auto",
-        **module__params: Any,
+        **module__params: Any,  # a name with the prefix, because scikit-learn's checks pass it
     ) -> None:
         self.module = module
         self.hidden_layers = hidden_layers
@@ -306,7 +298,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         self, inputs: Any, n_features: int, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
         images = inputs.make_module()
-        given = self.get_params(deep=False).items()
+        given = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
         body = make_body(self.module, images.out_shape, params)
         names = self._layer_names(body, images.out_shape)
@@ -339,11 +331,9 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     def head_weights_(self) -> NDArray[np.float64]:
         """Weights of the heads and of the output in the class probabilities."""
         check_is_fitted(self)
-        if self.net_.head_weights is not None:
-            return self.net_.head_weights
-        alone = np.zeros(len(self.hidden_layers_) + 1)
-        alone[-1] = 1 / self.temperature_
-        return alone
+        alone = [0.0] * len(self.hidden_layers_) + [1 / self.temperature_]
+        found = self.net_.head_weights
+        return np.array(alone) if found is None else found
 
     def _recipe(self) -> Recipe:
         names, known = ("early_stopping", "combine_heads"), vars(self)
@@ -393,60 +383,17 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
 
-            frozen = [
-                name
-                for name, parameter in module.named_parameters()
-                if "body" in name.split(".") and parameter.requires_grad
-            ]
+            named = dict(module.named_parameters())
+            frozen = [n for n, p in named.items() if "body" in n.split(".") and p.requires_grad]
             for name in frozen:
-                module.get_parameter(name).requires_grad_(False)
+                named[name].requires_grad_(False)
             schedule = partial(_unfreeze, after=int(self.freeze))
             arguments["callbacks"] = [ParamMapper(frozen, schedule=schedule)]
         return arguments
 
 
-def _unfreeze(net: Any, after: int) -> Callable[..., None]:
+def _unfreeze(net: Any, after: int) -> Any:
     """The function for frozen parameters in this epoch, which may be the first after a resume."""
     from skorch.utils import noop, unfreeze_parameter
 
-    unfreeze: Callable[..., None] = unfreeze_parameter if len(net.history) > after else noop
-    return unfreeze
-
-
-def make_body(
-    module: nn.Module | Callable[..., nn.Module],
-    shape: tuple[int, ...],
-    params: dict[str, Any] | None = None,
-) -> nn.Module:
-    """Copy a module, or create one, for examples of some shape."""
-    if isinstance(module, nn.Module):
-        if params:
-            kind = type(module).__name__
-            raise ValueError(
-                f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
-                f"but module is a {kind}; expected module={kind}, or no such arguments."
-            )
-        return deepcopy(module).to("cpu", torch.float32)
-    required = [
-        name
-        for name, parameter in signature(module).parameters.items()
-        if parameter.default is Parameter.empty
-        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    ]
-    arguments = {**({"input_shape": shape} if "input_shape" in required else {}), **(params or {})}
-    try:
-        signature(module).bind(**arguments)
-    except TypeError as error:
-        raise TypeError(
-            f"module={module!r} cannot be called with the arguments {list(arguments)}: {error}. It "
-            f"gets input_shape, if it requires that, and those with the prefix {PREFIX}."
-        ) from error
-    body = module(**arguments)
-    if not isinstance(body, nn.Module):
-        raise TypeError(
-            f"module={module!r} made an object of type {type(body).__name__}; expected an "
-            "nn.Module."
-        )
-    if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
-        body = deepcopy(body)  # parts of it may be the caller's, or those of another network
-    return body.to("cpu", torch.float32)
+    return unfreeze_parameter if len(net.history) > after else noop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # scikit-learn's boosting takes so many categories of a column.
 MOST_LEVELS = 255
-
-
 # For fewer cells than this, threads wait longer for a busy core than they compute.
 FEWEST_CELLS = 1_000_000
 
@@ -48,16 +46,15 @@ class TableBoosting(HistGradientBoostingClassifier):
     ) -> Self:
         mask = find_categories(X, self.categorical_features)
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
-        given, validation = self.categorical_features, {}
-        if X_val is not None:
-            validation = {"y_val": y_val, "sample_weight_val": sample_weight_val}
+        given = self.categorical_features
         if mask is not None and self._codes is not None:
             codes = self._codes.transform(X)
             self._kept = [_most_frequent(codes[:, j]) for j in np.flatnonzero(mask)]
             self.categorical_features = mask
         try:
-            X = self._to_codes(X)
+            X, validation = self._to_codes(X), {}
             if X_val is not None:
+                validation = {"y_val": y_val, "sample_weight_val": sample_weight_val}
                 validation["X_val"] = self._to_codes(X_val)
             with _thread_limit(X):
                 super().fit(X, y, sample_weight, **validation)
@@ -66,22 +63,18 @@ class TableBoosting(HistGradientBoostingClassifier):
         return self
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        rows = self._to_codes(X)
-        with _thread_limit(rows):
-            probability: NDArray[Any] = super().predict_proba(rows)
-        return probability
+        return self._of_codes(super().predict_proba, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        rows = self._to_codes(X)
-        with _thread_limit(rows):
-            labels: NDArray[Any] = super().predict(rows)
-        return labels
+        return self._of_codes(super().predict, X)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
+        return self._of_codes(super().decision_function, X)
+
+    def _of_codes(self, method: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
         rows = self._to_codes(X)
         with _thread_limit(rows):
-            scores: NDArray[Any] = super().decision_function(rows)
-        return scores
+            return method(rows)
 
     def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802
         """Categories first, whose codes are those of scikit-learn's encoder, which takes longer."""

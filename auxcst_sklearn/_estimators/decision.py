@@ -337,13 +337,9 @@ class BayesDecisionMixin(DecisionMixin):
     _known_costs = False
 
     @abstractmethod
+    @described_like(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Compute class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
 
         Returns
         -------

@@ -32,8 +32,7 @@ _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
         "background": [str],
         "memmap": [str, os.PathLike, None],
         "errors": [StrOptions({"raise", "skip"})],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def load_image_folder(
     path: str | os.PathLike[str],

@@ -23,9 +23,7 @@ NUMBERS = "biuf"  # kinds of types
 A_NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
-@validate_params(
-    {"path": [str, os.PathLike], "overwrite": ["boolean"]}, prefer_skip_nested_validation=True
-)
+@validate_params({"path": [str, os.PathLike], "overwrite": ["boolean"]})
 def to_memmap(
     source: Any,
     path: str | os.PathLike[str],

@@ -24,10 +24,7 @@ __all__ = [
     "Squared",
     "Target",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without imported names
 
 
 LOSSES: dict[str, Loss] = {

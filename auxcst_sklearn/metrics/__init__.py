@@ -13,7 +13,4 @@ __all__ = [
     "mean_cost",
     "savings_score",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without imported names

@@ -200,18 +200,16 @@ class _Task(NamedTuple):
             taken, of_arguments = {*consumed, *signature(model.fit).parameters}, ""
         if own.get("cost_matrix") is not None:
             taken.discard("cost")
-        names = taken.intersection(self.per_row)
-        return model.fit(X, y, **{of_arguments + name: self._given(name, train) for name in names})
-
-    def _given(self, name: str, rows: NDArray[Any]) -> Any:
-        """The values of an argument for some rows."""
-        return _safe_indexing(self.per_row[name], rows) if name in self.per_row else None
+        parts = {n: _safe_indexing(v, train) for n, v in self.per_row.items() if n in taken}
+        return model.fit(X, y, **{of_arguments + name: part for name, part in parts.items()})
 
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
         X, costs = _safe_indexing(self.X, test), self.costs
         if _has_rule(_last(model)[0]):
-            made = as_labels(decided(model, X, self._given("cost", test)), "predict")
+            cost = self.per_row.get("cost")
+            part = None if cost is None else _safe_indexing(cost, test)
+            made = as_labels(decided(model, X, part), "predict")
             return chosen_columns(made, costs.decisions, "predict")
         if not hasattr(model, "predict_proba"):
             raise TypeError(

@@ -17,7 +17,4 @@ __all__ = [
     "SeededModule",
     "find_hidden_layers",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without imported names

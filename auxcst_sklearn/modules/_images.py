@@ -18,30 +18,12 @@ class ImageInput(nn.Module):
     """First layer of a network on images: shape, channel order, range, augmentation.
 
     It converts one mini-batch at a time, on the device, so the data themselves do not change: flat
-    rows, channels last, pixels as uint8.
+    rows, channels last, pixels as uint8. In training, `augmentation` maps float images
+    (n_samples, C, H, W) to others of this shape.
 
     uint8 images, that is samples of several dimensions, are scaled; uint8 rows are treated as
     numbers. If `integers` is set, as `WrappedNetwork` does for a module that accepts no floats,
     nothing is scaled and the output is int64.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Shape of a sample, such as (C, H, W). Flattened rows are reshaped to it.
-    channels_last : bool, default=False
-        Whether the last of three dimensions, not the first, holds the channels.
-    augmentation : callable, default=None
-        Applied to mini-batches in training mode only: takes floats (n_samples, C, H, W) and returns
-        floats of the same shape.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._images import ImageInput
-    >>> images = ImageInput((2, 2, 3), channels_last=True)
-    >>> pixels = torch.full((5, 12), 255, dtype=torch.uint8)
-    >>> images(pixels).shape, images(pixels).max()
-    (torch.Size([5, 3, 2, 2]), tensor(1.))
     """
 
     integers: bool = False
@@ -114,48 +96,11 @@ class BatchNorm(nn.BatchNorm2d):
 
 
 class AuxCNN(LayeredNetwork):
-    """Convolution blocks, then dense layers, with auxiliary cost heads.
+    """Convolution blocks "conv1" ..., then dense layers "dense1" ..., with auxiliary cost heads.
 
     A block is a convolution that keeps the size of its maps, batch normalisation, the activation
-    and max pooling. The input of the first dense layer is all values of the last maps.
-
-    Parameters
-    ----------
-    images : ImageInput
-        First layer; its `out_shape` is the shape (C, H, W) of the images.
-    n_classes : int
-        Number of costs that each head estimates.
-    channels : sequence of int
-        Channels of each convolution block, "conv1" ...
-    kernel_size : sequence of int, of the same length
-        Height and width of each block's kernels.
-    pool : sequence of int, of the same length
-        Height and width of each block's pooling; 1 for none. A map with fewer pixels in one
-        direction is pooled to a single pixel in this direction.
-    width : sequence of int
-        Neurons of each dense layer, "dense1" ...; may be empty.
-    head_layers : collection of int
-        Indices of the hidden layers that get a head, counted from 0, blocks first.
-    head_input : {"pool", "flatten"}, default="pool"
-        Input of the head of a block: the mean of each map, or every value.
-    batch_norm : bool, default=True
-        Whether blocks have batch normalisation.
-    activation : str, default="relu"
-        A key of `ACTIVATIONS`.
-    dropout : float, default=0.0
-        Probability of dropping a neuron of a dense layer.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._images import AuxCNN
-    >>> from auxcst_sklearn.modules._images import ImageInput
-    >>> network = AuxCNN(ImageInput((3, 8, 8)), 5, channels=[4, 6], kernel_size=[3, 3],
-    ...                  pool=[2, 2], width=[16], head_layers=[0, 1])
-    >>> network.layers
-    ('conv1', 'conv2', 'output')
-    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(7, 3, 8, 8))]
-    [(7, 5), (7, 5), (7, 5)]
+    and max pooling, which pools a direction with fewer pixels than `pool` to one. The input of the
+    first dense layer is all values of the last maps. `head_layers` counts from 0, blocks first.
     """
 
     def __init__(

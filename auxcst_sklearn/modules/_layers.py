@@ -25,20 +25,11 @@ SCALE_SPEED = 10.0
 
 
 class BatchedLinear(nn.Module):
-    """Linear layers of several networks, computed at once.
+    """Linear layers of several networks, computed at once; each starts like an ``nn.Linear``.
 
-    It may also learn a factor for some inputs, and so select among them: ``1 + 10 scale``, where
+    The inputs `scaled` have a learnt factor, which selects among them: ``1 + 10 scale``, where
     `scale` starts at zero. With an optimizer such as Adam, which steps equally far in every
     parameter, factors change ten times as fast as weights.
-
-    Parameters
-    ----------
-    in_features, out_features : int
-        Numbers of inputs and outputs.
-    n_networks : int, default=1
-        Number of networks. Each starts like an ``nn.Linear``.
-    scaled : slice, default=None
-        The inputs with a factor; None for none.
 
     References
     ----------
@@ -47,13 +38,6 @@ class BatchedLinear(nn.Module):
 
     D. Holzmüller, L. Grinsztajn, I. Steinwart, "Better by Default: Strong Pre-Tuned MLPs and
     Boosted Trees on Tabular Data", NeurIPS 2024, section 3: the factors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._layers import BatchedLinear
-    >>> BatchedLinear(3, 2, n_networks=5)(torch.zeros(5, 3, 7)).shape
-    torch.Size([5, 2, 7])
     """
 
     def __init__(
@@ -131,24 +115,10 @@ def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -
 
 
 class SeededDropout(SeededModule):
-    """Dropout that draws from its own generator.
+    """Dropout that draws from its own generator; `p` is rounded to a multiple of 1/256.
 
     torch's dropout draws from the global generator, so that two fits in two threads would share
     their random numbers.
-
-    Parameters
-    ----------
-    p : float
-        Probability of dropping an input, rounded to a multiple of 1/256.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._layers import SeededDropout
-    >>> dropout = SeededDropout(0.5)
-    >>> dropout.generator = torch.Generator().manual_seed(0)
-    >>> dropout(torch.ones(4))
-    tensor([0., 2., 2., 2.])
     """
 
     def __init__(self, p: float) -> None:

@@ -28,43 +28,8 @@ class AuxMLP(LayeredNetwork):
     """Fully connected networks with auxiliary cost heads, computed at once.
 
     Inputs are (n_networks, n_samples, n_features), or (1, n_samples, n_features) for all networks,
-    and outputs (n_networks, n_samples, n_classes).
-
-    Parameters
-    ----------
-    n_features : int
-        Number of inputs.
-    n_classes : int
-        Number of costs that each head estimates.
-    width : sequence of int, of length depth
-        Neurons of each hidden layer.
-    head_layers : collection of int
-        Indices of the hidden layers that get a head, counted from 0.
-    activation : str, default="relu"
-        A key of `ACTIVATIONS`.
-    dropout : float, default=0.0
-        Probability of dropping a hidden neuron.
-    scaled : slice, default=None
-        Inputs for which the first layer learns factors; see `BatchedLinear`. None for none.
-    inputs : nn.Module, default=None
-        First module, such as `Standardize` or `UnitRange`; None for unchanged inputs.
-    n_networks : int, default=1
-        Number of networks, which differ in their weights.
-
-    Raises
-    ------
-    ValueError
-        If there is no activation of that name, or a layer in `head_layers` does not exist.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._mlp import AuxMLP
-    >>> network = AuxMLP(4, 3, width=[8, 8, 8], head_layers=[0, 1], n_networks=2)
-    >>> network.layers
-    ('hidden1', 'hidden2', 'output')
-    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(1, 5, 4))]
-    [(2, 5, 3), (2, 5, 3), (2, 5, 3)]
+    and outputs (n_networks, n_samples, n_classes). `head_layers` counts hidden layers from 0; the
+    first layer learns factors for the inputs `scaled`.
     """
 
     samples_last = True

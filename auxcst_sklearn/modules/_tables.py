@@ -11,20 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 
 
 class Standardize(nn.Module):
-    """Centre and scale every input.
-
-    Parameters
-    ----------
-    center, scale : array-like of shape (n_inputs,)
-        The value of each input that is mapped to 0, and the difference that is mapped to 1.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._tables import Standardize
-    >>> Standardize([10.0, 0.0], [2.0, 1.0])(torch.tensor([[14.0, 3.0]]))
-    tensor([[2., 3.]])
-    """
+    """Centre and scale every input: `center` is mapped to 0, and a difference of `scale` to 1."""
 
     center: Tensor
     factor: Tensor
@@ -45,20 +32,7 @@ class Standardize(nn.Module):
 
 
 class UnitRange(nn.Module):
-    """Map every input from its range to [0, 1], and clip values outside.
-
-    Parameters
-    ----------
-    low, high : array-like of shape (n_inputs,)
-        The values that are mapped to 0 and 1. If they are equal, ``low + 1`` is mapped to 1.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._tables import UnitRange
-    >>> UnitRange([0, 10], [2, 20])(torch.tensor([[1.0, 30.0]]))
-    tensor([[0.5000, 1.0000]])
-    """
+    """Map each input from its range, [low, low + 1] if that is a point, to [0, 1]; clip others."""
 
     low: Tensor
     factor: Tensor
@@ -78,26 +52,8 @@ class UnitRange(nn.Module):
 class PiecewiseLinear(nn.Module):
     """For each bin, the fraction below the input: 0, 1, or in between for inputs inside the bin.
 
-    Parameters
-    ----------
-    columns : array-like of int, of shape (n_bins,)
-        The input that each bin belongs to.
-    low, width : array-like of shape (n_bins,)
-        Lower bound and width of each bin.
-
-    References
-    ----------
-    Y. Gorishniy, I. Rubachev, A. Babenko, "On Embeddings for Numerical Features in Tabular Deep
-    Learning", NeurIPS 2022, section 3.2.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._tables import PiecewiseLinear
-    >>> PiecewiseLinear([0, 0], [0.0, 1.0], [1.0, 4.0])(torch.tensor([[0.5], [3.0], [9.0]]))
-    tensor([[0.5000, 0.0000],
-            [1.0000, 0.5000],
-            [1.0000, 1.0000]])
+    `columns` holds the input of each bin. After Y. Gorishniy, I. Rubachev, A. Babenko, "On
+    Embeddings for Numerical Features in Tabular Deep Learning", NeurIPS 2022, section 3.2.
     """
 
     columns: Tensor
@@ -124,36 +80,12 @@ class FeatureInput(nn.Module):
     """Encode numbers, missing values, categories and bins as float inputs of several networks.
 
     Inputs are float32, with NaN for missing values, and codes -1, 0, 1 ... in categorical columns.
-    Outputs are the numbers, an indicator for each column that may have missing values, an indicator
-    for each level of columns with few levels, encodings of bins, and embedding vectors for columns
-    with many levels. A code without a level, for rare and unknown categories, has no indicator; in
-    columns with many levels such codes share a vector, which starts at zero. The networks differ in
-    their vectors, and in whether they see the bins.
-
-    Parameters
-    ----------
-    fill : Sequence of float
-        For each number, the value that replaces missing ones.
-    numbers : sequence of int
-        Columns of numbers.
-    gaps : sequence of int, default=()
-        Columns, of numbers or categories, that may have missing values, which get an indicator.
-    few : sequence of (int, sequence of bool), default=()
-        Columns with few levels, and for each code from 0 on whether it has its own level.
-    many : sequence of (int, sequence of bool), default=()
-        Columns with many levels, in the same form.
-    bins : PiecewiseLinear, default=None
-        Encoding of the numbers, whose columns are counted from 0.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules._tables import FeatureInput
-    >>> inputs = FeatureInput([0.5], [0], gaps=[0], few=[(1, [True, True])])
-    >>> inputs(torch.tensor([[2.0, 0.0], [float("nan"), 1.0], [3.0, -1.0]]))
-    tensor([[2.0000, 0.0000, 1.0000, 0.0000],
-            [0.5000, 1.0000, 0.0000, 1.0000],
-            [3.0000, 0.0000, 0.0000, 0.0000]])
+    Outputs are the `numbers`, with `fill` for missing ones; an indicator for each of the columns
+    `gaps`, which may have missing values; one for each level of the columns `few`; encodings of
+    `bins`, which count the numbers from 0; and embedding vectors for the columns `many`. `few` and
+    `many` are pairs of a column and, for each code, whether it has its own level. Other codes, of
+    rare and unknown categories, have no indicator, and share a vector, which starts at zero. The
+    networks differ in their vectors, and in whether they see the bins.
     """
 
     fill: Tensor

@@ -229,29 +229,7 @@ TRANSFORMS: dict[str, RandomTransform] = {
 def get_transform(
     transform: str | Callable[[Tensor], Tensor] | None,
 ) -> Callable[[Tensor], Tensor] | None:
-    """Return the transform with the given name; a callable is copied, because its generator is set.
-
-    Parameters
-    ----------
-    transform : {"flip", "shift", "flip_shift"}, callable or None
-        A callable takes and returns images (n_samples, n_channels, height, width).
-
-    Returns
-    -------
-    callable or None
-        The transform; None if `transform` is None.
-
-    Raises
-    ------
-    ValueError
-        If there is no transform of that name.
-
-    Examples
-    --------
-    >>> from auxcst_sklearn.modules._transforms import get_transform
-    >>> get_transform("shift")
-    RandomFlipShift(flip=False, max_shift=4)
-    """
+    """The transform of a name; a callable is copied, because its generator is set."""
     if not isinstance(transform, str):
         return deepcopy(transform)
     if transform not in TRANSFORMS:

@@ -3,7 +3,4 @@
 from ._file import to_onnx
 
 __all__ = ["to_onnx"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without imported names

@@ -16,7 +16,4 @@ __all__ = [
     "CostThresholdDisplay",
     "LayerLossDisplay",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without imported names

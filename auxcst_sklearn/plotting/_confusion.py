@@ -98,10 +98,6 @@ class CostConfusionDisplay:
 
         Parameters
         ----------
-        estimator : estimator
-            Fitted classifier, or a pipeline or search that ends with one.
-        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Samples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
             As in :meth:`from_predictions`, in the order of `classes_` and `decisions_`; without
             either, the `cost_matrix` of the estimator. Matrices of samples are known when deciding.
@@ -199,8 +195,7 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
-        },
-        prefer_skip_nested_validation=True,
+        }
     )
     def plot(
         self,
@@ -226,8 +221,6 @@ class CostConfusionDisplay:
             Colour map. None for "Blues", or "RdBu_r" around zero if some costs are negative.
         colorbar : bool, default=True
             Whether to draw a colour bar.
-        unit : str, default=None
-            Unit of the costs, such as "EUR", for the title and the colour bar.
 
         Raises
         ------

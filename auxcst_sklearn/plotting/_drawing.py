@@ -17,6 +17,10 @@ class Display:
 
     Parameters
     ----------
+    estimator : estimator
+        Fitted classifier, or a pipeline or search that ends with one.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        Samples and their true labels.
     ax : matplotlib Axes, default=None
         Axes to draw on; None for a new figure.
     unit : str, default=None

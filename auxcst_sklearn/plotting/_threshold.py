@@ -121,8 +121,6 @@ class CostThresholdDisplay:
         estimator : estimator
             Fitted binary classifier with `predict_proba`, or a pipeline or search that ends with
             one.
-        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Samples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
             As in :meth:`from_predictions`, in the order of `classes_`; without either, the
             `cost_matrix` of the estimator.
@@ -197,9 +195,7 @@ class CostThresholdDisplay:
         return cls(*costs.curve(probability), **found)
 
     @described_like(Display)
-    @validate_params(
-        {"xscale": [StrOptions({"linear", "log"})]}, prefer_skip_nested_validation=True
-    )
+    @validate_params({"xscale": [StrOptions({"linear", "log"})]})
     def plot(
         self,
         ax: Axes | None = None,

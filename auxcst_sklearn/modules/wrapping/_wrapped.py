@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from fnmatch import fnmatchcase
+from inspect import Parameter, signature
+from itertools import chain
 from typing import Any, Literal
 
 import torch
@@ -17,6 +20,9 @@ from .._images import ImageInput
 from .._layers import CostHead, SeededModule
 from .._network import AuxNetwork
 from ._tracing import Call, Listener, Trace, describe
+
+# Of the names of arguments of a user's module, as in skorch.
+PREFIX = "module__"
 
 # Rounding differs between one row and several, relative to the largest value.
 TOLERANCE = 1e-4
@@ -42,47 +48,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     """A module whose last layer is replaced by K cost outputs, with auxiliary heads.
 
     The module is modified: identities replace its output layer, and a softmax layer after it, so
-    that the input of `output` is the last hidden layer. Pass a copy to keep the original.
-
-    Parameters
-    ----------
-    images : ImageInput
-        First layer; its `out_shape` is that of an example for the module.
-    module : nn.Module
-        Takes floats (n_samples, ...), or else int64, and ends with an ``nn.Linear``.
-    n_classes : int
-        Number K of costs that each head estimates.
-    hidden_layers : sequence of str
-        Names of the layers that get a head, in the order of the network, as returned by
-        `find_hidden_layers`. A submodule given by its path may return any tensor with a row per
-        example.
-    head_input : {"pool", "flatten"}, default="pool"
-        Input of a head on feature maps (n_samples, n_channels, ...): the mean of each, or every
-        value.
-    head_gradient : float, default=1.0
-        Factor of the gradient that heads send into hidden layers.
-
-    Raises
-    ------
-    TypeError
-        If the module does not return a tensor.
-    ValueError
-        If it cannot compute such examples, mixes those of a batch, does not end with an
-        ``nn.Linear``, or a hidden layer does not exist, does not run or does not return a tensor.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from torch import nn
-    >>> from auxcst_sklearn.modules._images import ImageInput
-    >>> from auxcst_sklearn.modules.wrapping import WrappedNetwork
-    >>> module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16),
-    ...                        nn.ReLU(), nn.Linear(16, 1000))
-    >>> network = WrappedNetwork(ImageInput((1, 8, 8)), module, 3, hidden_layers=["1"])
-    >>> network.layers
-    ('1', 'output')
-    >>> [tuple(r.shape) for r in network.forward_heads(torch.zeros(5, 1, 8, 8))]
-    [(5, 3), (5, 3)]
+    that the input of `output` is the last hidden layer. Pass a copy to keep the original. It takes
+    floats, or else int64. A submodule named in `hidden_layers` may return any tensor with a row per
+    example.
     """
 
     def __init__(
@@ -174,16 +142,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
         A part whose parameters are all frozen runs in evaluation mode, also in training: its
         normalisation keeps its statistics, and its dropout is off.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Paths of parts, or patterns of paths, in the given module.
-
-        Raises
-        ------
-        ValueError
-            If a name matches nothing.
         """
         parts = {path: part for path, part in self.body.named_modules() if path}
         for name in names:
@@ -204,6 +162,45 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if trained and not any(trained):
                 part.eval()
         return self
+
+
+def make_body(
+    module: nn.Module | Callable[..., nn.Module],
+    shape: tuple[int, ...],
+    params: dict[str, Any],
+) -> nn.Module:
+    """Copy a module, or create one, for examples of some shape."""
+    if isinstance(module, nn.Module):
+        if params:
+            kind = type(module).__name__
+            raise ValueError(
+                f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
+                f"but module is a {kind}; expected module={kind}, or no such arguments."
+            )
+        return deepcopy(module).to("cpu", torch.float32)
+    required = [
+        name
+        for name, parameter in signature(module).parameters.items()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    arguments = {**({"input_shape": shape} if "input_shape" in required else {}), **params}
+    try:
+        signature(module).bind(**arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"module={module!r} cannot be called with the arguments {list(arguments)}: {error}. It "
+            f"gets input_shape, if it requires that, and those with the prefix {PREFIX}."
+        ) from error
+    body = module(**arguments)
+    if not isinstance(body, nn.Module):
+        raise TypeError(
+            f"module={module!r} made an object of type {type(body).__name__}; expected an "
+            "nn.Module."
+        )
+    if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
+        body = deepcopy(body)  # parts of it may be the caller's, or those of another network
+    return body.to("cpu", torch.float32)
 
 
 def without_output_layer(module: nn.Module, shape: Sequence[int]) -> nn.Module:
