@@ -90,8 +90,10 @@ class Decider:
         """A row as arrays; raises a ValueError with a reason if it is invalid."""
         if not isinstance(row, dict):
             raise ValueError("a row is no JSON object; expected a value for each input")
-        if wrong := set(self.inputs) - set(row) | (OF_REQUESTS & set(row)) - set(self.inputs):
-            raise ValueError(f"inputs {sorted(wrong)} are missing or unknown; see /schema")
+        if missing := set(self.inputs) - set(row):
+            raise ValueError(f"inputs {sorted(missing)} are missing; see /schema")
+        if unknown := (OF_REQUESTS & set(row)) - set(self.inputs):
+            raise ValueError(f"inputs {sorted(unknown)} are unknown; see /schema")
         return {name: self._array(name, row[name]) for name in self.inputs}
 
     def _array(self, name: str, value: Any) -> np.ndarray:

@@ -26,7 +26,7 @@ from torch import distributed as dist
 
 # Multiply-adds of a forward pass below which a second thread pays off little or not at all. Where
 # the cores are busy it costs much: each of a hundred operations of a step waits for both threads.
-FEWEST_MULTIPLICATIONS = 2e8
+FEWEST_MULTIPLICATIONS = 1e8
 
 # Environment variable with the number of threads for large networks.
 VARIABLE = "AUXCST_NUM_THREADS"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
 from sklearn.pipeline import Pipeline
@@ -132,14 +133,19 @@ def _converted(
     """The outputs of a part that skl2onnx converts."""
     is_raw = bool(options)
     options = None if package_of(model) == "lightgbm" else options  # which it does not have
-    try:
-        part = _convert(model, _types(rows.sample), opset, options)
-    except Exception as error:
-        try:  # some steps, such as an imputer of the mean, read no integers
-            part = _convert(model, _types(rows.sample, integers=False), opset, options)
-        except Exception:
-            why = first_line(error)
-            raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from error
+    parts, errors = list[onnx.ModelProto](), list[Exception]()
+    for integers in (True, False):  # some steps read no integers, or none beside floats
+        try:
+            parts.append(_convert(model, _types(rows.sample, integers=integers), opset, options))
+        except Exception as error:
+            errors.append(error)
+        else:
+            if _runs(parts[-1]):
+                break
+    if not parts:
+        why = first_line(errors[0])
+        raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from errors[0]
+    part = parts[-1] if _runs(parts[-1]) else parts[0]
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
     make_exact(part, model, is_raw=is_raw)
@@ -159,6 +165,15 @@ def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.Mod
             model, initial_types=types, target_opset=opset, options=options
         )
     return part
+
+
+def _runs(part: onnx.ModelProto) -> bool:
+    """Whether a part has types that onnxruntime accepts."""
+    try:
+        onnxruntime.InferenceSession(part.SerializeToString(), providers=["CPUExecutionProvider"])
+    except Exception:
+        return False
+    return True
 
 
 def _missing_category(model: Any) -> str:

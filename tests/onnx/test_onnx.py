@@ -8,7 +8,9 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from torch import nn
@@ -180,6 +182,30 @@ def test_a_pipeline_of_columns():
     )
     model = make_pipeline(steps, small_stack()).fit(X, y)
     assert_agrees(model, Z, to_onnx(model, X))
+
+
+@pytest.mark.parametrize("last", [LogisticRegression(), small_mlp(n_networks=1)])
+def test_integers_and_floats_in_one_step_of_a_pipeline(last):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "channel": rng.choice(["web", "shop"], N),
+            "age": rng.integers(18, 80, N),
+            "amount": rng.lognormal(4, 1, N),
+        }
+    )
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["channel"]),
+        (StandardScaler(), ["age", "amount"]),
+    )
+    model = make_pipeline(steps, last).fit(X, X["age"] > 40)
+
+    file = to_onnx(BayesMinimumRiskClassifier(FrozenEstimator(model)).fit(X, X["age"] > 40), X)
+
+    kinds = {value.name: value.type.tensor_type.elem_type for value in file.graph.input}
+    assert kinds["age"] == kinds["amount"]
+    found = run(file, X)
+    np.testing.assert_allclose(found["probability"], model.predict_proba(X), atol=1e-5)
 
 
 def test_columns_of_a_pipeline_keep_their_names(problem):
