@@ -75,8 +75,7 @@ X = np.stack([draw_sign(*list(SIGNS.values())[k]) for k in y])
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
 
 # %%
-# The first stages stay frozen. By default, other pretrained layers get a tenth of the rate of the
-# new ones, and heads vote, but send no gradient into them.
+# The first stages stay frozen; the others get a tenth of the rate of new layers, and heads vote.
 model = CostSensitiveAuxNet(
     module, freeze=frozen, max_epochs=6, batch_size=16,
     augmentation=nn.Sequential(ColorJitter(), RandomFlipShift(flip=False, max_shift=8)),

@@ -136,7 +136,10 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
         ({"rows": [7]}, "row 0: a row is no JSON object"),
         ([1, 2], "a row is no JSON object"),
         ({"amount": 1.0, "country": "NL"}, r"inputs ['hour'] are missing"),
-        ({"amount": 1.0, "country": "NL", "hour": 1, "prices": {}}, "inputs ['prices'] are unknown"),
+        (
+            {"amount": 1.0, "country": "NL", "hour": 1, "prices": {}},
+            "inputs ['prices'] are unknown",
+        ),
         (
             {"amount": 1.0, "country": "NL", "hour": 1, "cost_matrices": 2},
             "inputs ['cost_matrices']",
