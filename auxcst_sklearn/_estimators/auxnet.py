@@ -337,7 +337,8 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
 
     def _recipe(self) -> Recipe:
         names, known = ("early_stopping", "combine_heads"), vars(self)
-        automatic: Any = {n: self._is_pretrained() for n in names if known[n] == "auto"}
+        pretrained = self._is_pretrained()  # read once: it looks at all weights of a new module
+        automatic: Any = {name: pretrained for name in names if known[name] == "auto"}
         return replace(Recipe.of(self), **automatic)
 
     def _is_pretrained(self) -> bool:

@@ -141,11 +141,13 @@ def _converted(
             errors.append(error)
         else:
             if _runs(parts[-1]):
+                part = parts[-1]
                 break
-    if not parts:
-        why = first_line(errors[0])
-        raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from errors[0]
-    part = parts[-1] if _runs(parts[-1]) else parts[0]
+    else:
+        if not parts:
+            why = first_line(errors[0])
+            raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from errors[0]
+        part = parts[0]  # its operators, such as an imputer of float64, are replaced below
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
     make_exact(part, model, is_raw=is_raw)

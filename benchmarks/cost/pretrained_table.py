@@ -99,8 +99,8 @@ def voting(arrays: Arrays, of: Callable[..., Any], *, alone: bool = False) -> tu
 
 
 def of_plain(arrays: Arrays) -> dict[str, Judged]:
-    raw = [softmax(arrays[f"{part}_layers"][-1], axis=1) for part in ("held_out", "test")]
-    tempered = voting(arrays, lambda r: softmax(r, axis=1), alone=True)
+    raw = [labels_alone(arrays[f"{part}_layers"][-1]) for part in ("held_out", "test")]
+    tempered = voting(arrays, labels_alone, alone=True)
     return {
         "blind": judge(arrays, *raw, blind=True),
         "Bayes": judge(arrays, *raw),
@@ -189,12 +189,12 @@ def judge_all(folder: Path) -> tuple[dict[Key, dict[str, Judged]], dict[str, Any
     """The runs of every method at its rate of least held-out cost."""
     found: dict[Key, Rates] = defaultdict(lambda: defaultdict(dict))
     seconds: dict[str, list[float]] = defaultdict(list)
+    judged_run = Memory(folder / "judged", verbose=0).cache(judge_run)
     for file in sorted(folder.glob("*_*_*_*_*.npz")):
         name, network, *method, rate, seed = file.stem.split("_")
         kind = "_".join(method)
         if kind not in JUDGES:
             continue
-        judged_run = Memory(folder / "judged", verbose=0).cache(judge_run)
         methods, cpu = judged_run(file, kind, file.stat().st_mtime)
         seconds[f"{network}, {kind}"].append(cpu)
         for what, judged in methods.items():
