@@ -346,7 +346,7 @@ WITHOUT_REFIT = GridSearchCV(
         ({"models": {"Bayes": "NB"}}, TypeError, r"models\['Bayes'\]='NB'; expected a classifier"),
         ({"models": {"search": WITHOUT_REFIT}}, ValueError, r"models\['search'\].*'predict'"),
         ({"cost_matrix": None}, ValueError, "neither cost nor cost_matrix"),
-        ({"groups": [1, 2]}, ValueError, "inconsistent numbers of samples"),
+        ({"groups": [1, 2]}, ValueError, "groups has 2 values"),
         ({"y": ["a"] * 149 + [None]}, ValueError, "y contains NaN or None for 1 of 150 rows"),
     ],
 )

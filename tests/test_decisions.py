@@ -277,7 +277,7 @@ def test_mistakes_in_groups_are_named():
         assign(cost, {0: 1, 1: 0}, by=["Tue", "Mon", "Mon"])
     with pytest.raises(ValueError, match="by contains NaN or None for 1 of 3"):
         assign(cost, {0: 1}, by=["Mon", None, "Mon"])
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="by has 2 values; expected 3"):
         capacity_prices(cost, {0: 1}, by=["Mon", "Mon"])
     with pytest.raises(ValueError, match=r"by has shape \(3, 2\)"):
         capacity_prices(cost, {0: 1}, by=np.ones((3, 2)))

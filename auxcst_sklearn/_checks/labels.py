@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _num_samples
 
 from .data import check_no_mask, is_frame, numpy_arrays, select
 
@@ -50,7 +51,8 @@ def check_groups(groups: Any, X: Any, name: str = "groups") -> NDArray[Any]:
     found: NDArray[Any] = np.asarray(groups)
     if found.ndim == 0 or found.size != len(found):
         raise ValueError(f"{name} has shape {found.shape}; expected (n_samples,).")
-    check_consistent_length(X, found)
+    if len(found) != (n := _num_samples(X)):
+        raise ValueError(f"{name} has {len(found)} values; expected {n}, one for each row.")
     return found.ravel()
 
 

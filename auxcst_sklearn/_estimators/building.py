@@ -28,6 +28,8 @@ from .parameters import (
     resolve_batch_size,
     resolve_device,
     resolve_learning_rate,
+    resolve_n_networks,
+    resolve_patience,
 )
 from .validation import Validated
 
@@ -210,7 +212,7 @@ def _make_net(
     statistics = data.statistics()
     start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
     modules, alpha = [], list[float]()
-    for _ in range(recipe.n_networks):
+    for _ in range(resolve_n_networks(recipe.n_networks, len(data.costs))):
         make = architecture._make_module
         module, alpha = _make_network(make, prepared, n_outputs, n_cost_outputs, draw_seed(rng))
         module.start_at(*start)
@@ -298,7 +300,9 @@ def new_random_state(random_state: Any) -> np.random.RandomState:
     return rng
 
 
-def plan_of(recipe: Recipe, checkpoints: Checkpoints | None, *, stream: bool) -> Plan:
+def plan_of(
+    training: Training, recipe: Recipe, checkpoints: Checkpoints | None, *, stream: bool
+) -> Plan:
     """Length and schedule of a training; of a block of a stream one epoch at a constant rate."""
     from .._training.loop import Plan
 
@@ -306,7 +310,8 @@ def plan_of(recipe: Recipe, checkpoints: Checkpoints | None, *, stream: bool) ->
     if stream:
         schedule = "plateau" if recipe.schedule == "plateau" else "constant"
         return Plan(1, schedule, constant_rate=rate)
-    patience = recipe.patience if recipe.early_stopping else None
+    n_steps = -(-min(map(len, training.rows)) // training.net.batch_size)
+    patience = resolve_patience(recipe.patience, n_steps) if recipe.early_stopping else None
     settings = recipe.max_epochs, recipe.schedule, patience, recipe.averaging
     return Plan(*settings, checkpoints, rate)
 

@@ -70,15 +70,16 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
         that are far from normal are encoded. Every third network uses the encoding in addition to
         the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
-    n_networks : int, default=5
+    n_networks : int or "auto", default="auto"
         Number of networks, which are trained side by side as one stack; estimates and probabilities
         are their means. Each holds out a different fold of the rows for early stopping, and all
-        folds together give the temperature. 1 for a single network.
+        folds together give the temperature. 1 for a single network; "auto" is 5, or 3 for more than
+        15,000 rows.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
         Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
-        plateaus, with early stopping, at most 256, or a 100th of the training set up to 1,024.
+        plateaus, with early stopping, at most 256, or a 200th of the training set up to 512.
     learning_rate : float or "auto", default="auto"
         Learning rate of the optimizer; with a schedule, its maximum. "auto" is 8e-3 for plateaus,
         or 4e-3 for more than 256 columns, and 2e-3 for other schedules, without held-out rows, and
@@ -92,9 +93,10 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
         of the last step.
-    patience : int, default=4
+    patience : int or "auto", default="auto"
         Number of epochs without improvement after which training stops: of any network, or, with
-        ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first.
+        ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first. "auto"
+        is 4, or fewer where 4 epochs have more than 400 steps.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
@@ -153,7 +155,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, None, closed="left")],
+        "n_networks": [StrOptions({"auto"}), *AUX_CONSTRAINTS["n_networks"]],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "patience": [StrOptions({"auto"}), *AUX_CONSTRAINTS["patience"]],
         "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
     }
 
@@ -172,7 +176,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    n_networks: int = 5
+    n_networks: int | Literal["auto"] = "auto"
     max_epochs: int = 100
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
@@ -182,7 +186,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     optimizer: str | type = "adamw"
     early_stopping: bool = True
     validation_fraction: float = 0.2
-    patience: int = 4
+    patience: int | Literal["auto"] = "auto"
     temperature: float | Literal["auto"] = "auto"
     warm_start: bool = False
     device: str = "auto"
@@ -196,7 +200,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     distributed: Literal["auto", False] = "auto"
 
     def _make_inputs(self) -> TableInputs:
-        n_bins = self.n_bins if self.n_networks > 1 else 0  # the first network uses none
+        n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
         return TableInputs(self.categorical_features, self.standardize, n_bins)
 
     _allows_nan = True

@@ -21,6 +21,11 @@ from ..modules._transforms import TRANSFORMS
 CONSTANT_RATE = 2e-3
 # Beyond so many columns the automatic rate of plateaus is half of the usual one.
 MANY_INPUTS = 256
+# Beyond so many rows, three networks do instead of five, and so do three folds of a pool.
+MANY_ROWS = 15_000
+N_FOLDS, FEW_FOLDS = 5, 3
+# So many steps without improvement are a plateau, where four epochs have more.
+PATIENT_STEPS = 400
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
@@ -208,7 +213,7 @@ class Recipe:
     optimizer: str | type
     early_stopping: bool
     validation_fraction: float
-    patience: int
+    patience: int | str
     device: str
     verbose: int | bool
     callbacks: list[Any] | None
@@ -216,7 +221,7 @@ class Recipe:
     distributed: Any
     warm_start: bool
     aux_loss: str | Loss | None = None
-    n_networks: int = 1
+    n_networks: int | str = 1
     averaging: float = 0.0
     temperature: float | str = 1.0
     combine_heads: bool = False
@@ -358,9 +363,21 @@ def constant_rate(learning_rate: float | str) -> float | None:
 def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: str = "constant") -> int:
     """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch.
 
-    The higher rate of "plateau" suits larger batches: 256, and more where an epoch still has 100.
+    The higher rate of "plateau" suits larger batches: 256, and more where an epoch has 200 steps.
     """
     if batch_size != "auto":
         return int(batch_size)
-    largest = int(np.clip(n_samples // 100, 256, 1024)) if schedule == "plateau" else 128
+    largest = int(np.clip(n_samples // 200, 256, 512)) if schedule == "plateau" else 128
     return int(np.clip(n_samples // 32, 16, largest))
+
+
+def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
+    """Number of networks; with many rows, three do."""
+    if n_networks != "auto":
+        return int(n_networks)
+    return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
+
+
+def resolve_patience(patience: int | str, n_steps: int) -> int:
+    """Number of epochs without improvement; "auto" counts steps, because epochs may be long."""
+    return int(np.clip(PATIENT_STEPS // n_steps, 1, 4)) if patience == "auto" else int(patience)

@@ -29,6 +29,7 @@ from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
+from .parameters import FEW_FOLDS, MANY_ROWS, N_FOLDS
 from .pool_members import (
     DEFAULT_MEMBERS,
     DROP,
@@ -74,9 +75,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         the default network, "network", and scikit-learn's
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping, "boosting".
         Both take DataFrames with strings and missing values as they are.
-    cv : int, cross-validation generator or iterable, default=5
+    cv : int, cross-validation generator or iterable, default=None
         The folds. A number means shuffled folds, stratified, and with `groups` without a group in
-        two folds.
+        two folds. None for 5, of which 3 are held out in turn if there are more than 15,000 rows.
     n_jobs : int, default=None
         Number of fits at the same time; None for 1, -1 for all processors.
     random_state : int, RandomState instance or None, default=None
@@ -153,7 +154,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     trained_prior: Mapping[Any, float] | None = None
-    cv: Any = 5
+    cv: Any = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
     verbose: int | bool = 0
@@ -286,7 +287,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         return list(splitter.split(X, data.labels, groups))
 
     def _random_folds(self, data: Labelled, groups: Any, rng: np.random.RandomState) -> list[Fold]:
-        n_folds = 5 if self.cv is None else int(self.cv)
+        n_folds = N_FOLDS if self.cv is None else int(self.cv)
         n = len(data.costs.label) if groups is None else len(np.unique(groups))
         if not 2 <= n_folds <= n:
             units = "n_samples" if groups is None else "number of groups"
@@ -295,7 +296,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
                 "that."
             )
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return folds(data.costs.label, n_folds, random_state=seed, groups=groups)
+        found = folds(data.costs.label, n_folds, random_state=seed, groups=groups)
+        few = self.cv is None and len(data.costs.label) > MANY_ROWS
+        return found[:FEW_FOLDS] if few else found
 
     def _fit_members(
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]

@@ -21,6 +21,7 @@ from ..costs._account import Costs
 from .boosting import TableBoosting, read_once
 from .decision import Labelled
 from .mlp import CostSensitiveAuxMLP
+from .parameters import resolve_n_networks
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -134,7 +135,8 @@ class Task(NamedTuple):
         found = np.full((len(y), len(classes)), np.nan)
         with naming(self.member.name):
             if self.member.holds_out_itself:
-                n_networks = max(estimator.n_networks, len(self.folds))
+                n_networks = resolve_n_networks(estimator.n_networks, len(y))
+                n_networks = max(n_networks, len(self.folds))
                 estimator.set_params(n_networks=n_networks)
                 held_out = estimator._fit_on_folds(X, y, self.folds, **params)
                 found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,7 +44,7 @@ def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, s
     n_folds = max(n_networks, round(1 / fraction))
     share = fraction if n_networks == 1 else 1 / n_folds
     if rows.in_blocks:
-        return _sample_out(rows, data, n_networks, share, seed)
+        return _sample_out(n_networks, rows, data, n_networks, share, seed)
     if n_networks == 1:
         parts = [hold_out(data.costs.label, share, random_state=seed, groups=data.groups)]
     else:
@@ -57,16 +56,18 @@ def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[
     """The same by the folds of the caller: network i holds out fold i."""
     if not rows.in_blocks:
         return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
-    number = np.full(len(data.costs.label), -1)
+    of_row = np.full(len(rows), len(given), np.uint8)
     for i, (_, unseen) in enumerate(given):
-        number[unseen] = i
-    if (number < 0).any() or sum(len(unseen) for _, unseen in given) > len(number):
+        of_row[unseen] = i
+    n_held_out = [len(unseen) for _, unseen in given]
+    if (of_row < len(given)).sum() < sum(n_held_out):
         raise ValueError(
-            "Rows that are too many to be shuffled one by one need folds that hold out each row "
-            "once; expected cv to be a number, or a generator of such folds."
+            "Rows that are too many to be shuffled one by one need folds that hold out each row at "
+            "most once; expected cv to be a number, or a generator of such folds."
         )
-    seed = len(given)  # the folds are given; only the sample of their rows is random
-    return _sample_out(rows, replace(data, groups=number), len(given), 1 / len(given), seed)
+    seed = len(given)  # of the sample of rows in the folds
+    share = max(n_held_out) / len(rows)
+    return _sample_out(n_networks, rows, data, len(given), share, seed, of_row)
 
 
 def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
@@ -74,16 +75,24 @@ def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
     return [rows.part(index) for index in seen], rows.held_out(held_out)
 
 
-def _sample_out(rows: Rows, data: TrainingSet, n_networks: int, share: float, seed: int) -> Shares:
+def _sample_out(
+    n_networks: int,
+    rows: Rows,
+    data: TrainingSet,
+    n_folds: int,
+    share: float,
+    seed: int,
+    of_row: NDArray[np.uint8] | None = None,
+) -> Shares:
     """For very many rows: the training rows of each network, and a sample of its held-out rows."""
-    found = sampled_folds(
-        data.costs.label, n_networks, share, rows.row_nbytes, random_state=seed, groups=data.groups
-    )
-    of_row = torch.from_numpy(found.of_row)
+    known: Any = {"random_state": seed, "groups": data.groups, "of_row": of_row}
+    found = sampled_folds(data.costs.label, n_folds, share, rows.row_nbytes, **known)
+    fold = torch.from_numpy(found.of_row)
     sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
     ends = np.cumsum([len(part) for part in found.rows])[:-1]
     held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
-    return [rows.without(of_row, i) for i in range(n_networks)], held_out
+    numbers = [i % n_folds for i in range(n_networks)]
+    return [rows.without(fold, i) for i in numbers], [held_out[i] for i in numbers]
 
 
 # --------------------------------------------------------------------------------- folds
@@ -188,25 +197,28 @@ def sampled_folds(
     *,
     random_state: int,
     groups: NDArray[Any] | None = None,
+    of_row: NDArray[np.uint8] | None = None,
 ) -> LargeFolds:
     """Folds of which some rows are evaluated: equally many per class, or all of a rare class.
 
-    Without groups a fold consists of the evaluated rows, at most a `fraction` of each class; with
-    groups it is that fraction of the groups.
+    A fold is as `of_row` has it, or with groups a `fraction` of these; otherwise it consists of the
+    evaluated rows, at most a `fraction` of each class.
     """
     rng = np.random.RandomState(random_state)
+    if of_row is None and groups is not None:
+        of_row = _folds_of_groups(groups, n_folds, fraction, rng)
     n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
     n_most = min(n_most, int(fraction * len(label)))
     classes = np.flatnonzero(np.bincount(label))
     n_each = max(1, n_most // len(classes))
-    of_row = np.full(len(label), n_folds, np.uint8)
-    if groups is not None:
-        of_row = _folds_of_groups(groups, n_folds, fraction, rng)
+    are_given = of_row is not None
+    if of_row is None:
+        of_row = np.full(len(label), n_folds, np.uint8)
     parts: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
     weights: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
     for k in classes:
         of_class = np.flatnonzero(label == k)
-        if groups is None:
+        if not are_given:
             n = min(int(fraction * len(of_class)), n_each)
             drawn = _draw(of_class, n * n_folds, rng).reshape(n_folds, n)
             of_row[drawn] = np.arange(n_folds)[:, np.newaxis]

@@ -116,11 +116,7 @@ def compare_costs(
     always 1               7.5
     Name: cost, dtype: float64
     """
-    if not isinstance(models, Mapping) or not models:
-        raise TypeError(f"models={models!r}; expected a mapping of names to classifiers.")
-    for name, model in models.items():
-        if isinstance(model, type) or not hasattr(model, "get_params"):
-            raise TypeError(f"models[{name!r}]={model!r}; expected a classifier, not fitted.")
+    _check_models(models)
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
     labels = as_labels(y, "y")
@@ -129,14 +125,8 @@ def compare_costs(
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
     added = [MOST_PROBABLE, *constants]
-    if taken := [name for name in added if name in models]:
-        raise ValueError(f"models has the names {taken}, of rows that the table adds; rename them.")
-    if baseline not in (None, *models, *added):
-        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *added]}.")
-    whole = units is not None and isinstance(cv, Integral)
-    splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
-    rows = np.arange(len(labels))  # of folds that may be masks
-    folds = [(rows[train], rows[test]) for train, test in splitter.split(X, labels, units)]
+    _check_names(models, added, baseline)
+    folds = _folds(cv, X, labels, units)
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
     given = {"cost": cost, "groups": units}
     per_row = {name: values for name, values in given.items() if values is not None}
@@ -159,6 +149,29 @@ def compare_costs(
     units = tested if units is None else units[tested]
     base = source if baseline is None else baseline
     return _table(costs.part(tested), chosen, seconds, units, base)
+
+
+def _check_models(models: Any) -> None:
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError(f"models={models!r}; expected a mapping of names to classifiers.")
+    for name, model in models.items():
+        if isinstance(model, type) or not hasattr(model, "get_params"):
+            raise TypeError(f"models[{name!r}]={model!r}; expected a classifier, not fitted.")
+
+
+def _check_names(models: Mapping[str, Any], added: list[str], baseline: str | None) -> None:
+    if taken := [name for name in added if name in models]:
+        raise ValueError(f"models has the names {taken}, of rows that the table adds; rename them.")
+    if baseline not in (None, *models, *added):
+        raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *added]}.")
+
+
+def _folds(cv: Any, X: Any, labels: NDArray[Any], groups: Any) -> list[Any]:
+    """Numbers of the rows of each fold, which may come as masks."""
+    whole = groups is not None and isinstance(cv, Integral)
+    splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
+    rows = np.arange(len(labels))
+    return [(rows[train], rows[test]) for train, test in splitter.split(X, labels, groups)]
 
 
 class _Task(NamedTuple):

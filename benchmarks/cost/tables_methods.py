@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.cost.fit_methods import timed
 from benchmarks.cost.tables_data import TableSplit
-from benchmarks.cost.tables_extras import load
+from benchmarks.cost.tables_extras import AutoGluon, CatBoost, load
 
 REVISION = 2  # to be raised where a change of code here changes results
 OURS_REVISION = 6  # to be raised where a change of our package changes results
@@ -269,35 +268,6 @@ class FoldBoostings(ClassifierMixin, BaseEstimator):
         return np.mean([estimator.predict_proba(X) for estimator in self.estimators_], axis=0)
 
 
-class AutoGluon(ClassifierMixin, BaseEstimator):
-    """A weighted ensemble of boostings and forests by AutoGluon, without its networks."""
-
-    def __init__(self, presets: str = "medium_quality") -> None:
-        self.presets = presets
-
-    def fit(self, X: Any, y: NDArray) -> AutoGluon:
-        self.classes_ = np.unique(y)
-        self.folder_ = TemporaryDirectory()
-        predictor = load("autogluon.tabular").TabularPredictor(
-            "label",
-            problem_type="binary" if len(self.classes_) == 2 else "multiclass",
-            eval_metric="log_loss",
-            path=self.folder_.name,
-            verbosity=0,
-        )
-        self.predictor_ = predictor.fit(
-            X.assign(label=y),
-            presets=self.presets,
-            excluded_model_types=["NN_TORCH", "FASTAI"],
-            num_cpus=1,
-            num_gpus=0,
-        )
-        return self
-
-    def predict_proba(self, X: Any) -> NDArray:
-        return self.predictor_.predict_proba(X, as_pandas=False, as_multiclass=True)
-
-
 def light(seed: int) -> Any:
     return load("lightgbm").LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
 
@@ -333,6 +303,7 @@ def pool(seed: int) -> CostSensitivePoolClassifier:
 # The default, with one of its parts taken away or replaced.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "one network": {"n_networks": 1},
+    "three networks": {"n_networks": 3},
     "fixed length": {"early_stopping": False, "max_epochs": 50},
     "last weights": {"averaging": 0},
     "no temperature": {"temperature": 1},
@@ -370,6 +341,7 @@ METHODS: dict[str, TableMethod] = {
     "five boostings": TableMethod(FoldBoostings, "categories"),
     "boosting, searched": TableMethod(searched, "categories", slow=True),
     "LightGBM": TableMethod(light, "categories", packages=("lightgbm",)),
+    "CatBoost": TableMethod(CatBoost, "frame", packages=("catboost",), slow=True),
     "forest": TableMethod(forest),
     "logistic": TableMethod(lambda seed: LogisticRegression(max_iter=1000)),
     "MLPClassifier": TableMethod(perceptron),

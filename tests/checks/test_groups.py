@@ -59,7 +59,7 @@ def test_gaps_in_the_groups_of_calibration(kind):
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("wrong", [NUMBER[:-1], np.column_stack([NUMBER, NUMBER]), 3])
 def test_groups_of_another_shape(make, wrong):
-    with pytest.raises((ValueError, TypeError), match="groups|inconsistent numbers of samples"):
+    with pytest.raises((ValueError, TypeError), match="groups"):
         make().fit(X, Y, groups=wrong)
 
 

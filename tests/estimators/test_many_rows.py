@@ -1,0 +1,49 @@
+"""With many rows, defaults have fewer networks and folds, and wait for fewer epochs."""
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
+
+MANY = 15_001
+SMALL = {"depth": 1, "width": 4, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X = np.random.RandomState(0).standard_normal((MANY, 2)).astype(np.float32)
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(MANY - 1, 5), (MANY, 3)])
+def test_numbers_of_networks_and_of_folds(rows, n, expected):
+    X, y = (part[:n] for part in rows)
+    model = CostSensitiveAuxMLP(max_epochs=1, **SMALL).fit(X, y)
+    assert model.net_.n_networks == expected
+    members = [("bayes", GaussianNB()), ("network", CostSensitiveAuxMLP(max_epochs=1, **SMALL))]
+    pool = CostSensitivePoolClassifier(members, random_state=0).fit(X, y)
+    kept = pool.named_estimators_
+    for name, count in (
+        ("bayes", lambda m: len(m.estimators)),
+        ("network", lambda m: m.net_.n_networks),
+    ):
+        assert kept[name] == "drop" or count(kept[name]) == expected
+    five = CostSensitivePoolClassifier(members[:1], cv=5, random_state=0).fit(X, y)
+    assert len(five.estimators_[0].estimators) == 5
+
+
+def test_given_numbers_hold_for_many_rows(rows):
+    model = CostSensitiveAuxMLP(n_networks=4, max_epochs=1, **SMALL).fit(*rows)
+    assert model.net_.n_networks == 4
+
+
+def test_patience_is_counted_in_steps_where_epochs_are_long(rows):
+    X, noise = rows[0][:1000], np.random.RandomState(1).randint(2, size=1000)
+
+    def n_epochs(**parameters):  # 800 rows to train on
+        model = CostSensitiveAuxMLP(n_networks=1, **SMALL, **parameters)
+        return len(model.fit(X, noise).history_)
+
+    assert n_epochs(batch_size=2) == n_epochs(batch_size=2, patience=1)
+    assert n_epochs(batch_size=20) == n_epochs(batch_size=20, patience=4)
