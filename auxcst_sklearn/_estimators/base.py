@@ -236,7 +236,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
                 known: Any = {"net": net, "given_folds": folds, "fold_seed": fold_seed}
                 training = build(rows, recipe, self, rng, stream=stream, **known)
                 check_use_of_validation(training, data, recipe)
-                training.run(plan_of(training, recipe, checkpoints, stream=stream))
+                training.run(plan_of(recipe, checkpoints, len(rows.rows), stream=stream))
             with training.net.thread_limit():
                 calibrate(training, recipe)
             self._random_state = rng

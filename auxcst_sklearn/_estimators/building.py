@@ -15,10 +15,12 @@ from .._inputs import Inputs
 from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
 from .._training.runtime import processes, seeded
+from .._training.schedule import RATES, RATES_OF_MANY_ROWS
 from ..costs._statistics import CostScale
 from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import (
+    MANY_ROWS,
     Recipe,
     check_callbacks,
     check_net_params,
@@ -301,7 +303,7 @@ def new_random_state(random_state: Any) -> np.random.RandomState:
 
 
 def plan_of(
-    training: Training, recipe: Recipe, checkpoints: Checkpoints | None, *, stream: bool
+    recipe: Recipe, checkpoints: Checkpoints | None, n_samples: int, *, stream: bool
 ) -> Plan:
     """Length and schedule of a training; of a block of a stream one epoch at a constant rate."""
     from .._training.loop import Plan
@@ -310,10 +312,10 @@ def plan_of(
     if stream:
         schedule = "plateau" if recipe.schedule == "plateau" else "constant"
         return Plan(1, schedule, constant_rate=rate)
-    n_steps = -(-min(map(len, training.rows)) // training.net.batch_size)
-    patience = resolve_patience(recipe.patience, n_steps) if recipe.early_stopping else None
+    patience = resolve_patience(recipe.patience, n_samples) if recipe.early_stopping else None
     settings = recipe.max_epochs, recipe.schedule, patience, recipe.averaging
-    return Plan(*settings, checkpoints, rate)
+    rates = RATES_OF_MANY_ROWS if n_samples > MANY_ROWS else RATES
+    return Plan(*settings, checkpoints, rate, rates)
 
 
 def calibrates(net: CostNet, recipe: Recipe) -> bool:

@@ -87,8 +87,9 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
         How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
         networks has not decreased by a 500th for `patience` epochs, at most twice, and then
-        stops. "one_cycle" goes up during the first tenth of `max_epochs` and then down to zero,
-        along cosines. Without held-out rows "plateau" is constant, as all are in `partial_fit`.
+        stops; with more than 15,000 rows once, by 8. "one_cycle" goes up during the first tenth of
+        `max_epochs` and then down to zero, along cosines. Without held-out rows "plateau" is
+        constant, as all are in `partial_fit`.
     averaging : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
@@ -96,7 +97,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     patience : int or "auto", default="auto"
         Number of epochs without improvement after which training stops: of any network, or, with
         ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first. "auto"
-        is 4, or fewer where 4 epochs have more than 400 steps.
+        is 4, or as many as have 200,000 rows, one at least.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.

@@ -24,8 +24,8 @@ MANY_INPUTS = 256
 # Beyond so many rows, three networks do instead of five, and so do three folds of a pool.
 MANY_ROWS = 15_000
 N_FOLDS, FEW_FOLDS = 5, 3
-# So many steps without improvement are a plateau, where four epochs have more.
-PATIENT_STEPS = 400
+# So many rows without improvement are a plateau, where four epochs have more.
+PATIENT_ROWS = 200_000
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
@@ -378,6 +378,6 @@ def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
     return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
 
 
-def resolve_patience(patience: int | str, n_steps: int) -> int:
-    """Number of epochs without improvement; "auto" counts steps, because epochs may be long."""
-    return int(np.clip(PATIENT_STEPS // n_steps, 1, 4)) if patience == "auto" else int(patience)
+def resolve_patience(patience: int | str, n_samples: int) -> int:
+    """Number of epochs without improvement; "auto" counts rows, because epochs may be long."""
+    return int(np.clip(PATIENT_ROWS // n_samples, 1, 4)) if patience == "auto" else int(patience)

@@ -20,7 +20,7 @@ from .checkpoints import Checkpoints
 from .net import CostNet
 from .rows import Batch, Rows
 from .runtime import InterruptWatch, processes, report, reports
-from .schedule import INTERVAL, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
+from .schedule import INTERVAL, RATES, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
@@ -31,7 +31,8 @@ class Plan(NamedTuple):
 
     With `patience` None training runs to the end. `averaging` is the horizon, in epochs, of the
     average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
-    the last one. Plateaus without held-out rows have the `constant_rate`, if there is one.
+    the last one. Plateaus have these `rates`, or without held-out rows the `constant_rate`, if
+    there is one.
     """
 
     epochs: int
@@ -40,6 +41,7 @@ class Plan(NamedTuple):
     averaging: float = 0.0
     checkpoints: Checkpoints | None = None
     constant_rate: float | None = None
+    rates: Sequence[float] = RATES
 
 
 @dataclass
@@ -95,8 +97,10 @@ class Loop:
         self.held_out = None
         if held_out is not None and plan.patience is not None:
             self.held_out = net.get_iterator(held_out, group=self.group)
-            kind = Plateaus if plan.schedule == "plateau" else EarlyStopping
-            self.stop = kind(net, plan.patience)
+            if plan.schedule == "plateau":
+                self.stop = Plateaus(net, plan.patience, plan.rates)
+            else:
+                self.stop = EarlyStopping(net, plan.patience)
         self._schedule(len(self.batches))
 
     def _schedule(self, n_steps: int) -> None:

@@ -23,8 +23,8 @@ FIRST_STEPS = 10
 # Largest number of steps between two updates; an update takes as long as an optimizer step.
 INTERVAL = 4
 
-# On a plateau the rate is multiplied by this, so many times before the training ends.
-LOWER, N_LOWERED = 0.25, 2
+# Rates as fractions of the first one: the next one after each plateau; the last one ends training.
+RATES, RATES_OF_MANY_ROWS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
 # A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
 LEAST = 2e-3
 
@@ -151,18 +151,19 @@ class Plateaus(EarlyStopping):
 
     counts = (*EarlyStopping.counts, "least", "waited", "lowered")
 
-    def __init__(self, net: Any, patience: int) -> None:
+    def __init__(self, net: Any, patience: int, rates: Sequence[float] = RATES) -> None:
         super().__init__(net, patience)
+        self.rates = rates
         self.least, self.waited, self.lowered = np.inf, 0, 0
 
     @property
     def running(self) -> bool:
         """Whether the last plateau has not been reached."""
-        return self.lowered <= N_LOWERED
+        return self.lowered < len(self.rates)
 
     def set_rate(self) -> None:
         """Set the rate of the next epoch."""
-        set_rate(self.net.optimizer_, LOWER ** min(self.lowered, N_LOWERED))
+        set_rate(self.net.optimizer_, self.rates[min(self.lowered, len(self.rates) - 1)])
 
     def update(self, values: np.ndarray) -> None:
         super().update(values)

@@ -38,12 +38,13 @@ def test_given_numbers_hold_for_many_rows(rows):
     assert model.net_.n_networks == 4
 
 
-def test_patience_is_counted_in_steps_where_epochs_are_long(rows):
-    X, noise = rows[0][:1000], np.random.RandomState(1).randint(2, size=1000)
-
-    def n_epochs(**parameters):  # 800 rows to train on
-        model = CostSensitiveAuxMLP(n_networks=1, **SMALL, **parameters)
-        return len(model.fit(X, noise).history_)
-
-    assert n_epochs(batch_size=2) == n_epochs(batch_size=2, patience=1)
-    assert n_epochs(batch_size=20) == n_epochs(batch_size=20, patience=4)
+def test_training_ends_after_two_plateaus(rows):
+    """Labels at random: of 300,000 rows an epoch, so that the patience is one."""
+    X, y = np.tile(rows[0], (20, 1)), np.random.RandomState(1).randint(2, size=20 * MANY)
+    given = {"n_networks": 1, "batch_size": 100_000, **SMALL}
+    history = CostSensitiveAuxMLP(**given).fit(X, y).history_
+    least = np.minimum.accumulate([record["valid_refinement"] for record in history])
+    is_plateau = np.diff(least) > -2e-3 * least[:-1]
+    assert is_plateau.sum() == 2
+    assert is_plateau[-1]
+    assert len(CostSensitiveAuxMLP(patience=3, **given).fit(X, y).history_) > len(history)

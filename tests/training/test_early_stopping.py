@@ -5,7 +5,7 @@ import pytest
 import torch
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.schedule import LEAST, LOWER, EarlyStopping, Plateaus
+from auxcst_sklearn._training.schedule import LEAST, RATES, EarlyStopping, Plateaus
 from tests.factories import small_mlp
 
 
@@ -139,7 +139,7 @@ def test_the_rate_is_lowered_on_plateaus_and_training_ends_on_the_third():
     rates, running = run_plateaus(costs, 2)
 
     # Means 4, 3, 3, 3 (a plateau), 1, 1, 1 (the second), 1, 1 (the last).
-    assert rates == [1] * 3 + [LOWER] * 3 + [LOWER**2] * 3
+    assert rates == [rate for rate in RATES for _ in range(3)]
     assert running == [True] * 8 + [False]
 
 
@@ -149,10 +149,10 @@ def test_a_smaller_improvement_than_a_thousandth_is_none():
     rates, _ = run_plateaus(slow, 2)
 
     # Two epochs are 0.8 thousandths; the third is an improvement.
-    assert rates == [1, 1, LOWER, LOWER, LOWER, LOWER**2]
+    assert rates == [1, 1, *[RATES[1]] * 3, RATES[2]]
 
 
 def test_costs_may_be_negative():
     rates, _ = run_plateaus([[-1], [-2], [-2], [-3]], 1)
 
-    assert rates == [1, 1, LOWER, LOWER]
+    assert rates == [1, 1, RATES[1], RATES[1]]
