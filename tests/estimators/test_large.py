@@ -10,6 +10,7 @@ import pytest
 from auxcst_sklearn import (
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
+    CostSensitivePoolClassifier,
     CSAEPretrainedMLP,
 )
 from auxcst_sklearn._inputs import reading
@@ -154,6 +155,23 @@ def test_sample_costs_groups_and_validation_sets(data, in_blocks, tmp_path):
         model = mlp(cost_matrix=None, max_epochs=8).fit(mapped, y, cost=cost, **given)
         assert -model.score(X, y, cost=cost) < 0.6 * cost.mean(axis=0).min()
         assert "valid_cost" in model.history_[-1]
+
+
+def test_folds_of_a_pool_may_leave_out_rows(data, in_blocks, tmp_path):
+    X, y = data
+    members = [("network", mlp(cost_matrix=None, n_networks=3, max_epochs=8))]
+    rows = np.arange(N).reshape(9, -1)
+
+    def fit(*unseen):
+        cv = [(np.setdiff1d(np.arange(N), rows[i]), rows[i].ravel()) for i in map(list, unseen)]
+        pool = CostSensitivePoolClassifier(members, cost_matrix=COST, cv=cv, random_state=0)
+        return pool.fit(stored(X, tmp_path), y)
+
+    model = fit([0, 1], [4, 5])
+    assert model.named_estimators_["network"].net_.n_networks == 3
+    assert -model.score(X, y) < 0.6 * np.mean(COST, axis=0).min()
+    with pytest.raises(ValueError, match="hold out each row at most once"):
+        fit([0, 1], [1, 2])
 
 
 def test_checkpoints(data, in_blocks, tmp_path):
