@@ -15,12 +15,12 @@ from .._inputs import Inputs
 from .._training.held_out import MIN_HOLD_OUT_ROWS, Fold, share_given, share_out
 from .._training.rows import Rows, TrainingSet
 from .._training.runtime import processes, seeded
-from .._training.schedule import RATES, RATES_OF_MANY_ROWS
+from .._training.schedule import RATES, RATES_OF_LONG_EPOCHS
 from ..costs._statistics import CostScale
 from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import (
-    MANY_ROWS,
+    LONG_EPOCHS,
     Recipe,
     check_callbacks,
     check_net_params,
@@ -314,7 +314,7 @@ def plan_of(
         return Plan(1, schedule, constant_rate=rate)
     patience = resolve_patience(recipe.patience, n_samples) if recipe.early_stopping else None
     settings = recipe.max_epochs, recipe.schedule, patience, recipe.averaging
-    rates = RATES_OF_MANY_ROWS if n_samples > MANY_ROWS else RATES
+    rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
     return Plan(*settings, checkpoints, rate, rates)
 
 

@@ -74,7 +74,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         Number of networks, which are trained side by side as one stack; estimates and probabilities
         are their means. Each holds out a different fold of the rows for early stopping, and all
         folds together give the temperature. 1 for a single network; "auto" is 5, or 3 for more than
-        15,000 rows.
+        50,000 rows.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
@@ -97,7 +97,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     patience : int or "auto", default="auto"
         Number of epochs without improvement after which training stops: of any network, or, with
         ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first. "auto"
-        is 4, or as many as have 200,000 rows, one at least.
+        is 4, or 3, 2 and 1 for more than 15,000, 50,000 and 500,000 rows.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.

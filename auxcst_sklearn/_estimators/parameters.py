@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from inspect import signature
@@ -21,11 +22,11 @@ from ..modules._transforms import TRANSFORMS
 CONSTANT_RATE = 2e-3
 # Beyond so many columns the automatic rate of plateaus is half of the usual one.
 MANY_INPUTS = 256
+# Beyond each of these numbers of rows, an epoch has more steps, and plateaus are an epoch shorter.
+LONG_EPOCHS = 15_000, 50_000, 500_000
 # Beyond so many rows, three networks do instead of five, and so do three folds of a pool.
-MANY_ROWS = 15_000
+MANY_ROWS = 50_000
 N_FOLDS, FEW_FOLDS = 5, 3
-# So many rows without improvement are a plateau, where four epochs have more.
-PATIENT_ROWS = 200_000
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
@@ -379,5 +380,5 @@ def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
 
 
 def resolve_patience(patience: int | str, n_samples: int) -> int:
-    """Number of epochs without improvement; "auto" counts rows, because epochs may be long."""
-    return int(np.clip(PATIENT_ROWS // n_samples, 1, 4)) if patience == "auto" else int(patience)
+    """Number of epochs without improvement; "auto" is four, and one where epochs are longest."""
+    return 4 - bisect_left(LONG_EPOCHS, n_samples) if patience == "auto" else int(patience)

@@ -77,7 +77,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         Both take DataFrames with strings and missing values as they are.
     cv : int, cross-validation generator or iterable, default=None
         The folds. A number means shuffled folds, stratified, and with `groups` without a group in
-        two folds. None for 5, of which 3 are held out in turn if there are more than 15,000 rows.
+        two folds. None for 5, of which 3 are held out in turn if there are more than 50,000 rows.
     n_jobs : int, default=None
         Number of fits at the same time; None for 1, -1 for all processors.
     random_state : int, RandomState instance or None, default=None

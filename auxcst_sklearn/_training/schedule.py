@@ -24,7 +24,7 @@ FIRST_STEPS = 10
 INTERVAL = 4
 
 # Rates as fractions of the first one: the next one after each plateau; the last one ends training.
-RATES, RATES_OF_MANY_ROWS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
+RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
 # A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
 LEAST = 2e-3
 

@@ -6,8 +6,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
 
-MANY = 15_001
-SMALL = {"depth": 1, "width": 4, "random_state": 0}
+MANY = 50_001
+SMALL = {"depth": 1, "width": 4, "batch_size": 10_000, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ def test_given_numbers_hold_for_many_rows(rows):
 
 
 def test_training_ends_after_two_plateaus(rows):
-    """Labels at random: of 300,000 rows an epoch, so that the patience is one."""
-    X, y = np.tile(rows[0], (20, 1)), np.random.RandomState(1).randint(2, size=20 * MANY)
-    given = {"n_networks": 1, "batch_size": 100_000, **SMALL}
+    """Labels at random, and of 500,001 rows an epoch, so that the patience is one."""
+    X, y = np.tile(rows[0], (10, 1)), np.random.RandomState(1).randint(2, size=10 * MANY)
+    given = {**SMALL, "n_networks": 1, "batch_size": 100_000}
     history = CostSensitiveAuxMLP(**given).fit(X, y).history_
     least = np.minimum.accumulate([record["valid_refinement"] for record in history])
     is_plateau = np.diff(least) > -2e-3 * least[:-1]
