@@ -54,12 +54,14 @@ class AutoGluon(ClassifierMixin, BaseEstimator):
 class CatBoost(ClassifierMixin, BaseEstimator):
     """CatBoost's defaults, with strings as its own categories."""
 
-    def __init__(self, random_state: int) -> None:
+    def __init__(self, iterations: int | None = None, random_state: int | None = None) -> None:
+        self.iterations = iterations
         self.random_state = random_state
 
     def fit(self, X: Any, y: NDArray) -> CatBoost:
         self.strings_ = list(X.select_dtypes(exclude="number"))
         self.model_ = load("catboost").CatBoostClassifier(
+            iterations=self.iterations,
             cat_features=self.strings_,
             thread_count=1,
             random_seed=self.random_state,

@@ -23,7 +23,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -268,7 +272,7 @@ class FoldBoostings(ClassifierMixin, BaseEstimator):
         return np.mean([estimator.predict_proba(X) for estimator in self.estimators_], axis=0)
 
 
-def light(seed: int) -> Any:
+def light(seed: int | None) -> Any:
     return load("lightgbm").LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
 
 
@@ -300,6 +304,18 @@ def pool(seed: int) -> CostSensitivePoolClassifier:
     return CostSensitivePoolClassifier(random_state=seed)
 
 
+def pool_with(third: str, seed: int) -> CostSensitivePoolClassifier:
+    """The default members, and a third one, which gets its random state from the pool."""
+    given = pool(seed).set_params(network__verbose=0)  # makes the list of the default members
+    return given.set_params(estimators=[*given.estimators, (third.lower(), THIRD[third]())])
+
+
+THIRD: dict[str, Callable[[], Any]] = {
+    "CatBoost": partial(CatBoost, iterations=300),
+    "LightGBM": lambda: make_pipeline(numbers(), light(None)),
+    "trees": lambda: make_pipeline(numbers(), ExtraTreesClassifier(300, min_samples_leaf=2)),
+}
+
 # The default, with one of its parts taken away or replaced.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "one network": {"n_networks": 1},
@@ -315,12 +331,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-_ours = partial(
-    TableMethod,
-    inputs=OURS_INPUTS,
-    costs="ours",
-    packages=("auxcst_sklearn", "torch", "skorch", "scikit-learn"),
-)
+OURS_PACKAGES = ("auxcst_sklearn", "torch", "skorch", "scikit-learn")
+_ours = partial(TableMethod, inputs=OURS_INPUTS, costs="ours", packages=OURS_PACKAGES)
 _pytabkit = partial(
     TableMethod, inputs="categories", packages=("pytabkit", "torch", "scikit-learn"), slow=True
 )
@@ -329,6 +341,12 @@ _empulse = partial(TableMethod, costs="empulse", packages=("empulse", "lightgbm"
 METHODS: dict[str, TableMethod] = {
     POOL: _ours(pool),
     DEFAULT: _ours(ours),
+    **{
+        f"{POOL} and {name}": _ours(
+            partial(pool_with, name), packages=(*OURS_PACKAGES, "catboost", "lightgbm"), slow=True
+        )
+        for name in THIRD
+    },
     PLAIN: _ours(partial(ours, **PLAIN_NETWORK)),
     **{
         f"ours: {name}": _ours(partial(ours, **changed), ablation=True)
@@ -341,7 +359,9 @@ METHODS: dict[str, TableMethod] = {
     "five boostings": TableMethod(FoldBoostings, "categories"),
     "boosting, searched": TableMethod(searched, "categories", slow=True),
     "LightGBM": TableMethod(light, "categories", packages=("lightgbm",)),
-    "CatBoost": TableMethod(CatBoost, "frame", packages=("catboost",), slow=True),
+    "CatBoost": TableMethod(
+        lambda seed: CatBoost(random_state=seed), "frame", packages=("catboost",), slow=True
+    ),
     "forest": TableMethod(forest),
     "logistic": TableMethod(lambda seed: LogisticRegression(max_iter=1000)),
     "MLPClassifier": TableMethod(perceptron),
