@@ -48,6 +48,7 @@ class TableBoosting(HistGradientBoostingClassifier):
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
         given = self.categorical_features
         if mask is not None and self._codes is not None:
+            X = self._codes.read(X)
             codes = self._codes.transform(X)
             self._kept = [_most_frequent(codes[:, j]) for j in np.flatnonzero(mask)]
             self.categorical_features = mask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -124,7 +125,7 @@ class CategoryCodes:
         codes, missing = np.empty(values.shape), values != values
         for j, levels in enumerate(self.encoder.categories_):  # for a row, the encoder takes 1 ms
             code = {level: i for i, level in enumerate(levels.tolist())}
-            codes[:, j] = [code.get(value, UNKNOWN) for value in values[:, j].tolist()]
+            codes[:, j] = [*map(code.get, values[:, j].tolist(), repeat(UNKNOWN))]
             codes[missing[:, j], j] = np.nan if levels[-1] != levels[-1] else UNKNOWN
         unknown = codes == UNKNOWN
         if self.is_object and unknown.any():
