@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import (
@@ -251,6 +251,21 @@ def searched(seed: int) -> RandomizedSearchCV:
     )
 
 
+class OnNumbers(ClassifierMixin, BaseEstimator):
+    """A classifier of numbers for tables of all kinds."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: NDArray) -> OnNumbers:
+        self.model_ = make_pipeline(numbers(), clone(self.estimator)).fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray:
+        return self.model_.predict_proba(X)
+
+
 class FoldBoostings(ClassifierMixin, BaseEstimator):
     """The mean of five boostings, each stopped early by the fold that it does not learn from."""
 
@@ -312,8 +327,8 @@ def pool_with(third: str, seed: int) -> CostSensitivePoolClassifier:
 
 THIRD: dict[str, Callable[[], Any]] = {
     "CatBoost": partial(CatBoost, iterations=300),
-    "LightGBM": lambda: make_pipeline(numbers(), light(None)),
-    "trees": lambda: make_pipeline(numbers(), ExtraTreesClassifier(300, min_samples_leaf=2)),
+    "LightGBM": lambda: OnNumbers(light(None)),
+    "trees": lambda: OnNumbers(ExtraTreesClassifier(300, min_samples_leaf=2)),
 }
 
 # The default, with one of its parts taken away or replaced.
