@@ -115,7 +115,7 @@ def main(n=30_000, out=Path("out")):
         error_score="raise",
     ).fit(X.iloc[past], y[past], cost=C[past])
     print("best:", search.best_params_)
-    best = clone(search.best_estimator_).set_params(n_networks=5)
+    best = clone(search.best_estimator_).set_params(n_networks="auto")
     best.fit(X.iloc[past], y[past], cost=C[past])
 
     # Decide the next month, 20 investigations a day; or singly, by the prices of the day before.
