@@ -45,6 +45,10 @@ def is_single(dtype: Any) -> bool:
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, with NaN for missing ones."""
     single = is_single(column.dtype)
+    name = str(column.dtype)
+    if hasattr(column, "iloc") and (name == "str" or name.startswith("string")):
+        codes, levels = column.factorize()  # one object for each string, not for each cell
+        return np.append(levels.to_numpy(dtype=object), np.nan)[codes]
     if hasattr(column, "iloc"):
         dtype = np.float32 if single else object
         values: NDArray[Any] = column.to_numpy(dtype=dtype, na_value=np.nan)
