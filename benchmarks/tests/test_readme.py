@@ -14,7 +14,7 @@ RIVALS = {
     "scikit-learn's boosting, stopped early": "boosting, early stop",
     "the same, isotonic calibration": "boosting, isotonic",
     "AutoGluon, without networks": "AutoGluon",
-    "CatBoost": "CatBoost",
+    "CatBoost (one split)": "CatBoost",
     "network alone, ``CostSensitiveAuxMLP``": "ours: default",
 }
 
