@@ -44,14 +44,14 @@ def is_single(dtype: Any) -> bool:
 
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, with NaN for missing ones."""
-    single = is_single(column.dtype)
-    name = str(column.dtype)
+    single, name = is_single(column.dtype), str(column.dtype)
+    values: NDArray[Any]
     if hasattr(column, "iloc") and (name == "str" or name.startswith("string")):
         codes, levels = column.factorize()  # one object for each string, not for each cell
-        return np.append(levels.to_numpy(dtype=object), np.nan)[codes]
-    if hasattr(column, "iloc"):
+        values = np.append(levels.to_numpy(dtype=object), np.nan)[codes]
+    elif hasattr(column, "iloc"):
         dtype = np.float32 if single else object
-        values: NDArray[Any] = column.to_numpy(dtype=dtype, na_value=np.nan)
+        values = column.to_numpy(dtype=dtype, na_value=np.nan)
     elif single:
         values = np.asarray(column, dtype=np.float32)
     else:
@@ -81,9 +81,8 @@ def without_gaps(values: NDArray[Any]) -> NDArray[Any]:
         return float(value) if isinstance(value, Decimal) else value
 
     kinds = set(map(type, values.flat))  # far faster than a call for each value
-    if not any(kind.__name__ in MISSING or issubclass(kind, Decimal) for kind in kinds):
-        return values.copy()
-    found: NDArray[Any] = np.frompyfunc(plain, 1, 1)(values)
+    change = any(kind.__name__ in MISSING or issubclass(kind, Decimal) for kind in kinds)
+    found: NDArray[Any] = np.frompyfunc(plain, 1, 1)(values) if change else values.copy()
     return found
 
 
