@@ -50,3 +50,30 @@ def test_ratios_of_the_readme():
                 assert float(part) == pytest.approx(np.exp(np.mean(np.log(found))), abs=0.0051)
         worst = max(sixteen[method] + ten.get(method, []))
         assert float(parts[2].split()[0]) == pytest.approx(worst, abs=0.0051)
+
+
+def test_times_of_the_readme():
+    file = ROOT / "benchmarks" / "results" / "growth.json"
+    if not file.is_file():
+        pytest.skip("the sdist has no results")
+    cases = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    found = {(case["kind"], case["rows"], case["model"]): case for case in cases}
+    sizes = [20_000, 100_000, 1_000_000]
+    pool, light = ([found["claims", n, m] for n in sizes] for m in ("ours: pool", "LightGBM"))
+    network, boosting = (
+        found["numbers", 100_000, m] for m in ("ours: default", "boosting, early stop")
+    )
+
+    def listed(values, form):
+        *first, last = (format(value, form) for value in values)
+        return f"{', '.join(first)} and {last}"
+
+    text = " ".join((ROOT / "README.rst").read_text(encoding="utf-8").split())
+    for expected in (
+        f"the pool takes {listed([case['cpu_seconds'] for case in pool], '.0f')} CPU seconds",
+        f"LightGBM {listed([case['cpu_seconds'] for case in light], '.2g')}, at",
+        listed([a["cost"] / b["cost"] for a, b in zip(light, pool)], ".2f") + " of the pool's cost",
+        f"takes {network['cpu_seconds']:.0f}, boosting {boosting['cpu_seconds']:.0f}, at four",
+    ):
+        assert expected in text
+    assert boosting["cost"] / network["cost"] == pytest.approx(4, abs=0.5)
