@@ -48,12 +48,12 @@ class TableBoosting(HistGradientBoostingClassifier):
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
         given = self.categorical_features
         if mask is not None and self._codes is not None:
-            X = self._codes.read(X)
-            codes = self._codes.transform(X)
-            self._kept = [_most_frequent(codes[:, j]) for j in np.flatnonzero(mask)]
+            X = self._codes.transform(X)
+            self._kept = [_most_frequent(X[:, j]) for j in np.flatnonzero(mask)]
+            X = self._of_kept(self._codes, X)
             self.categorical_features = mask
         try:
-            X, validation = self._to_codes(X), {}
+            validation = {}
             if X_val is not None:
                 validation = {"y_val": y_val, "sample_weight_val": sample_weight_val}
                 validation["X_val"] = self._to_codes(X_val)
@@ -86,10 +86,11 @@ class TableBoosting(HistGradientBoostingClassifier):
 
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
-        if self._codes is None:
-            return X
-        rows = self._codes.transform(X)
-        for j, kept in zip(np.flatnonzero(self._codes.mask), self._kept):
+        return X if self._codes is None else self._of_kept(self._codes, self._codes.transform(X))
+
+    def _of_kept(self, codes: CategoryCodes, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows with new codes, in place; scikit-learn takes only some categories."""
+        for j, kept in zip(np.flatnonzero(codes.mask), self._kept):
             code = rows[:, j]
             known = ~np.isnan(code) & (code != UNKNOWN)
             rows[known, j] = kept[code[known].astype(int)]

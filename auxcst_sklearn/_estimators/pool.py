@@ -29,7 +29,7 @@ from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
-from .parameters import FEW_FOLDS, MANY_ROWS, N_FOLDS
+from .parameters import N_FOLDS, resolve_n_networks
 from .pool_members import (
     DEFAULT_MEMBERS,
     DROP,
@@ -297,8 +297,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             )
         seed = int(rng.randint(np.iinfo(np.int32).max))
         found = folds(data.costs.label, n_folds, random_state=seed, groups=groups)
-        few = self.cv is None and len(data.costs.label) > MANY_ROWS
-        return found[:FEW_FOLDS] if few else found
+        if self.cv is None:  # as many as the networks, each of which holds one out
+            return found[: resolve_n_networks("auto", len(data.costs.label))]
+        return found
 
     def _fit_members(
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
