@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ._estimators.bayes import BayesMinimumRiskClassifier
     from ._estimators.cnn import CostSensitiveAuxCNN
     from ._estimators.csae import CSAEPretrainedMLP
+    from ._estimators.ensemble import CostSensitiveEnsembleClassifier
     from ._estimators.mlp import PAPER, CostSensitiveAuxMLP
-    from ._estimators.pool import CostSensitivePoolClassifier
 
 try:
     __version__ = version("auxcst_sklearn")
@@ -38,7 +38,7 @@ _HOME = {
     "CostSensitiveAuxCNN": "cnn",
     "CostSensitiveAuxMLP": "mlp",
     "CostSensitiveAuxNet": "auxnet",
-    "CostSensitivePoolClassifier": "pool",
+    "CostSensitiveEnsembleClassifier": "ensemble",
     "PAPER": "mlp",
 }
 
@@ -49,7 +49,7 @@ __all__ = [
     "CostSensitiveAuxCNN",
     "CostSensitiveAuxMLP",
     "CostSensitiveAuxNet",
-    "CostSensitivePoolClassifier",
+    "CostSensitiveEnsembleClassifier",
     "__version__",
 ]
 

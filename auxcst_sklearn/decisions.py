@@ -16,7 +16,7 @@ from ._checks.data import check_row_order
 from .costs._assignment import Capacity, assignments
 from .costs._evaluation import final_estimator, is_search, last_step
 
-__all__ = ["adjust_prior", "assign", "capacity_prices", "decide", "estimate_prior"]
+__all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
 __dir__ = __all__.copy  # without imported names
 
 
@@ -27,7 +27,7 @@ def decide(
     *,
     capacity: Capacity | None = None,
     by: ArrayLike | None = None,
-    prices: Mapping[Any, float] | None = None,
+    shadow_prices: Mapping[Any, float] | None = None,
     prior: Mapping[Any, float] | Literal["estimate"] | None = None,
 ) -> NDArray[Any]:
     """Decide by the estimator at the end of a fitted pipeline or search.
@@ -38,7 +38,7 @@ def decide(
         A pipeline or search around an estimator of this package, also nested, or the estimator.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
-    cost, capacity, by, prices, prior : object, default=None
+    cost, capacity, by, shadow_prices, prior : object, default=None
         As of the `decide` of the estimators, such as
         :meth:`auxcst_sklearn.CostSensitiveAuxMLP.decide`.
 
@@ -80,7 +80,7 @@ def decide(
     check_is_fitted(last)
     check_row_order(X=X, by=by)
     last, inputs = last_step(model, X)
-    limits = {"capacity": capacity, "by": by, "prices": prices, "prior": prior}
+    limits = {"capacity": capacity, "by": by, "shadow_prices": shadow_prices, "prior": prior}
     return np.asarray(last.decide(inputs, cost, **limits))
 
 
@@ -93,8 +93,8 @@ def assign(
 ) -> NDArray[np.intp]:
     """Assign a decision to each row at the least total cost, with limited decisions.
 
-    The result is exact: no other assignment within the limits costs less. Of equal rows the first
-    ones get the places; with one limit, of all rows to which a place is worth the same.
+    The result is exact: no other assignment within the limits costs less. Limited capacity goes to
+    the first of equal rows; with one limit, to the first of all rows that save the same amount.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def assign(
 
     See Also
     --------
-    capacity_prices : What one more place is worth.
+    shadow_prices : The cost saved per unit of extra capacity.
 
     Examples
     --------
@@ -138,18 +138,18 @@ def assign(
 
 
 @described_like(assign)
-def capacity_prices(
+def shadow_prices(
     expected_cost: ArrayLike,
     capacity: Capacity,
     *,
     decisions: ArrayLike | None = None,
     by: ArrayLike | None = None,
 ) -> dict[Hashable, Any]:
-    """Compute what one more place of each limited decision would save.
+    """Compute the cost saved per unit of extra capacity of each limited decision.
 
-    A row for which a decision saves more than its price should have it. So the prices of one batch
-    are a rule for single rows of the next ones: ``decide(X, prices=prices)`` adds them to the
-    costs.
+    A row should get a limited decision if it saves more than the shadow price of this decision.
+    So the shadow prices of one batch are a rule for single rows of the next batches:
+    ``decide(X, shadow_prices=...)`` adds them to the costs.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def capacity_prices(
     Returns
     -------
     dict
-        Price of each decision in `capacity`, in currency; 0 if a place is left over. With `by` a
-        dict of such prices for each group.
+        Shadow price of each decision in `capacity`, in currency; 0 if capacity is left over. With
+        `by` a dict of such shadow prices for each group.
 
     Raises
     ------
@@ -168,9 +168,9 @@ def capacity_prices(
 
     Examples
     --------
-    >>> from auxcst_sklearn.decisions import capacity_prices
+    >>> from auxcst_sklearn.decisions import shadow_prices
     >>> expected_cost = [[9.0, 5.0], [4.0, 5.0], [20.0, 5.0]]  # pass, review
-    >>> capacity_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
+    >>> shadow_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
     {'review': 4.0}
     """
     found = assignments(expected_cost, capacity, decisions, by)

@@ -1,9 +1,9 @@
 """Outputs of small fits of every kind, to be compared before and after a change of structure.
 
 ``python -m benchmarks.references write FILE`` stores them, ``check FILE`` compares. The stored ones
-are of commit c755c34, those of pools of the first commit that passes folds to networks as folds,
-one network for each. Rows are rounded otherwise since then, by 4e-7; on another processor trainings
-differ by more.
+are of commit c755c34, those of ensembles of the first commit that passes folds to networks as
+folds, one network for each. Rows are rounded otherwise since then, by 4e-7; on another processor
+trainings differ by more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
     CostSensitiveAuxNet,
-    CostSensitivePoolClassifier,
+    CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
 
@@ -47,7 +47,7 @@ IMAGES = rng.normal(size=(ROWS, 1, 8, 8)).astype(np.float32)
 IMAGES[np.arange(ROWS), 0, y] += 1
 
 SMALL = {"depth": 3, "width": 16, "max_epochs": 4, "random_state": 0, "device": "cpu"}
-SINGLE = {"n_networks": 1, "early_stopping": False, "schedule": "one_cycle", "averaging": 0}
+SINGLE = {"n_networks": 1, "early_stopping": False, "schedule": "one_cycle", "ema_epochs": 0}
 
 
 def small_module(n_features: int = 5, n_outputs: int = CLASSES) -> torch.nn.Module:
@@ -140,14 +140,14 @@ def cases() -> dict[str, Callable[[], dict[str, Any]]]:
     found["rule"] = lambda: outputs(BayesMinimumRiskClassifier(cost_matrix=MATRIX).fit(X, y), some)
     for name, known in (("", {}), (" vectors", {"cost": COST}), (" matrices", {"cost": MATRICES})):
         predicted = {"cost": MATRICES[:7]} if name == " matrices" else {}
-        found[f"pool{name}"] = lambda known=known, predicted=predicted: outputs(
-            CostSensitivePoolClassifier(
+        found[f"ensemble{name}"] = lambda known=known, predicted=predicted: outputs(
+            CostSensitiveEnsembleClassifier(
                 [("network", mlp()), ("other", mlp(depth=1))], random_state=0,
                 cost_matrix=None if known else MATRIX,
             ).fit(X, y, **known), some, **predicted,
         )  # fmt: skip
-    found["pool default"] = lambda: outputs(
-        CostSensitivePoolClassifier(cost_matrix=MATRIX, random_state=0).fit(X, y), some
+    found["ensemble default"] = lambda: outputs(
+        CostSensitiveEnsembleClassifier(cost_matrix=MATRIX, random_state=0).fit(X, y), some
     )
     return found
 
@@ -173,7 +173,9 @@ def main() -> None:
         "file", nargs="?", type=Path, default=HERE / "results" / "references" / "c755c34.json"
     )
     parser.add_argument("--only", default="", help="fits whose name contains this")
-    parser.add_argument("--tolerance", type=float, default=1e-6, help="of fits of stacks and pools")
+    parser.add_argument(
+        "--tolerance", type=float, default=1e-6, help="of fits of stacks and ensembles"
+    )
     parser.add_argument("--of-single", type=float, default=1e-5, help="the same for one network")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

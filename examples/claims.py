@@ -31,10 +31,10 @@ from sklearn.preprocessing import OrdinalEncoder
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
     CostSensitiveAuxMLP,
-    CostSensitivePoolClassifier,
+    CostSensitiveEnsembleClassifier,
 )
 from auxcst_sklearn.costs import cost_matrices
-from auxcst_sklearn.decisions import capacity_prices
+from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.metrics import compare_costs, cost_difference, cost_scorer, mean_cost
 from auxcst_sklearn.onnx import to_onnx
 from auxcst_sklearn.plotting import CostComparisonDisplay
@@ -98,7 +98,7 @@ def main(n=30_000, out=Path("out")):
     models = {
         "boosting": BayesMinimumRiskClassifier(boosting, calibration="isotonic"),
         "network": CostSensitiveAuxMLP(random_state=0),
-        "pool": CostSensitivePoolClassifier(random_state=0),
+        "ensemble": CostSensitiveEnsembleClassifier(random_state=0),
     }
     result = compare_costs(models, X, y, cost=C, cv=[(old, recent)])
     print(result.drop(columns="predict_seconds").round(2).to_string())
@@ -118,26 +118,27 @@ def main(n=30_000, out=Path("out")):
     best = clone(search.best_estimator_).set_params(n_networks="auto")
     best.fit(X.iloc[past], y[past], cost=C[past])
 
-    # Decide the next month, 20 investigations a day; or singly, by the prices of the day before.
+    # Decide the next month, 20 investigations a day; or singly, by the shadow prices of the day
+    # before.
     X_new, y_new, C_new = X.iloc[month], y[month], C[month]
     day, expected = X_new["opened"], best.predict_cost(X_new, C_new)
     chosen = best.decide(X_new, C_new, capacity=LIMIT, by=day)
-    prices = capacity_prices(expected, LIMIT, decisions=best.decisions_, by=day)
+    prices = shadow_prices(expected, LIMIT, decisions=best.decisions_, by=day)
     singly = [
-        best.decide(X_new[day == today], C_new[day == today], prices=prices[before])
+        best.decide(X_new[day == today], C_new[day == today], shadow_prices=prices[before])
         for before, today in pairwise(prices)
     ]
     n_first = len(X_new) - sum(map(len, singly))  # the first day has no day before
     ways = {
         "without a limit": best.decide(X_new, C_new),
         "20 a day": chosen,
-        "by prices": np.concatenate([chosen[:n_first], *singly]),
+        "by shadow prices": np.concatenate([chosen[:n_first], *singly]),
     }
     for name, decided in ways.items():
         a_day = (decided == "investigate").sum() / day.nunique()
         cost = mean_cost(y_new, decided, cost=C_new)
         print(f"{name}: {cost:.2f} EUR a claim, {a_day:.1f} investigations a day")
-    print(cost_difference(y_new, chosen, ways["by prices"], cost=C_new))
+    print(cost_difference(y_new, chosen, ways["by shadow prices"], cost=C_new))
 
     # Explain one decision: the costs by outcome, and the amount from which it is taken.
     i = list(chosen).index("investigate")
@@ -154,7 +155,8 @@ def main(n=30_000, out=Path("out")):
     answer = Decider(out / "claims.onnx").answer({"rows": rows, "capacity": LIMIT})
     served = np.array([claim["decision"] for claim in answer["answers"]])
     print(
-        f"{np.mean(served == chosen[: len(served)]):.1%} the same in the service", answer["prices"]
+        f"{np.mean(served == chosen[: len(served)]):.1%} the same in the service",
+        answer["shadow_prices"],
     )
 
     # Refit where that pays: without the last third of the month, which tests.

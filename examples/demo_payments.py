@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
     CostSensitiveAuxMLP,
-    CostSensitivePoolClassifier,
+    CostSensitiveEnsembleClassifier,
 )
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import compare_costs
@@ -63,7 +63,7 @@ def models(seed: int) -> dict:
     """The models to compare; all of them decide by the costs of each payment."""
     boosting = HistGradientBoostingClassifier(early_stopping=True, random_state=seed)
     return {
-        "pool": CostSensitivePoolClassifier(random_state=seed),
+        "ensemble": CostSensitiveEnsembleClassifier(random_state=seed),
         "network": CostSensitiveAuxMLP(random_state=seed),
         RIVAL: BayesMinimumRiskClassifier(boosting, calibration="isotonic"),
         "boosting": boosting,

@@ -12,11 +12,11 @@ costs of this row. The answer is the decision of least cost, the estimated cost 
 probabilities if the model has them, and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
-    curl localhost:8000/decide -d '{"rows": [{...}], "prices": {"review": 4.5}}'
+    curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
 
-decide a batch, in which 20 rows at most are reviewed, and rows by the prices that the answer to an
-earlier batch has. GET /schema lists the inputs. The process needs neither torch nor scikit-learn;
-only "capacity" needs scikit-learn, and auxcst_sklearn.
+decide a batch, in which 20 rows at most are reviewed, and rows by the shadow prices that the answer
+to an earlier batch has. GET /schema lists the inputs. The process needs neither torch nor
+scikit-learn; only "capacity" needs scikit-learn, and auxcst_sklearn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DTYPES: dict[str, Any] = {
 }
 LARGEST_BODY = 2**24
 # Fields of a row that are refused where the file has no such input; other columns are ignored.
-OF_REQUESTS = {"rows", "capacity", "prices", "cost_matrices"}
+OF_REQUESTS = {"rows", "capacity", "shadow_prices", "cost_matrices"}
 SHOWN = 60  # characters of a value in a message
 
 
@@ -119,13 +119,15 @@ class Decider:
     # ------------------------------------------------------------- decisions
 
     def answer(self, body: Any) -> dict[str, Any]:
-        """The answer to a row, or to a batch with its limits or prices."""
+        """The answer to a row, or to a batch with its limits or shadow prices."""
         is_batch = isinstance(body, dict) and isinstance(body.get("rows"), list)
         if not is_batch or "rows" in self.inputs:
             return {**self.decide(self.arrays(body)), "version": self.version}
         rows = body.pop("rows")
-        if not rows or set(body) - {"capacity", "prices"} or len(body) > 1:
-            raise ValueError('expected {"rows": [...]}, and perhaps one of "capacity" and "prices"')
+        if not rows or set(body) - {"capacity", "shadow_prices"} or len(body) > 1:
+            raise ValueError(
+                'expected {"rows": [...]}, and perhaps one of "capacity" and "shadow_prices"'
+            )
         parts = []
         for i, row in enumerate(rows):
             try:
@@ -134,8 +136,8 @@ class Decider:
                 raise of_row(i, error) from error
         arrays = {name: np.concatenate([part[name] for part in parts]) for name in self.inputs}
         limits = {key: self._by_decision(key, value) for key, value in body.items()}
-        answers, prices = self.decide_all(arrays, **limits)
-        return {"answers": answers, "prices": prices, "version": self.version}
+        answers, shadow_prices = self.decide_all(arrays, **limits)
+        return {"answers": answers, "shadow_prices": shadow_prices, "version": self.version}
 
     def _by_decision(self, name: str, given: Any) -> dict[Any, float]:
         """Numbers by the labels of decisions."""
@@ -153,9 +155,9 @@ class Decider:
         self,
         arrays: dict[str, np.ndarray],
         capacity: dict[Any, float] | None = None,
-        prices: dict[Any, float] | None = None,
+        shadow_prices: dict[Any, float] | None = None,
     ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-        """The same for a batch, and the prices of the decisions."""
+        """The same for a batch, and the shadow prices of the decisions."""
         found = dict(zip(self.outputs, self.session.run(None, arrays)))
         index, cost = found.pop("index"), found["cost"]
         unknown = np.flatnonzero(~np.isfinite(cost).all(axis=1)).tolist()
@@ -168,15 +170,17 @@ class Decider:
             )
             raise of_row(row, error) if len(cost) > 1 else error
         if capacity is not None:
-            index, prices = assigned(cost, capacity, self.decisions)
-        elif prices is not None:
-            index = (cost + [prices.get(label, 0.0) for label in self.decisions]).argmin(axis=1)
+            index, shadow_prices = assigned(cost, capacity, self.decisions)
+        elif shadow_prices is not None:
+            index = (cost + [shadow_prices.get(label, 0.0) for label in self.decisions]).argmin(
+                axis=1
+            )
         answers: list[dict[str, Any]] = [{"decision": self.decisions[i]} for i in index]
         for name, values in found.items():
             labels = [*map(str, self.decisions if name == "cost" else self.classes)]
             for answer, row in zip(answers, values.tolist()):
                 answer[name] = dict(zip(labels, row))
-        return answers, {str(label): price for label, price in (prices or {}).items()}
+        return answers, {str(label): price for label, price in (shadow_prices or {}).items()}
 
 
 def of_row(i: int, error: ValueError) -> ValueError:
@@ -194,12 +198,12 @@ def is_amount(value: Any) -> bool:
 def assigned(
     cost: np.ndarray, capacity: dict[Any, float], decisions: list[Any]
 ) -> tuple[np.ndarray, dict[Any, float]]:
-    """Positions of the decisions within limits, and the prices of these."""
+    """Positions of the decisions within limits, and the shadow prices of these."""
     try:
-        from auxcst_sklearn.decisions import assign, capacity_prices
+        from auxcst_sklearn.decisions import assign, shadow_prices
     except ImportError as error:
         raise ValueError(f"capacity needs {error.name} where the service runs") from error
-    prices = capacity_prices(cost, capacity, decisions=decisions)
+    prices = shadow_prices(cost, capacity, decisions=decisions)
     return assign(cost, capacity, decisions=decisions), prices
 
 

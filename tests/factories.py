@@ -16,7 +16,7 @@ SINGLE = {
     "activation": "relu",
     "learning_rate": 3e-3,
     "schedule": "one_cycle",
-    "averaging": 0,
+    "ema_epochs": 0,
     "early_stopping": False,
     "validation_fraction": 0.1,
 }

@@ -1,4 +1,4 @@
-"""Assignments under limits against every assignment there is; prices; class frequencies."""
+"""Assignments under limits against every assignment there is; shadow prices; class frequencies."""
 
 import itertools
 import math
@@ -26,9 +26,9 @@ from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.decisions import (
     adjust_prior,
     assign,
-    capacity_prices,
     decide,
     estimate_prior,
+    shadow_prices,
 )
 
 N_ROWS = {2: 7, 3: 6, 4: 5, 5: 5, 6: 4}
@@ -71,7 +71,7 @@ def test_no_assignment_within_the_limits_costs_less(n_decisions):
             continue
 
         found = assign(cost, capacity)
-        prices = capacity_prices(cost, capacity)
+        prices = shadow_prices(cost, capacity)
 
         assert (np.bincount(found, minlength=n_decisions) <= limit).all()
         tolerance = {"abs": 1e-9 * np.abs(cost).max() * len(cost)}
@@ -137,11 +137,11 @@ def of_either_sign(cost, rng):
 KINDS = [dearest, best_of_all, of_all_sizes, of_a_few_grades, a_fee_apart, of_either_sign]
 
 
-def least_of_places(cost, limit):
-    """The least total cost: a row for each place, as an assignment problem of scipy."""
+def least_by_units(cost, limit):
+    """The least total cost: a row for each unit of capacity, as an assignment problem of scipy."""
     column = np.repeat(np.arange(cost.shape[1]), np.minimum(limit, len(cost)).astype(int))
-    rows, places = linear_sum_assignment(cost[:, column])
-    return math.fsum(cost[rows, column[places]])
+    rows, slots = linear_sum_assignment(cost[:, column])
+    return math.fsum(cost[rows, column[slots]])
 
 
 @pytest.mark.parametrize("kind", [*KINDS, on_a_large_common_amount])
@@ -153,14 +153,14 @@ def test_a_few_large_amounts_do_not_hide_the_small_ones(kind):
         capacity = {j: int(limit[j]) for j in range(4) if limit[j] < np.inf}
 
         found = assign(cost, capacity)
-        prices = capacity_prices(cost, capacity)
+        prices = shadow_prices(cost, capacity)
 
         assert (np.bincount(found, minlength=4) <= limit).all()
-        least, chosen = least_of_places(cost, limit), cost[np.arange(60), found]
+        least, chosen = least_by_units(cost, limit), cost[np.arange(60), found]
         rounding = 1e-14 * np.abs(chosen).sum()
         assert math.fsum(chosen) == pytest.approx(least, rel=0, abs=rounding)
         for j, price in prices.items():
-            more = least_of_places(cost, limit + (np.arange(4) == j))
+            more = least_by_units(cost, limit + (np.arange(4) == j))
             assert price == pytest.approx(least - more, rel=0, abs=10 * rounding)
 
 
@@ -177,22 +177,22 @@ def test_rows_that_are_equal_are_counted(levels):
     """12,000 rows of a few grades, against the linear programme of how many of a grade get what."""
     rng = np.random.default_rng(0)
     of_grade, grade = rng.random((levels, 4)) * 100, rng.integers(levels, size=12_000)
-    places = np.array([1200, 2400, 600])
+    slots = np.array([1200, 2400, 600])
     linked = np.kron(np.eye(levels), np.ones((1, 4)))
     limited = np.tile(np.eye(4)[1:], (1, levels))
     least = linprog(
-        of_grade.ravel(), limited, places, linked, np.bincount(grade, minlength=levels)
+        of_grade.ravel(), limited, slots, linked, np.bincount(grade, minlength=levels)
     ).fun
 
-    found = assign(of_grade[grade], dict(zip([1, 2, 3], places, strict=True)))
+    found = assign(of_grade[grade], dict(zip([1, 2, 3], slots, strict=True)))
 
-    assert (np.bincount(found, minlength=4)[1:] <= places).all()
+    assert (np.bincount(found, minlength=4)[1:] <= slots).all()
     assert of_grade[grade, found].sum() == pytest.approx(least, rel=1e-9)
-    for g in range(levels):  # the first of equal rows get the places
+    for g in range(levels):  # the first of equal rows come first
         assert (np.diff((found[grade == g] > 0).astype(int)) <= 0).all()
 
 
-def test_of_equal_rows_the_first_ones_get_the_places():
+def test_of_equal_rows_the_first_ones_get_the_capacity():
     one = assign(np.tile([5.0, 1.0], (6, 1)), {1: 2})
     two = assign(np.tile([5.0, 1.0, 2.0], (6, 1)), {1: 1, 2: 2})
 
@@ -201,12 +201,12 @@ def test_of_equal_rows_the_first_ones_get_the_places():
     np.testing.assert_array_equal(two[3:], 0)
 
 
-@pytest.mark.parametrize(("share", "places"), [(0.0, 0), (0.02, 1), (0.29, 29), (1.0, 100)])
-def test_a_float_is_a_share_rounded_down(share, places):
+@pytest.mark.parametrize(("share", "slots"), [(0.0, 0), (0.02, 1), (0.29, 29), (1.0, 100)])
+def test_a_float_is_a_share_rounded_down(share, slots):
     cost = np.tile([5.0, 1.0], (100, 1))
     n = 99 if share == 0.02 else 100
 
-    assert assign(cost[:n], {"b": share}, decisions=["a", "b"]).sum() == places
+    assert assign(cost[:n], {"b": share}, decisions=["a", "b"]).sum() == slots
 
 
 def test_limits_of_one_decision_less_than_all_are_always_feasible():
@@ -226,7 +226,7 @@ def test_limits_of_one_decision_less_than_all_are_always_feasible():
     ],
 )
 def test_limits_that_cannot_be_kept_are_named(capacity, message):
-    for function in (assign, capacity_prices):
+    for function in (assign, shadow_prices):
         with pytest.raises(ValueError, match=message):
             function(np.ones((3, 2)), capacity, decisions=["a", "b"])
 
@@ -260,13 +260,13 @@ def test_limits_hold_within_each_group(by):
     arguments = {"capacity": capacity, "decisions": ["pass", "call", "visit"]}
 
     found = assign(cost, **arguments, by=by)
-    prices = capacity_prices(cost, **arguments, by=by)
+    prices = shadow_prices(cost, **arguments, by=by)
 
     assert len(prices) == 3
     for group, of_group in prices.items():
         rows = np.asarray(by == group)
         np.testing.assert_array_equal(found[rows], assign(cost[rows], **arguments))
-        assert of_group == capacity_prices(cost[rows], **arguments)
+        assert of_group == shadow_prices(cost[rows], **arguments)
     assert prices[by[0]] == prices[list(by)[0]]
     np.testing.assert_array_equal(np.bincount(found)[1:], [12, 6])
 
@@ -278,9 +278,9 @@ def test_mistakes_in_groups_are_named():
     with pytest.raises(ValueError, match="by contains NaN or None for 1 of 3"):
         assign(cost, {0: 1}, by=["Mon", None, "Mon"])
     with pytest.raises(ValueError, match="by has 2 values; expected 3"):
-        capacity_prices(cost, {0: 1}, by=["Mon", "Mon"])
+        shadow_prices(cost, {0: 1}, by=["Mon", "Mon"])
     with pytest.raises(ValueError, match=r"by has shape \(3, 2\)"):
-        capacity_prices(cost, {0: 1}, by=np.ones((3, 2)))
+        shadow_prices(cost, {0: 1}, by=np.ones((3, 2)))
     reversed_rows = pd.Series(["Tue", "Mon", "Mon"], index=[2, 1, 0])
     message = "index of by has labels of that of {} in another order"
     with pytest.raises(ValueError, match=message.format("expected_cost")):
@@ -290,8 +290,8 @@ def test_mistakes_in_groups_are_named():
     for function in (model.decide, partial(decide, make_pipeline("passthrough", model))):
         with pytest.raises(ValueError, match=message.format("X")):
             function(X, capacity={0: 1}, by=reversed_rows)
-        with pytest.raises(TypeError, match=r"prices=\[1.0, 0.0\]; expected a mapping"):
-            function(X, prices=[1.0, 0.0])
+        with pytest.raises(TypeError, match=r"shadow_prices=\[1.0, 0.0\]; expected a mapping"):
+            function(X, shadow_prices=[1.0, 0.0])
 
 
 def rule():
@@ -324,7 +324,7 @@ def test_decide_through_pipelines_and_searches(kind):
 
     for given in (
         {"capacity": {1: 5}, "by": np.arange(120) // 40},
-        {"cost": C, "prices": {1: 0.5}},
+        {"cost": C, "shadow_prices": {1: 0.5}},
         {"prior": {0: 0.5, 1: 0.5}},
     ):
         np.testing.assert_array_equal(decide(model, X, **given), alone.decide(inner, **given))
@@ -353,12 +353,12 @@ def test_the_costs_of_the_caller_stay_as_they_are():
     before = cost.copy()
     cost.setflags(write=False)
 
-    capacity_prices(cost, {0: 5, 1: 5})
+    shadow_prices(cost, {0: 5, 1: 5})
 
     np.testing.assert_array_equal(cost, before)
 
 
-def test_prices_of_one_day_keep_the_budget_of_the_next_on_average():
+def test_shadow_prices_of_one_day_keep_the_budget_of_the_next_on_average():
     rng = np.random.default_rng(0)
 
     def day():
@@ -368,7 +368,7 @@ def test_prices_of_one_day_keep_the_budget_of_the_next_on_average():
 
     used, (cost, limit) = [], day()
     for _ in range(12):
-        prices = capacity_prices(cost, {1: 50, 2: 75})
+        prices = shadow_prices(cost, {1: 50, 2: 75})
         cost, limit = day()
         used.append(np.bincount((cost + [0, prices[1], prices[2]]).argmin(axis=1), minlength=3))
 

@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from sklearn.datasets import make_classification
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.datasets import to_memmap
 from tests.factories import small_stack
 from tests.test_docs import ROOT
@@ -101,7 +101,7 @@ def test_skops_needs_the_types_that_the_page_names(routing, calibration, monkeyp
     (code,) = [block for block in BLOCK.findall(page) if "get_untrusted_types" in block]
     with sklearn.config_context(enable_metadata_routing=routing):
         if calibration is None:
-            model = CostSensitivePoolClassifier(cost_matrix=[[0, 1], [5, 0]], random_state=0)
+            model = CostSensitiveEnsembleClassifier(cost_matrix=[[0, 1], [5, 0]], random_state=0)
             model.set_params(network__max_epochs=2, network__width=8, boosting__max_iter=5)
         else:
             model = BayesMinimumRiskClassifier(calibration=calibration, cv=3)

@@ -53,7 +53,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         All but the last get a head. Alternatively, a list of the layers that get a head, each given
         by the path of a submodule, as in ``module.named_modules()``, or by the name that "auto"
         would use.
-    head_input : {"pool", "flatten"}, default="pool"
+    head_input : {"mean", "flatten"}, default="mean"
         Input of a head on feature maps (n_samples, n_channels, ...): the mean of each map, or every
         value of every map.
     head_gradient : "auto" or float, default="auto"
@@ -67,12 +67,12 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
     combine_heads : "auto" or bool, default="auto"
-        Whether the probabilities are a logarithmic pool of those of the output and of all heads, as
-        in :class:`CostSensitivePoolClassifier`, instead of those of the output with a temperature.
-        The weights are those of least log loss on the held-out rows; a pool that is not better than
-        the output there, by more than its standard error, is not used. "auto" is True for a module
-        with trained weights. Without held-out rows, for losses without class probabilities, and
-        with a given `temperature` the output predicts alone.
+        Whether the probabilities are a weighted geometric mean of the probabilities of the output
+        and of all heads, as in :class:`CostSensitiveEnsembleClassifier`, instead of those of the
+        output with a temperature. The weights are those of least log loss on the held-out rows; an
+        ensemble that is not better than the output there, by more than its standard error, is not
+        used. "auto" is True for a module with trained weights. Without held-out rows, for losses
+        without class probabilities, and with a given `temperature` the output predicts alone.
     freeze : int or list of str, default=None
         The number of epochs in which only the new layers are trained, before the whole module is;
         or the submodules that stay frozen throughout, given by their paths or by patterns such as
@@ -184,7 +184,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         **IMAGE_CONSTRAINTS,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
-        "head_input": [StrOptions({"pool", "flatten"})],
+        "head_input": [StrOptions({"mean", "flatten"})],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "head_gradient": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -197,7 +197,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         module: nn.Module | Callable[..., nn.Module],
         *,
         hidden_layers: Literal["auto"] | Sequence[str] = "auto",
-        head_input: Literal["pool", "flatten"] = "pool",
+        head_input: Literal["mean", "flatten"] = "mean",
         head_gradient: float | Literal["auto"] = "auto",
         alpha: float | Sequence[float] = 0.2,
         combine_heads: bool | Literal["auto"] = "auto",

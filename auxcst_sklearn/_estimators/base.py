@@ -38,7 +38,7 @@ from .building import (
     prepare,
 )
 from .decision import DecisionMixin, warn_of_missing_costs
-from .identity import check_same, open_checkpoints
+from .fit_key import check_same, open_checkpoints
 from .parameters import CONSTRAINTS, DESCRIPTIONS, Recipe
 from .validation import (
     Given,
@@ -220,7 +220,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         folds: Sequence[Fold] | None = None,
         stream: bool = False,
     ) -> tuple[Validated, Training]:
-        """Validate, prepare, build, train, and set attributes; a pool passes its folds."""
+        """Validate, prepare, build, train, and set attributes; an ensemble passes its folds."""
         recipe = self._recipe()
         resume = (stream or recipe.warm_start) and hasattr(self, "net_")
         with self._fitting(recipe, resume) as rng:

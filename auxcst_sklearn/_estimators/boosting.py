@@ -1,4 +1,4 @@
-"""scikit-learn's boosting for tables as they are: a member of the pool."""
+"""scikit-learn's boosting for tables as they are: a member of the ensemble."""
 
 from __future__ import annotations
 

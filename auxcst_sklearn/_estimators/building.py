@@ -313,7 +313,7 @@ def plan_of(
         schedule = "plateau" if recipe.schedule == "plateau" else "constant"
         return Plan(1, schedule, constant_rate=rate)
     patience = resolve_patience(recipe.patience, n_samples) if recipe.early_stopping else None
-    settings = recipe.max_epochs, recipe.schedule, patience, recipe.averaging
+    settings = recipe.max_epochs, recipe.schedule, patience, recipe.ema_epochs
     rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
     return Plan(*settings, checkpoints, rate, rates)
 
@@ -343,7 +343,7 @@ def calibrate(training: Training, recipe: Recipe) -> None:
         several = recipe.combine_heads and len(net.module_.layers) > 1
         several = several and isinstance(net.criterion_.aux_loss, ProbabilisticLoss)
         net.head_weights = first(net.learn_head_weights(held_out)) if several else None
-        pooled = net.head_weights is not None
-        net.temperature = 1.0 if pooled else first(net.learn_temperature(held_out))
+        votes = net.head_weights is not None
+        net.temperature = 1.0 if votes else first(net.learn_temperature(held_out))
     elif isinstance(recipe.temperature, Real):  # which a warm start may have changed
         net.temperature, net.head_weights = float(recipe.temperature), None

@@ -48,10 +48,10 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     kernel_size : int or array-like of shape (n_blocks,), default=3
         Height and width of the kernels of each block. Convolutions keep the size of the feature
         maps.
-    pool : int or array-like of shape (n_blocks,), default=2
+    pool_size : int or array-like of shape (n_blocks,), default=2
         Height and width of the max pooling of each block; 1 for none. A direction in which the
-        images have one pixel is not pooled.
-    head_input : {"pool", "flatten"}, default="pool"
+        images have one pixel is left as it is.
+    head_input : {"mean", "flatten"}, default="mean"
         Input of the head of a block: the mean of each feature map, or every value of every map.
     batch_norm : bool, default=True
         Whether the blocks have batch normalisation.
@@ -139,8 +139,8 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         "channels": [_SIZE, "array-like"],
         "width": [_SIZE, "array-like"],
         "kernel_size": [_SIZE, "array-like"],
-        "pool": [_SIZE, "array-like"],
-        "head_input": [StrOptions({"pool", "flatten"})],
+        "pool_size": [_SIZE, "array-like"],
+        "head_input": [StrOptions({"mean", "flatten"})],
         "batch_norm": ["boolean"],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
@@ -151,8 +151,8 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     alpha: float | Sequence[float] = 0.2
     _: KW_ONLY
     kernel_size: int | Sequence[int] = 3
-    pool: int | Sequence[int] = 2
-    head_input: Literal["pool", "flatten"] = "pool"
+    pool_size: int | Sequence[int] = 2
+    head_input: Literal["mean", "flatten"] = "mean"
     batch_norm: bool = True
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
@@ -196,7 +196,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
         images = inputs.make_module()
         layers = self._layers()
         if self.image_shape is not None or len(inputs.shape) > 1:
-            self._check_sizes(layers["pool"], *images.out_shape[1:])
+            self._check_sizes(layers["pool_size"], *images.out_shape[1:])
         head_layers, weights = layers_with_head(
             self.alpha,
             len(layers["channels"]) + len(layers["width"]) - 1,
@@ -225,18 +225,19 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
                 f"channels={self.channels!r} is empty; expected the channels of at least one "
                 "convolution block. For dense layers alone use CostSensitiveAuxMLP."
             )
-        for name in ("kernel_size", "pool"):
+        for name in ("kernel_size", "pool_size"):
             value = getattr(self, name)
             layers[name] = per_layer(value, n_blocks, name=name, layers="convolution block")
         for name, values in layers.items():
             check_each(values, name=name, interval=_SIZE)
         return layers
 
-    def _check_sizes(self, pool: Sequence[int], height: int, width: int) -> None:
+    def _check_sizes(self, pool_size: Sequence[int], height: int, width: int) -> None:
         """Check that pooling leaves at least one pixel of an image."""
-        if any(1 < size < prod(pool) for size in (height, width)):
+        if any(1 < size < prod(pool_size) for size in (height, width)):
             raise ValueError(
-                f"pool={self.pool!r} in {len(pool)} convolution blocks divides height and width by "
-                f"{prod(pool)}, which leaves nothing of images of {height} x {width} pixels. Use "
-                "fewer blocks (channels), or pool=1 in some of them."
+                f"pool_size={self.pool_size!r} in {len(pool_size)} convolution blocks divides "
+                f"height and width by {prod(pool_size)}, which leaves nothing of images of "
+                f"{height} x {width} pixels. Use fewer blocks (channels), or pool_size=1 in some "
+                "of them."
             )

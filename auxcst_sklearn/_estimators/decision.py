@@ -16,7 +16,7 @@ from .._checks.calls import described_like, warn
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
-from ..costs._assignment import Capacity, price_vector
+from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, mean_paid
 from ..costs._named import NamedState
 from ..costs._validation import is_per_sample_matrix
@@ -189,7 +189,7 @@ class DecisionMixin(ClassifierMixin):
         *,
         capacity: Capacity | None = None,
         by: ArrayLike | None = None,
-        prices: Mapping[Any, float] | None = None,
+        shadow_prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
         """Take the decision with the least expected cost for each sample, within limits if any.
@@ -201,9 +201,9 @@ class DecisionMixin(ClassifierMixin):
             :func:`auxcst_sklearn.decisions.assign`.
         by : array-like of shape (n_samples,), default=None
             Groups of samples, such as their days, within each of which `capacity` holds.
-        prices : mapping of decisions to float, default=None
-            Prices of limited decisions, in currency, from an earlier batch; see
-            :func:`auxcst_sklearn.decisions.capacity_prices`. They are added to the costs of the
+        shadow_prices : mapping of decisions to float, default=None
+            Shadow prices of limited decisions, in currency, from an earlier batch; see
+            :func:`auxcst_sklearn.decisions.shadow_prices`. They are added to the costs of the
             decisions, for single samples whose batch is not known.
 
         Returns
@@ -214,22 +214,24 @@ class DecisionMixin(ClassifierMixin):
         Raises
         ------
         ValueError
-            As `predict_cost`, or if a limit or price is not as described.
+            As `predict_cost`, or if a limit or shadow price is not as described.
         """
         check_row_order(X=X, by=by)
         expected = self.predict_cost(X, cost, prior=prior)
         _check_known(expected)
-        if capacity is not None and prices is not None:
+        if capacity is not None and shadow_prices is not None:
             raise ValueError(
-                "Got both capacity and prices; expected one: capacity for a whole batch, or the "
-                "prices of an earlier one."
+                "Got both capacity and shadow_prices; expected one of them: capacity for a whole "
+                "batch, or the shadow prices of an earlier batch."
             )
         if capacity is None and by is not None:
             raise ValueError("Got by= without capacity=, whose limits hold within its groups.")
         if capacity is not None:
             choice = assign(expected, capacity, decisions=self.decisions_, by=by)
         else:
-            choice = (expected + price_vector(prices or {}, self.decisions_)).argmin(axis=1)
+            choice = (expected + shadow_price_vector(shadow_prices or {}, self.decisions_)).argmin(
+                axis=1
+            )
         decided: NDArray[Any] = self.decisions_[choice]
         return decided
 

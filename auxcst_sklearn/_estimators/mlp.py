@@ -90,7 +90,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         stops; with more than 15,000 rows once, by 8. "one_cycle" goes up during the first tenth of
         `max_epochs` and then down to zero, along cosines. Without held-out rows "plateau" is
         constant, as all are in `partial_fit`.
-    averaging : float, default=5.0
+    ema_epochs : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
         of the last step.
@@ -155,7 +155,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         "standardize": ["boolean", StrOptions({"auto"})],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
-        "averaging": [Interval(Real, 0, None, closed="left")],
+        "ema_epochs": [Interval(Real, 0, None, closed="left")],
         "n_networks": [StrOptions({"auto"}), *AUX_CONSTRAINTS["n_networks"]],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "patience": [StrOptions({"auto"}), *AUX_CONSTRAINTS["patience"]],
@@ -182,7 +182,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
     schedule: Literal["plateau", "constant", "one_cycle"] = "plateau"
-    averaging: float = 5.0
+    ema_epochs: float = 5.0
     weight_decay: float = 1e-2
     optimizer: str | type = "adamw"
     early_stopping: bool = True
@@ -243,7 +243,7 @@ PAPER: dict[str, Any] = {
     "n_networks": 1,
     "learning_rate": 0.1,
     "schedule": "constant",
-    "averaging": 0.0,
+    "ema_epochs": 0.0,
     "weight_decay": 0.0,
     "optimizer": "sgd",
     "early_stopping": False,

@@ -24,7 +24,7 @@ CONSTANT_RATE = 2e-3
 MANY_INPUTS = 256
 # Beyond each of these numbers of rows, an epoch has more steps, and plateaus are an epoch shorter.
 LONG_EPOCHS = 15_000, 50_000, 500_000
-# Beyond so many rows, three networks do instead of five, and so do three folds of a pool.
+# Beyond so many rows, three networks do instead of five, and so do three folds of an ensemble.
 MANY_ROWS = 50_000
 N_FOLDS, FEW_FOLDS = 5, 3
 
@@ -223,7 +223,7 @@ class Recipe:
     warm_start: bool
     aux_loss: str | Loss | None = None
     n_networks: int | str = 1
-    averaging: float = 0.0
+    ema_epochs: float = 0.0
     temperature: float | str = 1.0
     combine_heads: bool = False
     precision: str = "float32"

@@ -29,7 +29,7 @@ SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
 class Plan(NamedTuple):
     """Length and schedule of a training.
 
-    With `patience` None training runs to the end. `averaging` is the horizon, in epochs, of the
+    With `patience` None training runs to the end. `ema_epochs` is the horizon, in epochs, of the
     average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
     the last one. Plateaus have these `rates`, or without held-out rows the `constant_rate`, if
     there is one.
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     epochs: int
     schedule: str
     patience: int | None = None
-    averaging: float = 0.0
+    ema_epochs: float = 0.0
     checkpoints: Checkpoints | None = None
     constant_rate: float | None = None
     rates: Sequence[float] = RATES
@@ -112,9 +112,9 @@ class Loop:
             self.rates = islice(one_cycle(plan.epochs * n_steps), n_finished * n_steps, None)
         if plan.schedule == "plateau" and plan.constant_rate and self.stop is None:
             set_rate(net.optimizer_, plan.constant_rate / net.lr)
-        if plan.averaging:
+        if plan.ema_epochs:
             parameters = list(net.module_.parameters())
-            horizon, interval = plan.averaging * n_steps, min(n_steps, INTERVAL)
+            horizon, interval = plan.ema_epochs * n_steps, min(n_steps, INTERVAL)
             self.average = WeightAverage(parameters, horizon, interval)
 
     def run(self) -> None:

@@ -25,7 +25,7 @@ from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
-from .pooling import SMALLEST, useful_weights
+from .geometric_mean import SMALLEST, useful_weights
 from .rows import Rows, TrainingSet
 from .runtime import (
     ALONE,
@@ -85,7 +85,7 @@ class CostNet(NeuralNet):
     device_generator: torch.Generator
 
     temperature: float = 1.0
-    # Of the heads and the output in a logarithmic pool, in place of the temperature.
+    # Of the heads and the output in a weighted geometric mean, in place of the temperature.
     head_weights: NDArray[np.float64] | None = None
 
     def __init__(
@@ -244,7 +244,7 @@ class CostNet(NeuralNet):
         return weighted.view(-1, *shape).mean(dim=-1)
 
     def output(self, x: Tensor, module: Any = None) -> Tensor:
-        """Outputs of the output layer, or with the pooled probabilities of all layers.
+        """Outputs of the output layer, or with the mean probabilities of all layers.
 
         `module` is a copy of that of the net, with other settings.
         """
@@ -257,12 +257,12 @@ class CostNet(NeuralNet):
         heads, loss = module.forward_heads(x, layers), self.criterion_.loss
         logs = self._log_probabilities(heads)[: used.sum()]  # the output may have no weight
         weights = logs.new_tensor(self.head_weights[used])
-        pool = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
-        pooled: Tensor = loss.with_probabilities(heads[-1], pool)
-        return pooled
+        mean = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
+        combined: Tensor = loss.with_probabilities(heads[-1], mean)
+        return combined
 
     def _log_probabilities(self, heads: Sequence[Tensor]) -> Tensor:
-        """Logarithms (n_layers, n_networks, n_samples, n_classes), clipped as those of pools."""
+        """Logarithms (n_layers, n_networks, n_samples, n_classes), clipped as in `log_clipped`."""
         losses = [self.criterion_.aux_loss] * (len(heads) - 1) + [self.criterion_.loss]
         p = torch.stack([loss.probabilities(r) for loss, r in zip(losses, heads)])
         return p.clamp(min=SMALLEST).log()

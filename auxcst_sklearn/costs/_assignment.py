@@ -1,4 +1,4 @@
-"""Decisions within limits: the cheapest assignment of rows, and the prices of the limits."""
+"""Decisions within limits: the cheapest assignment of rows, and the shadow prices of the limits."""
 
 from __future__ import annotations
 
@@ -17,21 +17,25 @@ from .._checks.labels import check_groups
 
 Capacity = Mapping[Hashable, "int | float"]
 
-# Rounds that estimate prices, at most. A power of 2 divides the costs, which is exact, so that sums
-# of the largest floats are finite.
+# Rounds that estimate shadow prices, at most. A power of 2 divides the costs, which is exact, so
+# that sums of the largest floats are finite.
 N_ROUNDS, SCALE = 30, 2.0**10
 
 
-def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> NDArray[np.float64]:
-    """Prices of the decisions in their order, 0 for those without one."""
+def shadow_price_vector(
+    prices: Mapping[Hashable, float], decisions: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Shadow prices of the decisions in their order, 0 for decisions without one."""
     if not isinstance(prices, Mapping):
-        raise TypeError(f"prices={prices!r}; expected a mapping of decisions to amounts.")
+        raise TypeError(f"shadow_prices={prices!r}; expected a mapping of decisions to amounts.")
     labels, vector = decisions.tolist(), np.zeros(len(decisions))
     for label, price in prices.items():
         if label not in labels:
-            raise ValueError(f"prices names {label!r}; expected some of {labels}.")
+            raise ValueError(f"shadow_prices names {label!r}; expected some of {labels}.")
         if not isinstance(price, Real) or not 0 <= float(price) < np.inf:
-            raise ValueError(f"prices[{label!r}]={price!r}; expected a finite amount from 0 on.")
+            raise ValueError(
+                f"shadow_prices[{label!r}]={price!r}; expected a finite amount from 0 on."
+            )
         vector[labels.index(label)] = float(price)
     return vector
 
@@ -39,7 +43,7 @@ def price_vector(prices: Mapping[Hashable, float], decisions: NDArray[Any]) -> N
 def assignments(
     expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None, by: ArrayLike | None
 ) -> Iterator[tuple[Any, Any, NDArray[np.intp], dict[Hashable, float]]]:
-    """For each group of rows: its label, its rows, their columns, and the prices of its limits."""
+    """Label, rows, their columns, and shadow prices of the limits of each group of rows."""
     check_row_order(expected_cost=expected_cost, by=by)
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
@@ -82,7 +86,7 @@ def _limits(capacity: Capacity, labels: list[Any], n: int, where: str) -> NDArra
     for label, value in capacity.items():
         if label not in labels:
             raise ValueError(f"capacity names {label!r}; expected some of {labels}.")
-        limit[labels.index(label)] = n_places(f"capacity[{label!r}]", value, n)
+        limit[labels.index(label)] = capacity_count(f"capacity[{label!r}]", value, n)
     if limit.sum() < n:
         given = {label: int(limit[labels.index(label)]) for label in capacity}
         raise ValueError(
@@ -92,7 +96,7 @@ def _limits(capacity: Capacity, labels: list[Any], n: int, where: str) -> NDArra
     return limit
 
 
-def n_places(name: str, value: Any, n: int) -> int:
+def capacity_count(name: str, value: Any, n: int) -> int:
     """A limit as a number of `n` rows."""
     is_number = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
     if is_number and int(value) >= 0:
@@ -108,7 +112,7 @@ def n_places(name: str, value: Any, n: int) -> int:
 def solve(
     cost: NDArray[np.float64], limit: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The cheapest assignment, and what one more place of each decision would save."""
+    """The cheapest assignment, and what a unit of extra capacity of each decision would save."""
     choice = cost.argmin(axis=1)
     if (np.bincount(choice, minlength=len(limit)) <= limit).all():
         return choice, np.zeros(len(limit))
@@ -120,7 +124,7 @@ def solve(
     is_new = np.append(True, (cost[order[1:]] != cost[order[:-1]]).any(axis=1))
     count = np.diff(np.append(np.flatnonzero(is_new), len(cost)))
     used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
-    columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows get the places
+    columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows come first
     choice[order] = np.repeat(np.tile(columns, len(count)), used[:, columns].ravel())
     return choice, price * SCALE
 
@@ -140,7 +144,7 @@ def _solve_one(
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Prices that are nearly right: of one decision after the other, given the others."""
+    """Shadow prices that are nearly right: of one decision after the other, given the others."""
     columns, price = np.ascontiguousarray(cost.T), np.zeros(len(limit))
     for _ in range(N_ROUNDS):
         before = price.copy()
@@ -161,16 +165,17 @@ def _solve_counted(
     limit: NDArray[np.float64],
     price: NDArray[np.float64],
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The number of places of each decision for different rows that occur `count` times.
+    """How many of the different rows, which occur `count` times, get each decision.
 
-    The cheapest decision of each row at any prices is the cheapest assignment of as many places as
-    it takes. It stays the cheapest if places are added, or taken, by successive shortest paths.
+    At any shadow prices, the cheapest decision of each row is the cheapest assignment with the
+    capacities that it uses. It stays the cheapest if capacity is added, or taken, by successive
+    shortest paths.
     """
-    places = np.zeros(cost.shape, dtype=np.intp)
-    places[np.arange(len(cost)), (cost + price).argmin(axis=1)] = count
-    used, columns = places.sum(axis=0), np.arange(len(limit))
+    assigned = np.zeros(cost.shape, dtype=np.intp)
+    assigned[np.arange(len(cost)), (cost + price).argmin(axis=1)] = count
+    used, columns = assigned.sum(axis=0), np.arange(len(limit))
     n_moves = np.abs(used - limit)[(price > 0) | (used > limit)].sum()
-    moves = _Moves(cost, places, int(n_moves) + 1)
+    moves = _Moves(cost, assigned, int(n_moves) + 1)
     for k in np.flatnonzero((price > 0) & (used < limit)):
         while (n := limit[k] - moves.used[k]) > 0:
             path, length = moves.shortest((moves.used > 0) & (columns != k), columns == k)
@@ -185,7 +190,7 @@ def _solve_counted(
     for k in np.flatnonzero(moves.used == limit):
         _, length = moves.shortest((moves.used > 0) & (columns != k), columns == k)
         saved[k] = max(-length, 0.0)
-    return places, saved
+    return assigned, saved
 
 
 class _Moves:
@@ -195,12 +200,12 @@ class _Moves:
     are dropped when they come to its front.
     """
 
-    def __init__(self, cost: NDArray[np.float64], places: NDArray[np.intp], n_moves: int) -> None:
-        self.cost, self.places, self.used = cost, places, places.sum(axis=0)
+    def __init__(self, cost: NDArray[np.float64], assigned: NDArray[np.intp], n_moves: int) -> None:
+        self.cost, self.assigned, self.used = cost, assigned, assigned.sum(axis=0)
         self.queues: dict[tuple[int, int], list[tuple[float, int]]] = {}
         self.length = np.zeros((len(self.used), len(self.used)))
         for j in range(len(self.used)):
-            rows = np.flatnonzero(places[:, j])
+            rows = np.flatnonzero(assigned[:, j])
             more = (cost[rows] - cost[rows, j, None]).T
             for k in range(len(self.used)):
                 near = np.argsort(more[k], kind="stable")[:n_moves]
@@ -212,7 +217,7 @@ class _Moves:
         """Find the cheapest moves from a decision whose rows have changed."""
         for k in range(len(self.used)):
             queue = self.queues[j, k]
-            while queue and not self.places[queue[0][1], j]:
+            while queue and not self.assigned[queue[0][1], j]:
                 heappop(queue)
             if k != j:
                 self.length[j, k] = queue[0][0] if queue else np.inf
@@ -236,9 +241,9 @@ class _Moves:
     def make(self, path: list[int], n_moves: float) -> None:
         """Move up to `n_moves` of the same rows along a path."""
         moves = [(self.queues[pair][0][1], *pair) for pair in pairwise(path)]
-        n = int(min(n_moves, *(self.places[i, j] for i, j, _ in moves)))
+        n = int(min(n_moves, *(self.assigned[i, j] for i, j, _ in moves)))
         for i, j, k in moves:
-            self.places[i, [j, k]] += [-n, n]
+            self.assigned[i, [j, k]] += [-n, n]
             for m in range(len(self.used)):
                 heappush(self.queues[k, m], (self.cost[i, m] - self.cost[i, k], i))
         self.used[path[0]] -= n

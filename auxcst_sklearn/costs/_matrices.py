@@ -183,7 +183,11 @@ def _ways(paths: Any) -> list[Any]:
 
 
 def ordinal_cost_matrix(
-    classes: int | Sequence[Any], power: float = 1.0, *, over: float = 1.0, under: float = 1.0
+    classes: int | Sequence[Any],
+    power: float = 1.0,
+    *,
+    over_cost: float = 1.0,
+    under_cost: float = 1.0,
 ) -> NDArray[np.float64]:
     """Cost matrix of ordered classes, from their distances: ``abs(i - j) ** power``.
 
@@ -194,7 +198,7 @@ def ordinal_cost_matrix(
         alphabetically in `classes_`, so pass them all.
     power : float, default=1.0
         1 for absolute, 2 for squared distances.
-    over, under : float, default=1.0
+    over_cost, under_cost : float, default=1.0
         Cost, in currency, of a prediction one class above the true one, and one below it.
 
     Returns
@@ -206,8 +210,8 @@ def ordinal_cost_matrix(
     Raises
     ------
     ValueError
-        If there is no class, a label occurs twice, `power` is not positive, a price is negative, or
-        a cost would be infinite.
+        If there is no class, a label occurs twice, `power` is not positive, `over_cost` or
+        `under_cost` is negative, or a cost would be infinite.
 
     Examples
     --------
@@ -216,7 +220,7 @@ def ordinal_cost_matrix(
     array([[0., 1., 4.],
            [1., 0., 1.],
            [4., 1., 0.]])
-    >>> ordinal_cost_matrix(["low", "medium", "high"], over=5)
+    >>> ordinal_cost_matrix(["low", "medium", "high"], over_cost=5)
     CostArray([[ 0.,  5., 10.],
                [ 1.,  0.,  5.],
                [ 2.,  1.,  0.]],
@@ -231,13 +235,13 @@ def ordinal_cost_matrix(
         )
     if not power > 0:
         raise ValueError(f"power must be positive, got {power!r}: use 1 for absolute distances.")
-    for name, price in {"over": over, "under": under}.items():
-        if not 0 <= price < np.inf:
-            raise ValueError(f"{name}={price!r}; expected the cost of one class, 0 or more.")
+    for name, value in {"over_cost": over_cost, "under_cost": under_cost}.items():
+        if not 0 <= value < np.inf:
+            raise ValueError(f"{name}={value!r}; expected the cost of one class, 0 or more.")
     grade = np.arange(n_classes, dtype=np.float64)
     with np.errstate(over="ignore"):
         distance = np.abs(grade[:, np.newaxis] - grade) ** power
-    cost_matrix = np.triu(distance) * over + np.tril(distance) * under
+    cost_matrix = np.triu(distance) * over_cost + np.tril(distance) * under_cost
     if not np.isfinite(cost_matrix).all():
         raise ValueError(
             f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "

@@ -99,8 +99,9 @@ class AuxCNN(LayeredNetwork):
     """Convolution blocks "conv1" ..., then dense layers "dense1" ..., with auxiliary cost heads.
 
     A block is a convolution that keeps the size of its maps, batch normalisation, the activation
-    and max pooling, which pools a direction with fewer pixels than `pool` to one. The input of the
-    first dense layer is all values of the last maps. `head_layers` counts from 0, blocks first.
+    and max pooling, which reduces a direction with fewer pixels than `pool_size` to one pixel. The
+    input of the first dense layer is all values of the last maps. `head_layers` counts from 0,
+    blocks first.
     """
 
     def __init__(
@@ -110,10 +111,10 @@ class AuxCNN(LayeredNetwork):
         *,
         channels: Sequence[int],
         kernel_size: Sequence[int],
-        pool: Sequence[int],
+        pool_size: Sequence[int],
         width: Sequence[int],
         head_layers: Collection[int],
-        head_input: Literal["pool", "flatten"] = "pool",
+        head_input: Literal["mean", "flatten"] = "mean",
         batch_norm: bool = True,
         activation: str = "relu",
         dropout: float = 0.0,
@@ -122,7 +123,9 @@ class AuxCNN(LayeredNetwork):
         self.inputs = images
         self.hidden = nn.ModuleDict()
         shapes = [images.out_shape]
-        for i, (n_maps, kernel, window) in enumerate(zip(channels, kernel_size, pool), start=1):
+        for i, (n_maps, kernel, window) in enumerate(
+            zip(channels, kernel_size, pool_size), start=1
+        ):
             block, shape = _convolution_block(
                 shapes[-1], n_maps, kernel, window, ACTIVATIONS[activation], batch_norm
             )

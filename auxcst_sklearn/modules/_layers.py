@@ -170,7 +170,7 @@ class CostHead(nn.Linear):
         maps.
     n_classes : int
         Number K of costs.
-    head_input : {"pool", "flatten"}, default="pool"
+    head_input : {"mean", "flatten"}, default="mean"
         Whether the input is the mean of each map, or every value of it.
     gradient : float, default=1.0
         Factor of the gradient that the head sends into the hidden layer; 0 for none.
@@ -180,7 +180,7 @@ class CostHead(nn.Linear):
     >>> import torch
     >>> from auxcst_sklearn.modules import CostHead
     >>> maps = torch.zeros(5, 8, 4, 4)
-    >>> for head_input in ("pool", "flatten"):
+    >>> for head_input in ("mean", "flatten"):
     ...     head = CostHead(maps.shape[1:], 3, head_input)
     ...     print(head.in_features, tuple(head(maps).shape))
     8 (5, 3)
@@ -191,19 +191,19 @@ class CostHead(nn.Linear):
         self,
         shape: Sequence[int],
         n_classes: int,
-        head_input: Literal["pool", "flatten"] = "pool",
+        head_input: Literal["mean", "flatten"] = "mean",
         gradient: float = 1.0,
     ) -> None:
-        pool = head_input == "pool"
-        super().__init__(shape[0] if pool else prod(shape), n_classes)
-        self.pool = pool
+        averages = head_input == "mean"
+        super().__init__(shape[0] if averages else prod(shape), n_classes)
+        self.averages = averages
         self.gradient = gradient
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the head, (n_samples, n_classes), in the precision of its weights."""
         if self.gradient == 0:
             x = x.detach()
-        if self.pool and x.dim() > 2:
+        if self.averages and x.dim() > 2:
             x = MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
         x = x.flatten(1).to(self.weight.dtype)
         if self.gradient not in (0, 1) and x.requires_grad:

@@ -28,9 +28,9 @@ from .._checks.labels import label_index
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
-from .._estimators.pool import CostSensitivePoolClassifier
-from .._estimators.pool_members import FoldMean
-from .._training.pooling import SMALLEST
+from .._estimators.ensemble import CostSensitiveEnsembleClassifier
+from .._estimators.members import FoldMean
+from .._training.geometric_mean import SMALLEST
 from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps
@@ -74,7 +74,7 @@ def cost_and_probability(model: Any, graph: Graph, rows: GraphRows) -> list[str]
     if isinstance(model, BaseCostSensitiveNet):
         return network_estimates(model, graph, rows)[:2]
     p = probability(model, graph, rows)
-    if isinstance(model, CostSensitivePoolClassifier) and model.cost_estimators_:
+    if isinstance(model, CostSensitiveEnsembleClassifier) and model.cost_estimators_:
         return [_mean_of_networks(p, model.cost_estimators_, graph, rows), p]
     return [graph.add("MatMul", p, model.cost_matrix_), p]
 
@@ -102,8 +102,8 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
         return ENSEMBLES[kind](model, graph, rows)
     if isinstance(model, BayesMinimumRiskClassifier):
         return _aligned(model.estimator_, model.classes_, graph, rows)
-    if isinstance(model, CostSensitivePoolClassifier):
-        return _pooled(model, graph, rows)
+    if isinstance(model, CostSensitiveEnsembleClassifier):
+        return _ensemble(model, graph, rows)
     return estimates(model, graph, rows)
 
 
@@ -130,9 +130,11 @@ def _mean(parts: Sequence[str], graph: Graph, weights: Any = None) -> str:
     return graph.add("Div", graph.add("Sum", *weighted), float(np.sum(weights)))
 
 
-def _pooled(model: CostSensitivePoolClassifier, graph: Graph, rows: GraphRows) -> str:
+def _ensemble(model: CostSensitiveEnsembleClassifier, graph: Graph, rows: GraphRows) -> str:
     parts = []
-    for member, weight in zip(model.estimators_, model.weights_[model.weights_ > 0].tolist()):
+    for member, weight in zip(
+        model.estimators_, model.estimator_weights_[model.estimator_weights_ > 0].tolist()
+    ):
         p = _aligned(member, model.classes_, graph, rows)
         log = graph.add("Log", graph.add("Clip", p, SMALLEST, 1.0))
         parts.append(graph.add("Mul", log, weight))

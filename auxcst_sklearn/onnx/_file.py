@@ -45,7 +45,7 @@ def to_onnx(
     model : estimator or Pipeline
         A fitted classifier of this package, or a ``Pipeline`` that ends with one and whose other
         steps skl2onnx can convert. Members of a
-        :class:`~auxcst_sklearn.CostSensitivePoolClassifier`, and the classifier of a
+        :class:`~auxcst_sklearn.CostSensitiveEnsembleClassifier`, and the classifier of a
         :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, calibrated classifiers,
         ensembles and pipelines of these, all that skl2onnx can convert, and those of LightGBM and

@@ -130,7 +130,7 @@ class Decision(nn.Module):
 def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
     """Costs in currency, and probabilities and cost matrices of rows if the loss has them."""
     key = (id(model), rows.value)
-    if key not in graph.networks:  # a pool reads its networks for two purposes
+    if key not in graph.networks:  # an ensemble reads its networks for two purposes
         if isinstance(model._inputs, TableInputs):
             rows = coded_rows(model._inputs.categories, graph, rows)
         graph.converted.append(type(model).__name__)

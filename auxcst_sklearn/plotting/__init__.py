@@ -1,4 +1,4 @@
-"""Displays: models compared, the cost of mistakes, thresholds and places, the losses of layers.
+"""Displays: models compared, the cost of mistakes, thresholds and capacity, the losses of layers.
 
 They follow scikit-learn's convention: ``from_...`` creates and draws one, ``plot`` draws it again.
 """

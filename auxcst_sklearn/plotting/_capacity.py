@@ -1,4 +1,4 @@
-"""CostCapacityDisplay: the expected cost against the places of one decision."""
+"""CostCapacityDisplay: the expected cost against the capacity of one decision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._checks.calls import described_like
-from ..costs._assignment import n_places
+from ..costs._assignment import capacity_count
 from ._drawing import COLORS, Display, amount, axes, draw_legend, tidy
 
 if TYPE_CHECKING:
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class CostCapacityDisplay:
-    """Expected cost against the places of a limited decision, and what one more is worth.
+    """Expected cost against the capacity of a limited decision, and what one more unit is worth.
 
-    Created by :meth:`from_predictions`. The slope of the curve is the price of
-    :func:`auxcst_sklearn.decisions.capacity_prices`.
+    Created by :meth:`from_predictions`. The slope of the curve is the shadow price of
+    :func:`auxcst_sklearn.decisions.shadow_prices`.
 
     Parameters
     ----------
     total_cost : ndarray of shape (n_samples + 1,)
-        Expected cost of all samples with 0, 1, ... places, each given to the sample that gains
-        most.
+        Expected cost of all samples with a capacity of 0, 1, ..., which goes to the samples that
+        save most.
     decision : str or number
         The limited decision.
 
     Attributes
     ----------
     enough_ : int
-        The number of places from which on one more is worth nothing.
+        The capacity from which on one more unit is worth nothing.
     ax_, figure_, line_ : matplotlib Axes, Figure and Line2D
         What is drawn.
 
@@ -69,7 +69,7 @@ class CostCapacityDisplay:
         decisions: ArrayLike | None = None,
         **plot_kw: Any,
     ) -> CostCapacityDisplay:
-        """Draw the expected cost of the best assignment with each number of places.
+        """Draw the expected cost of the best assignment with each capacity.
 
         Parameters
         ----------
@@ -109,8 +109,8 @@ class CostCapacityDisplay:
         Parameters
         ----------
         capacity : int or float, default=None
-            Number of places to mark, or as a float their share of the samples, with what one more
-            is worth.
+            Capacity to mark, as a number or, as a float, a share of the samples, with what one more
+            unit is worth.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class CostCapacityDisplay:
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         total, of = self.total_cost, f" {unit}" if unit else ""
-        k = 0 if capacity is None else n_places("capacity", capacity, len(total) - 1)
+        k = 0 if capacity is None else capacity_count("capacity", capacity, len(total) - 1)
         shown = min(len(total), max(int(1.2 * self.enough_), k) + 2)
         (self.line_,) = ax.plot(np.arange(shown), total[:shown], color=COLORS[0])
         label = f"{self.enough_:,}: one more is worth nothing"
@@ -130,7 +130,7 @@ class CostCapacityDisplay:
             label = f"{k:,}: one more saves {amount(worth)}{of}"
             ax.plot(k, total[k], "o", color=COLORS[2], label=label)
         ax.set(
-            xlabel=f"places of {self.decision}",
+            xlabel=f"capacity of {self.decision}",
             ylabel=f"expected cost ({unit})" if unit else "expected cost",
         )
         tidy(ax)

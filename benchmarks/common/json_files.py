@@ -7,6 +7,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+# Names in stored results of 0.1.0 and of checkouts of 0.2.0, and what they are called now.
+FORMER_NAMES = {'"ours: pool': '"ours: ensemble', '"head_input": "pool"': '"head_input": "mean"'}
+
+
+def from_json(text: str) -> Any:
+    """Results with the names of today."""
+    for former, name in FORMER_NAMES.items():
+        text = text.replace(former, name)
+    return json.loads(text)
+
 
 def to_json(content: dict[str, Any]) -> str:
     """A line per value, and one per record in a list of records."""

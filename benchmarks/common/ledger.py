@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.engine import Result, key
+from benchmarks.common.json_files import from_json
 from benchmarks.common.provenance import provenance
 
 Identity = dict[str, Any]
@@ -29,7 +30,7 @@ class Ledger:
         self._last: dict[str, Any] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             with suppress(json.JSONDecodeError):
-                self._take(json.loads(line))
+                self._take(from_json(line))
 
     def __contains__(self, identity: Identity) -> bool:
         return known_by(identity) in self.runs

@@ -13,6 +13,6 @@ ONE_NETWORK: dict[str, Any] = {
     "max_epochs": 50,
     "learning_rate": 3e-3,
     "schedule": "one_cycle",
-    "averaging": 0,
+    "ema_epochs": 0,
     "early_stopping": False,
 }

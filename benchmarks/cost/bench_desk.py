@@ -4,9 +4,9 @@ A customer is passed, acted on, or reviewed by a person, who finds the truth; a 
 of what an average customer costs with the best constant decision, which is made up. Only a share of
 the test rows can be reviewed. The same boosting, with the Bayes decision, gives all probabilities.
 `decide(X, C, capacity=)` is compared with reviewing the most probable, the most expensive and none;
-other rows are decided by expected cost. Then single rows are decided by the prices of the day
-before. Last, `assign` is timed on many rows with three limits. Results are written to `--out` as
-`desk.json`.
+other rows are decided by expected cost. Then single rows are decided by the shadow prices of the
+day before. Last, `assign` is timed on many rows with three limits. Results are written to `--out`
+as `desk.json`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
-from auxcst_sklearn.decisions import assign, capacity_prices
+from auxcst_sklearn.decisions import assign, shadow_prices
 from auxcst_sklearn.metrics import cost_difference, mean_cost
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
@@ -102,12 +102,12 @@ def compare(name: str, folder: Path, seed: int) -> tuple[list[dict[str, Any]], d
 
 
 def stream(found: Desk) -> dict[str, Any]:
-    """Each day by the prices of the day before, against the best assignment of that day."""
+    """Each day by the shadow prices of the day before, against the best assignment of that day."""
     days = np.array_split(np.arange(len(found.y)), N_DAYS)
     used, paid, best = [], 0.0, 0.0
     for before, day in zip(days, days[1:]):
         capacity = {"review": PLACES}
-        price = capacity_prices(found.expected[before], capacity, decisions=DECISIONS)["review"]
+        price = shadow_prices(found.expected[before], capacity, decisions=DECISIONS)["review"]
         cost = found.expected[day]
         chosen = (cost + [0, 0, price]).argmin(axis=1)
         used.append(np.count_nonzero(chosen == 2) / int(PLACES * len(day)))

@@ -24,7 +24,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._training.pooling import log_clipped, pool_weights, pooled, useful_weights
+from auxcst_sklearn._training.geometric_mean import (
+    geometric_mean,
+    log_clipped,
+    mean_weights,
+    useful_weights,
+)
 from auxcst_sklearn.losses import BayesRisk, OneSided, Target
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.provenance import provenance
@@ -85,7 +90,7 @@ def labels_alone(outputs: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def voting(arrays: Arrays, of: Callable[..., Any], *, alone: bool = False) -> tuple[Any, Any]:
-    """Held-out and test probabilities of a pool of layers, or of the output at a temperature."""
+    """Held-out and test probabilities of the mean of layers, or of the output at a temperature."""
     logs = [
         np.stack([log_clipped(of(layer)) for layer in arrays[f"{part}_layers"]])
         for part in ("held_out", "test")
@@ -94,8 +99,8 @@ def voting(arrays: Arrays, of: Callable[..., Any], *, alone: bool = False) -> tu
     weights = None if alone else useful_weights(logs[0], label)
     if weights is None:
         logs = [log[-1:] for log in logs]
-        weights = pool_weights(logs[0], label)
-    return pooled(weights, logs[0]), pooled(weights, logs[1])
+        weights = mean_weights(logs[0], label)
+    return geometric_mean(weights, logs[0]), geometric_mean(weights, logs[1])
 
 
 def of_plain(arrays: Arrays) -> dict[str, Judged]:

@@ -36,7 +36,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.cost.fit_methods import timed
 from benchmarks.cost.tables_data import TableSplit
@@ -47,7 +47,7 @@ OURS_REVISION = 7  # to be raised where a change of our package changes results
 OURS_INPUTS = "frame"  # "frame": ours takes strings and missing values as they are
 N_CATEGORIES = 255  # the most that scikit-learn's boosting takes
 
-POOL = "ours: pool"
+ENSEMBLE = "ours: ensemble"
 DEFAULT = "ours: default"
 PLAIN = "ours: plain"
 # One network by cross-entropy on the labels alone, as long as a user would train it.
@@ -57,7 +57,7 @@ PLAIN_NETWORK = {
     "loss": "cross_entropy",
     "early_stopping": False,
     "max_epochs": 50,
-    "averaging": 0,
+    "ema_epochs": 0,
 }
 BOOSTINGS = ("boosting", "boosting, early stop")
 
@@ -315,13 +315,13 @@ def ours(seed: int, **changed: Any) -> CostSensitiveAuxMLP:
     return CostSensitiveAuxMLP(random_state=seed, **changed)
 
 
-def pool(seed: int) -> CostSensitivePoolClassifier:
-    return CostSensitivePoolClassifier(random_state=seed)
+def ensemble(seed: int) -> CostSensitiveEnsembleClassifier:
+    return CostSensitiveEnsembleClassifier(random_state=seed)
 
 
-def pool_with(third: str, seed: int) -> CostSensitivePoolClassifier:
-    """The default members, and a third one, which gets its random state from the pool."""
-    given = pool(seed).set_params(network__verbose=0)  # makes the list of the default members
+def ensemble_with(third: str, seed: int) -> CostSensitiveEnsembleClassifier:
+    """The default members, and a third one, which gets its random state from the ensemble."""
+    given = ensemble(seed).set_params(network__verbose=0)  # makes the list of the default members
     return given.set_params(estimators=[*given.estimators, (third.lower(), THIRD[third]())])
 
 
@@ -336,7 +336,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "one network": {"n_networks": 1},
     "three networks": {"n_networks": 3},
     "fixed length": {"early_stopping": False, "max_epochs": 50},
-    "last weights": {"averaging": 0},
+    "last weights": {"ema_epochs": 0},
     "no temperature": {"temperature": 1},
     "no bins": {"n_bins": 0},
     "no factors": {"learn_scales": False},
@@ -354,11 +354,13 @@ _pytabkit = partial(
 _empulse = partial(TableMethod, costs="empulse", packages=("empulse", "lightgbm", "scikit-learn"))
 
 METHODS: dict[str, TableMethod] = {
-    POOL: _ours(pool),
+    ENSEMBLE: _ours(ensemble),
     DEFAULT: _ours(ours),
     **{
-        f"{POOL} and {name}": _ours(
-            partial(pool_with, name), packages=(*OURS_PACKAGES, "catboost", "lightgbm"), slow=True
+        f"{ENSEMBLE} and {name}": _ours(
+            partial(ensemble_with, name),
+            packages=(*OURS_PACKAGES, "catboost", "lightgbm"),
+            slow=True,
         )
         for name in THIRD
     },
@@ -380,7 +382,7 @@ METHODS: dict[str, TableMethod] = {
     "forest": TableMethod(forest),
     "logistic": TableMethod(lambda seed: LogisticRegression(max_iter=1000)),
     "MLPClassifier": TableMethod(perceptron),
-    f"{POOL}, vectors": _ours(pool, costs="vectors", slow=True),
+    f"{ENSEMBLE}, vectors": _ours(ensemble, costs="vectors", slow=True),
     f"{DEFAULT}, vectors": _ours(ours, costs="vectors", slow=True),
     "boosting, vectors": TableMethod(
         partial(boosting, early_stopping=True), "categories", "means", slow=True

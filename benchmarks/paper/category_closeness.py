@@ -72,7 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--alphas", nargs="+", type=float, default=ALPHAS, help="weights of the auxiliary heads")
     add(
         "--head-input",
-        choices=["flatten", "pool"],
+        choices=["flatten", "mean"],
         default="flatten",
         help="whether heads see every value of a map, as in the paper, or its mean",
     )

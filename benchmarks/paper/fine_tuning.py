@@ -163,7 +163,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--head-gradient", type=float, default=1.0, help="factor of the heads' gradient")
     add("--alphas", nargs="*", type=float, default=ALPHAS, help="weights of the auxiliary heads")
     add("--without-blind", action="store_true", help="leave the cost-blind network out")
-    add("--head-input", choices=["pool", "flatten"], default="pool")
+    add("--head-input", choices=["mean", "flatten"], default="mean")
     add("--batch-size", type=int, default=32, help="images per step")
     add("--learning-rates", nargs="+", type=float, default=[1e-3], help="of new neurons")
     add("--pretrained-lr-factor", type=float, default=0.1, help="for pretrained layers")
@@ -180,7 +180,7 @@ def make_configuration(
         seed=options.tuning_seed,
         alpha=alpha,
         loss="cross_entropy" if alpha is None else options.loss,
-        head_input=options.head_input if alpha else "pool",
+        head_input=options.head_input if alpha else "mean",
         pretrained=not options.from_scratch,
         image_size=options.image_size,
         epochs=options.epochs,

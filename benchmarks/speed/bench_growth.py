@@ -21,15 +21,15 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common.folders import RESULTS
-from benchmarks.common.json_files import write_json
+from benchmarks.common.json_files import from_json, write_json
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.tables_data import TableSplit
 from benchmarks.cost.tables_methods import (
     DEFAULT,
+    ENSEMBLE,
     INPUTS,
     METHODS,
-    POOL,
     bill,
     least_cost,
     log_loss,
@@ -39,7 +39,7 @@ from benchmarks.speed.growth_data import KINDS, draw
 from benchmarks.speed.worker import timed
 
 N_PREDICTED = 20_000
-MODELS = (DEFAULT, POOL, "boosting, early stop", "LightGBM", "CatBoost")
+MODELS = (DEFAULT, ENSEMBLE, "boosting, early stop", "LightGBM", "CatBoost")
 
 
 def measure(kind: str, n_rows: int, name: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def main() -> None:
             warnings.simplefilter("ignore")
             print(json.dumps(measure(kind, int(n_rows), name)))
         return
-    known = json.loads(options.out.read_text())["cases"] if options.append else []
+    known = from_json(options.out.read_text())["cases"] if options.append else []
     cases = {(c["kind"], c["rows"], c["model"]): c for c in known}
     for kind, n_rows, name in product(options.kinds, options.rows, options.models):
         if (kind, n_rows, name) not in cases:

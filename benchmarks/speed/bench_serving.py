@@ -26,7 +26,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.onnx import to_onnx
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
@@ -131,7 +131,9 @@ def tables(turns: int) -> dict[str, Any]:
     models = {
         "boosting": peer.fit(X.astype({"city": "category", "kind": "category"}), y),
         "CostSensitiveAuxMLP": CostSensitiveAuxMLP(max_epochs=2, random_state=0).fit(X, y),
-        "CostSensitivePoolClassifier": CostSensitivePoolClassifier(random_state=0).fit(X, y),
+        "CostSensitiveEnsembleClassifier": CostSensitiveEnsembleClassifier(random_state=0).fit(
+            X, y
+        ),
     }
     rows = dict.fromkeys(models, X[:1])
     rows["boosting"] = X[:1].astype({"city": "category", "kind": "category"})
@@ -144,7 +146,8 @@ def tables(turns: int) -> dict[str, Any]:
         "seconds": {name: median(values) for name, values in times.items()},
         "ratios": {n: median(a / b for a, b in zip(v, of_peer)) for n, v in times.items()},
         "trees": sum(
-            one.n_iter_ for one in models["CostSensitivePoolClassifier"].estimators_[-1].estimators
+            one.n_iter_
+            for one in models["CostSensitiveEnsembleClassifier"].estimators_[-1].estimators
         ),
     }
 

@@ -102,7 +102,7 @@ def test_seven_hidden_layers(small):
 
 @pytest.mark.parametrize(
     ("head_input", "n_inputs"),
-    [("pool", [64, 192, 384, 256, 256, 16]), ("flatten", [65536, 43200, 18816, 12544, 12544, 16])],
+    [("mean", [64, 192, 384, 256, 256, 16]), ("flatten", [65536, 43200, 18816, 12544, 12544, 16])],
 )
 def test_parameters_of_the_heads(small, head_input, n_inputs):
     images, labels = np.zeros((4, 3, 32, 32), np.uint8), [0, 1, 0, 1]

@@ -283,7 +283,7 @@ def test_all_networks_start_from_the_pretrained_weights(weights, alpha):
 
 
 def test_every_option_that_matters_is_part_of_the_identity():
-    values = ["cifar10", 32, 15, 3, 1, None, "softmin", "pool"]
+    values = ["cifar10", 32, 15, 3, 1, None, "softmin", "mean"]
     values += [8, 0.5, 3, 8, 0.1, "bf16", "0" * 64, 1, 0.1]
     others = [replace(TINY, **{f.name: value}) for f, value in zip(fields(TINY), values)]
     assert len(others) == len(values)
@@ -303,7 +303,7 @@ def test_random_weights_keep_the_scale_of_a_signal():
 
 
 @pytest.mark.parametrize(
-    ("alpha", "head_input"), [(0.0, "flatten"), (0.2, "flatten"), (0.2, "pool")]
+    ("alpha", "head_input"), [(0.0, "flatten"), (0.2, "flatten"), (0.2, "mean")]
 )
 def test_run_tests_what_it_trained(data, alpha, head_input):
     configuration = replace(TINY, alpha=alpha, head_input=head_input)

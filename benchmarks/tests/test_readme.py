@@ -1,12 +1,12 @@
 """The table of the README is that of the results."""
 
-import json
 import re
 from collections import defaultdict
 
 import numpy as np
 import pytest
 
+from benchmarks.common.json_files import from_json
 from tests.test_docs import ROOT
 
 RIVALS = {
@@ -19,16 +19,16 @@ RIVALS = {
 }
 
 
-def ratios_of_pool(file):
-    """Cost of the pool over that of each method: by set, means over the splits."""
+def ratios_of_ensemble(file):
+    """Cost of the ensemble over that of each method: by set, means over the splits."""
     costs = defaultdict(dict)
-    for run in json.loads(file.read_text(encoding="utf-8"))["runs"]:
+    for run in from_json(file.read_text(encoding="utf-8"))["runs"]:
         costs[run["method"]][run["set"], run["seed"]] = run["test_cost"]
-    pool, found = costs["ours: pool"], {}
+    ensemble, found = costs["ours: ensemble"], {}
     for method, of_method in costs.items():
         by_set = defaultdict(list)
         for split, cost in of_method.items():
-            by_set[split[0]].append(pool[split] / cost)
+            by_set[split[0]].append(ensemble[split] / cost)
         found[method] = [np.mean(ratios) for ratios in by_set.values()]
     return found
 
@@ -38,9 +38,9 @@ def test_ratios_of_the_readme():
     if not results.is_dir():
         pytest.skip("the sdist has no results")
     sixteen, ten = (
-        ratios_of_pool(results / f"{name}.json") for name in ("tables_wide", "tables_held_out")
+        ratios_of_ensemble(results / f"{name}.json") for name in ("tables_wide", "tables_held_out")
     )
-    sixteen["CatBoost"] = ratios_of_pool(results / "tables_members.json")["CatBoost"]
+    sixteen["CatBoost"] = ratios_of_ensemble(results / "tables_members.json")["CatBoost"]
     text = (ROOT / "README.rst").read_text(encoding="utf-8")
     for label, method in RIVALS.items():
         (line,) = re.findall(rf"^{re.escape(label)}  +(.*)$", text, re.M)
@@ -56,10 +56,12 @@ def test_times_of_the_readme():
     file = ROOT / "benchmarks" / "results" / "growth.json"
     if not file.is_file():
         pytest.skip("the sdist has no results")
-    cases = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    cases = from_json(file.read_text(encoding="utf-8"))["cases"]
     found = {(case["kind"], case["rows"], case["model"]): case for case in cases}
     sizes = [20_000, 100_000, 1_000_000]
-    pool, light = ([found["claims", n, m] for n in sizes] for m in ("ours: pool", "LightGBM"))
+    ensemble, light = (
+        [found["claims", n, m] for n in sizes] for m in ("ours: ensemble", "LightGBM")
+    )
     network, boosting = (
         found["numbers", 100_000, m] for m in ("ours: default", "boosting, early stop")
     )
@@ -70,9 +72,11 @@ def test_times_of_the_readme():
 
     text = " ".join((ROOT / "README.rst").read_text(encoding="utf-8").split())
     for expected in (
-        f"the pool takes {listed([case['cpu_seconds'] for case in pool], '.0f')} CPU seconds",
+        f"the ensemble takes {listed([case['cpu_seconds'] for case in ensemble], '.0f')} CPU "
+        "seconds",
         f"LightGBM {listed([case['cpu_seconds'] for case in light], '.2g')}, at",
-        listed([a["cost"] / b["cost"] for a, b in zip(light, pool)], ".2f") + " of the pool's cost",
+        listed([a["cost"] / b["cost"] for a, b in zip(light, ensemble)], ".2f")
+        + " of the ensemble's cost",
         f"takes {network['cpu_seconds']:.0f}, boosting {boosting['cpu_seconds']:.0f}, at four",
     ):
         assert expected in text

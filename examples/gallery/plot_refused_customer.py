@@ -18,7 +18,7 @@ import shap
 from empulse.datasets import load_credit_scoring_pakdd
 from sklearn.inspection import permutation_importance
 
-from auxcst_sklearn import CostSensitivePoolClassifier
+from auxcst_sklearn import CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.metrics import cost_scorer
 
@@ -32,7 +32,7 @@ table = table.loc[:, table.nunique() > 1].sample(5000, random_state=0, ignore_in
 y = table.pop("defaults").map({0: "pays", 1: "defaults"})
 C, line = cost_matrices(COSTS, table), table.pop("line")
 X, X_test, y_test, C_test, line = table[:4000], table[4000:], y[4000:], C[4000:], line[4000:]
-model = CostSensitivePoolClassifier(random_state=0)
+model = CostSensitiveEnsembleClassifier(random_state=0)
 model.fit(X, y[:4000], cost=C[:4000])
 
 # %%

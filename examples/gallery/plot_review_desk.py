@@ -2,7 +2,7 @@
 Review desk: 200 payments a day for a person
 ============================================
 A payment passes, is declined, or is reviewed by a person. Only 200 payments a day can be reviewed.
-Which ones, and what would one more place be worth?
+Which ones, and what would a unit of extra capacity be worth?
 """
 
 # %%
@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn.decisions import capacity_prices
+from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.metrics import cost_difference, mean_cost
 from auxcst_sklearn.plotting import CostCapacityDisplay
 
@@ -31,7 +31,7 @@ C[:, 0, 1], C[:, 1, 0], C[:, :, 2] = 10 + amount / 20, amount, 4
 
 # %%
 # Train on 6,000 earlier payments. ``decide`` takes the least expected cost; with ``capacity=`` it
-# gives the 200 places to the payments that gain most, with ``by=`` day by day.
+# gives the capacity of 200 to the payments that save most, with ``by=`` day by day.
 model = CostSensitiveAuxMLP(n_networks=2, decisions=DECISIONS, random_state=0)
 model.fit(X[:6000], fraud[:6000], cost=C[:6000])
 X, fraud, C, amount, day = (rows[6000:] for rows in (X, fraud, C, amount, day))
@@ -41,9 +41,9 @@ print("reviews a day without a limit:", np.bincount(day[free == "review"]))
 
 
 # %%
-# Two habits fill the same 200 places: review the most probable fraud, or the largest amounts. The
+# Two habits use the same capacity: review the most probable fraud, or the largest amounts. The
 # other payments pass or are declined by their expected costs. A third rule needs no batch: each
-# payment is decided alone, as it arrives, with the price of a review from the day before.
+# payment is decided alone, as it arrives, with the shadow price of a review from the day before.
 def habit(order):
     chosen = np.array(DECISIONS)[expected[:, :2].argmin(axis=1)].astype("U7").reshape(-1, N)
     first = np.argsort(-order.reshape(-1, N), axis=1)[:, :DESK]
@@ -52,9 +52,12 @@ def habit(order):
 
 
 expected = model.predict_cost(X, C)
-prices = capacity_prices(expected, {"review": DESK}, decisions=DECISIONS, by=day)
-singly = [model.decide(X[day == d], C[day == d], prices=prices[d - 1]) for d in range(1, 7)]
-print("reviews a day by the price of the day before:", [int((c == "review").sum()) for c in singly])
+prices = shadow_prices(expected, {"review": DESK}, decisions=DECISIONS, by=day)
+singly = [model.decide(X[day == d], C[day == d], shadow_prices=prices[d - 1]) for d in range(1, 7)]
+print(
+    "reviews a day by the shadow price of the day before:",
+    [int((c == "review").sum()) for c in singly],
+)
 ways = {
     "most probable": habit(model.predict_proba(X)[:, 1]),
     "largest amounts": habit(amount),
@@ -68,11 +71,12 @@ for name, chosen in ways.items():
     print(f"decide minus {name}: {N * gap.mean:,.0f} ({low:,.0f} to {high:,.0f}) EUR a day")
 
 # %%
-# The price of a day is what one more review would save, beyond the 4 EUR that it costs. The slope
-# of the right curve is this price. It falls to zero where one more place is worth nothing.
+# The shadow price of a day is what one more review would save, beyond the 4 EUR that it costs. The
+# slope of the right curve is this shadow price. It falls to zero where one more review is worth
+# nothing.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.bar(DAYS, [prices[d]["review"] for d in range(7)], color="#0072B2")
-left.set(ylabel="saved by one more review (EUR)", title="price of a place")
+left.set(ylabel="saved by one more review (EUR)", title="shadow price")
 CostCapacityDisplay.from_predictions(
     expected[day == 0], "review", decisions=DECISIONS, ax=right, capacity=DESK, unit="EUR"
 )
@@ -80,6 +84,7 @@ right.set(title="Monday")
 plt.show()
 
 # %%
-# A place is worth several times as much at the weekend. Payments that are decided singly keep to
-# the budget while days are alike; on Saturday the price of Friday is too low, and they take more
-# than twice the places, so a price for weekends is better set by the last weekend.
+# One more review is worth several times as much at the weekend. Payments that are decided singly
+# keep to the budget while days are alike; on Saturday the shadow price of Friday is too low, and
+# they take more than twice the capacity, so the shadow price for weekends is better set by the last
+# weekend.

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
-from auxcst_sklearn.decisions import capacity_prices
+from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.metrics import mean_cost
 
 HARM = pd.DataFrame(
@@ -58,12 +58,12 @@ for name, decided in {
 
 # %%
 # If there are beds for 150 of these 2,000 patients, those get one who gain most, and the next best
-# decision is taken for the others. The price is the harm that one more bed would prevent.
+# decision is taken for the others. The shadow price is the harm that one more bed would prevent.
 beds = {"admit": 150}
 print("admitted without a limit:", np.count_nonzero(network.decide(X_test) == "admit"))
 limited = network.decide(X_test, capacity=beds)
 print(f"with 150 beds: {mean_cost(y_test, limited, cost_matrix=HARM):.2f} points per patient")
-print(capacity_prices(network.predict_cost(X_test), beds, decisions=network.decisions_))
+print(shadow_prices(network.predict_cost(X_test), beds, decisions=network.decisions_))
 
 # %%
 # The plots show two decision rules for the same network.

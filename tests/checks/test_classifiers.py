@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.decisions import adjust_prior, estimate_prior
 from auxcst_sklearn.plotting import CostThresholdDisplay
 from tests.factories import small_mlp
@@ -36,9 +36,9 @@ def rule(inner, **parameters):
     return BayesMinimumRiskClassifier(inner, **{"cost_matrix": MATRIX, **parameters})
 
 
-def pool(inner, **parameters):
+def ensemble(inner, **parameters):
     parameters = {"cost_matrix": MATRIX, "cv": 3, "random_state": 0, **parameters}
-    return CostSensitivePoolClassifier([("inner", inner)], **parameters)
+    return CostSensitiveEnsembleClassifier([("inner", inner)], **parameters)
 
 
 class Foreign(ClassifierMixin, BaseEstimator):
@@ -90,7 +90,7 @@ NOT_PROBABILITIES = {
 FORMS = {**SAME, **ROUNDED, **{name: form for name, (form, _) in NOT_PROBABILITIES.items()}}
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize("form", NOT_PROBABILITIES)
 def test_what_is_no_probability_is_refused_with_the_likely_reason(make, form):
     message = NOT_PROBABILITIES[form][1]
@@ -98,7 +98,7 @@ def test_what_is_no_probability_is_refused_with_the_likely_reason(make, form):
         make(Foreign(form)).fit(X, Y).predict(X)
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize("form", [*SAME, *LABELS])
 def test_other_forms_of_probabilities_and_labels_decide_the_same(make, form):
     found = make(Foreign(form)).fit(X, Y).predict_cost(X)
@@ -112,7 +112,7 @@ class Unnamed(Foreign):
         raise AssertionError("predictions need no name")
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 def test_predictions_need_no_name_of_the_classifier(make):
     make(Unnamed()).fit(X, Y).predict(X)
 
@@ -161,7 +161,7 @@ class Numbered(ClassifierMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize("labels", [NAMES, np.array([1, 2, 3]), np.array([-1, 5, 10])])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_labels_are_encoded_for_a_classifier_that_takes_numbers_only(make, labels, weighted):
@@ -177,7 +177,7 @@ def test_labels_are_encoded_for_a_classifier_that_takes_numbers_only(make, label
 
 def test_labels_are_encoded_in_folds_in_calibration_and_in_pipelines():
     test_fold = np.where(Y == 0, 0, np.arange(600) % 2 + 1)  # rows of class 0 are one fold
-    model = pool(Numbered(), cv=PredefinedSplit(test_fold)).fit(X, Y)
+    model = ensemble(Numbered(), cv=PredefinedSplit(test_fold)).fit(X, Y)
     assert model.predict_proba(X).shape == (600, 3)
     for make in (
         lambda inner: rule(inner, calibration="sigmoid", cv=3),
@@ -196,7 +196,7 @@ def test_errors_that_are_not_of_the_labels_stay_as_they_are():
             rule(inner).fit(X, NAMES[Y])
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize("weights", [None, [1, 3], np.array([0.2, 0.8])])
 def test_soft_votes_with_weights(make, weights):
     parts = [("a", LogisticRegression()), ("b", GaussianNB())]
@@ -287,7 +287,7 @@ OTHER_FREQUENCIES = {
 }
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize("inner", OTHER_FREQUENCIES.values(), ids=OTHER_FREQUENCIES)
 def test_prior_needs_the_trained_frequencies_where_they_are_not_known(make, inner):
     model = make(inner, cost_matrix=RARE).fit(X, TWO)
@@ -329,7 +329,7 @@ def test_frozen_classifiers_keep_the_frequencies_of_their_training(kind):
 
 
 def test_parameters_that_change_nothing_leave_the_frequencies_of_the_rows():
-    for make in (rule, pool):
+    for make in (rule, ensemble):
         model = make(Reweighted(), cost_matrix=RARE).fit(X, TWO)
         np.testing.assert_allclose(model.class_prior_, np.bincount(TWO) / 600)
 
@@ -342,7 +342,7 @@ def test_calibration_moves_probabilities_back_to_the_frequencies_of_its_rows(cal
     np.testing.assert_allclose(model.predict_proba(X).mean(0), model.class_prior_, atol=0.02)
 
 
-@pytest.mark.parametrize("make", [rule, pool])
+@pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize(
     "wrong", [{0: 0.5, 1: 0.6}, {0: 1.5, 1: -0.5}, {0: 1}, {"0": 0.5, "1": 0.5}]
 )

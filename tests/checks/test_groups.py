@@ -8,7 +8,7 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from tests.factories import small_stack
 
 rng = np.random.default_rng(0)
@@ -33,8 +33,10 @@ GAPS = {
 }
 MODELS = {
     "network": lambda: small_stack(n_networks=2),
-    "pool": lambda: CostSensitivePoolClassifier([("l", LogisticRegression())], random_state=0),
-    "pool with folds": lambda: CostSensitivePoolClassifier(
+    "ensemble": lambda: CostSensitiveEnsembleClassifier(
+        [("l", LogisticRegression())], random_state=0
+    ),
+    "ensemble with folds": lambda: CostSensitiveEnsembleClassifier(
         [("l", LogisticRegression())], cv=GroupKFold(3), random_state=0
     ),
 }

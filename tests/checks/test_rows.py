@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._checks.data import check_row_order
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import (
@@ -62,7 +62,7 @@ FITS = {
     "rule": lambda X, y, c, w, g: BayesMinimumRiskClassifier(GaussianNB()).fit(
         X, y, cost=c, sample_weight=w
     ),
-    "pool": lambda X, y, c, w, g: CostSensitivePoolClassifier([("a", GaussianNB())]).fit(
+    "ensemble": lambda X, y, c, w, g: CostSensitiveEnsembleClassifier([("a", GaussianNB())]).fit(
         X, y, cost=c, sample_weight=w, groups=g
     ),
 }
@@ -74,7 +74,7 @@ FITS = {
 def test_in_every_fit(rows, fit, changed, change):
     given = list(rows)
     given[changed] = change(given[changed])
-    if changed == 4 and fit not in (FITS["network"], FITS["pool"]):
+    if changed == 4 and fit not in (FITS["network"], FITS["ensemble"]):
         pytest.skip("takes no groups")
     with pytest.raises(ValueError, match=r"The index of \w+ has labels of that of \w+ (in|at)"):
         fit(*given)

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.metrics import make_cost_scorer, mean_cost
 from tests.factories import small_mlp
 
@@ -44,7 +44,7 @@ INNER = {
         scoring=make_cost_scorer(cost_matrix=M),
         cv=2,
     ),
-    "pool": lambda M: CostSensitivePoolClassifier(
+    "ensemble": lambda M: CostSensitiveEnsembleClassifier(
         [("logistic", LogisticRegression())], cost_matrix=M, cv=3, random_state=0
     ),
 }
@@ -81,7 +81,7 @@ def test_probabilities_stay_as_good(n_classes, inner):
 
 
 @pytest.mark.skipif(not HAS_TEMPERATURE, reason="needs scikit-learn 1.8")
-@pytest.mark.parametrize("inner", ["network", "rule", "pool"])
+@pytest.mark.parametrize("inner", ["network", "rule", "ensemble"])
 def test_a_temperature_leaves_the_decisions_of_calibrated_probabilities(inner):
     X, y, X_test, y_test = rows(2)
     M = MATRICES[2]

@@ -20,7 +20,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
     CostSensitiveAuxNet,
-    CostSensitivePoolClassifier,
+    CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
 
@@ -59,8 +59,8 @@ ESTIMATORS = [
     *NETWORKS,
     BayesMinimumRiskClassifier(),
     BayesMinimumRiskClassifier(calibration="sigmoid", cv=2),
-    CostSensitivePoolClassifier(MEMBERS[:2], cv=2, random_state=0),
-    CostSensitivePoolClassifier(MEMBERS[2:], cv=2, random_state=0),
+    CostSensitiveEnsembleClassifier(MEMBERS[:2], cv=2, random_state=0),
+    CostSensitiveEnsembleClassifier(MEMBERS[2:], cv=2, random_state=0),
 ]
 
 

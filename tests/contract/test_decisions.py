@@ -16,10 +16,10 @@ from torch import nn
 
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
-    CostSensitivePoolClassifier,
+    CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
-from auxcst_sklearn.decisions import adjust_prior, assign, capacity_prices, estimate_prior
+from auxcst_sklearn.decisions import adjust_prior, assign, estimate_prior, shadow_prices
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
@@ -36,9 +36,9 @@ COSTS = pd.DataFrame(VALUES, NAMES, [*NAMES, *OTHERS])
 REFERRALS = COSTS[OTHERS]
 
 
-def pool(**parameters):
+def ensemble(**parameters):
     members = [("logistic", LogisticRegression()), ("network", small_stack(n_networks=2))]
-    return CostSensitivePoolClassifier(members, cv=2, random_state=0, **parameters)
+    return CostSensitiveEnsembleClassifier(members, cv=2, random_state=0, **parameters)
 
 
 def pretrained(**parameters):
@@ -58,7 +58,7 @@ PROBABLE = {
     "rule, calibrated": lambda **more: BayesMinimumRiskClassifier(
         LogisticRegression(), calibration="sigmoid", cv=2, **more
     ),
-    "pool": pool,
+    "ensemble": ensemble,
 }
 REGRESSIONS = {
     **{
@@ -69,7 +69,7 @@ REGRESSIONS = {
 }
 ESTIMATORS = {**PROBABLE, **REGRESSIONS}
 FOLDS = StratifiedKFold(3)
-FEW = ["network", "one_sided", "rule", "pool"]
+FEW = ["network", "one_sided", "rule", "ensemble"]
 
 
 def shaped(kind, X):
@@ -245,18 +245,18 @@ def test_limits_prices_and_priors(data, kind):
     chosen = assign(expected, capacity, decisions=model.decisions_, **by)
     by_half = model.decide(X, capacity=capacity, **by)
     np.testing.assert_array_equal(by_half, model.decisions_[chosen])
-    prices = capacity_prices(expected, capacity, decisions=model.decisions_)
+    prices = shadow_prices(expected, capacity, decisions=model.decisions_)
     at = expected + [0, prices["bee"], 0, prices["refer"], prices["hold"]]
-    one_by_one = [model.decide(X[i : i + 1], prices=prices)[0] for i in range(90)]
+    one_by_one = [model.decide(X[i : i + 1], shadow_prices=prices)[0] for i in range(90)]
     taken = [model.decisions_.tolist().index(one) for one in one_by_one]
     np.testing.assert_allclose(at[np.arange(90), taken], at.min(axis=1))  # a price leaves a tie
-    with pytest.raises(ValueError, match="both capacity and prices"):
-        model.decide(X, capacity=capacity, prices=prices)
-    for given in ({"capacity": {"reefr": 1}}, {"prices": {"reefr": 1}}):
+    with pytest.raises(ValueError, match="both capacity and shadow_prices"):
+        model.decide(X, capacity=capacity, shadow_prices=prices)
+    for given in ({"capacity": {"reefr": 1}}, {"shadow_prices": {"reefr": 1}}):
         with pytest.raises(ValueError, match="names 'reefr'; expected some of .'ant'"):
             model.decide(X, **given)
     with pytest.raises(ValueError, match="expected a finite amount from 0 on"):
-        model.decide(X, prices={"refer": -1})
+        model.decide(X, shadow_prices={"refer": -1})
     if kind == "one_sided":
         with pytest.raises(ValueError, match="prior= decides by class probabilities"):
             model.decide(X, prior=dict.fromkeys(NAMES, 1 / 3))
@@ -290,8 +290,8 @@ def test_weights_count_in_the_frequencies_of_the_training(data):
         np.testing.assert_allclose(model.class_prior_, np.array([4, 2, 1]) / 7, rtol=1e-6)
 
 
-def test_a_pool_with_weights_of_zero_keeps_its_decisions(data):
-    model = pool(cost_matrix=COSTS).fit(*data, sample_weight=np.arange(90) % 4 > 0)
+def test_an_ensemble_with_weights_of_zero_keeps_its_decisions(data):
+    model = ensemble(cost_matrix=COSTS).fit(*data, sample_weight=np.arange(90) % 4 > 0)
 
     np.testing.assert_array_equal(model.decisions_, COSTS.columns)
 

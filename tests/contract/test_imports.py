@@ -26,10 +26,10 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-STEPS = {"base", "building", "decision", "identity", "parameters", "validation"}
+STEPS = {"base", "building", "decision", "fit_key", "parameters", "validation"}
 BUILT_ON_OTHERS = {
-    "pool_members": {"boosting", "mlp"},
-    "pool": {"pool_members"},
+    "members": {"boosting", "mlp"},
+    "ensemble": {"members"},
 }
 
 

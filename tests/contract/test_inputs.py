@@ -348,7 +348,7 @@ ARRAY_API = """
 import numpy as np, sklearn, sys, torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp
@@ -374,7 +374,7 @@ for rule in (
     BayesMinimumRiskClassifier(LogisticRegression()),
     BayesMinimumRiskClassifier(LinearDiscriminantAnalysis()),
     BayesMinimumRiskClassifier(RidgeClassifier(), calibration="sigmoid", cv=2),
-    CostSensitivePoolClassifier([("a", LogisticRegression())], cv=2, random_state=0),
+    CostSensitiveEnsembleClassifier([("a", LogisticRegression())], cv=2, random_state=0),
 ):
     found = rule.fit(X_t, y_t, cost=cost_t).predict_cost(X_t)
     with sklearn.config_context(array_api_dispatch=False):

@@ -118,13 +118,13 @@ def test_ordinal_cost_matrix():
 
 
 def test_ordinal_costs_of_too_high_and_too_low():
-    found = ordinal_cost_matrix(["low", "medium", "high"], power=2, over=3, under=0.5)
+    found = ordinal_cost_matrix(["low", "medium", "high"], power=2, over_cost=3, under_cost=0.5)
     assert found[0, 2] == 3 * 4  # predicted too high
     assert found[2, 0] == 0.5 * 4
     assert (np.diag(found) == 0).all()
     for wrong in (-1, np.inf, np.nan):
-        with pytest.raises(ValueError, match="under=.*; expected the cost of one class"):
-            ordinal_cost_matrix(3, under=wrong)
+        with pytest.raises(ValueError, match="under_cost=.*; expected the cost of one class"):
+            ordinal_cost_matrix(3, under_cost=wrong)
 
 
 def test_labels_of_classes_are_names():

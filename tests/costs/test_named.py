@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, shuffle
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import (
     binary_cost_matrices,
     cost_matrices,
@@ -202,7 +202,7 @@ ORDERS = ([2, 0, 1], [0, 2, 1])
 MODELS = {
     "rule": lambda **p: BayesMinimumRiskClassifier(LogisticRegression(), **p),
     "network": small_mlp,
-    "pool": lambda **p: CostSensitivePoolClassifier(
+    "ensemble": lambda **p: CostSensitiveEnsembleClassifier(
         [("logistic", LogisticRegression())], random_state=0, **p
     ),
 }
@@ -263,10 +263,10 @@ def test_metrics_scorers_and_displays_match_costs_by_name():
 def test_rows_of_a_matrix_are_cost_vectors():
     """Few of them may look like a matrix, whose rows name classes."""
     codes = np.searchsorted(["bad", "good"], Y)
-    other = columns(ordinal_cost_matrix(["good", "bad"], over=7), [1, 0])
+    other = columns(ordinal_cost_matrix(["good", "bad"], over_cost=7), [1, 0])
     for rows in (np.arange(N), np.array([0, 1]), np.array([1, 0]), np.array([0])):
         y, y_pred = Y[rows], Y[::-1][rows]
-        vectors = ordinal_cost_matrix(["bad", "good"], under=7)[codes[rows]]
+        vectors = ordinal_cost_matrix(["bad", "good"], under_cost=7)[codes[rows]]
         assert mean_cost(y, y_pred, cost=vectors) == mean_cost(y, y_pred, cost_matrix=other)
 
 
@@ -386,7 +386,7 @@ def test_keys_of_json_are_numbers_where_their_text_is_that_of_the_label():
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_transposed_matrix_warns_once(kind):
     model = MODELS[kind](cost_matrix=[[5, 1], [0, 8]])
-    if kind == "pool":
+    if kind == "mean":
         model.set_params(estimators=[("a", small_mlp()), ("b", small_mlp())])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -221,7 +221,7 @@ def test_no_warning_where_no_order_is_lost(use, recwarn):
 @pytest.mark.parametrize("use", MATRIX_USES.values(), ids=MATRIX_USES)
 def test_an_ordinal_matrix_without_labels_for_strings_warns(use):
     with pytest.warns(UserWarning, match="grow with .* alphabetical order: .'high', 'low', 'med"):
-        use(np.array(GRADES)[CODES], ordinal_cost_matrix(3, power=2, over=3))
+        use(np.array(GRADES)[CODES], ordinal_cost_matrix(3, power=2, over_cost=3))
 
 
 def test_ordinal_matrices_of_rows_without_labels_for_strings_warn():

@@ -224,7 +224,7 @@ def test_what_auto_found_may_be_named(digits):
     np.testing.assert_array_equal(weights(named), weights(found))
 
 
-@pytest.mark.parametrize(("head_input", "n_inputs"), [("pool", 4), ("flatten", 4 * 8 * 8)])
+@pytest.mark.parametrize(("head_input", "n_inputs"), [("mean", 4), ("flatten", 4 * 8 * 8)])
 def test_head_input(digits, head_input, n_inputs):
     estimator = net(head_input=head_input).fit(*digits)
 

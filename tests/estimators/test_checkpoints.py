@@ -92,9 +92,9 @@ def run_and_die(model, n_steps, *args, **kwargs):
 MODELS = {
     "stack": mlp(),
     "one network": mlp(n_networks=1),
-    "to the end": mlp(early_stopping=False, schedule="one_cycle", averaging=0),
+    "to the end": mlp(early_stopping=False, schedule="one_cycle", ema_epochs=0),
     "bins": mlp(depth=1, n_bins=4, cost_matrix=None),
-    "last weights": mlp(averaging=0, checkpoint_every=3),
+    "last weights": mlp(ema_epochs=0, checkpoint_every=3),
     "convolution": cnn(n_networks=1),
     "two convolutions": cnn(augmentation="flip"),
     "module": net(early_stopping=True),

@@ -83,7 +83,7 @@ def test_images_without_channels_and_rows_have_one_channel(digits):
 )
 def test_a_shape_that_was_likely_meant_otherwise(shape, channels_last, understood, remedy):
     X, y = np.random.default_rng(0).normal(size=(20, *shape)), np.arange(20) % 2
-    estimator = small_cnn(channels=4, pool=1, channels_last=channels_last, max_epochs=1)
+    estimator = small_cnn(channels=4, pool_size=1, channels_last=channels_last, max_epochs=1)
 
     with pytest.warns(UserWarning, match=re.escape(f"taken for images of {understood}")) as seen:
         expected = estimator.fit(X, y).predict_cost(X)
@@ -107,19 +107,21 @@ def test_a_shape_that_was_likely_meant_otherwise(shape, channels_last, understoo
 def test_plausible_shapes_raise_no_warning(shape):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        small_cnn(channels=4, pool=1, max_epochs=1).fit(np.zeros((20, *shape)), np.arange(20) % 2)
+        small_cnn(channels=4, pool_size=1, max_epochs=1).fit(
+            np.zeros((20, *shape)), np.arange(20) % 2
+        )
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 3), (2, 8, 8), (3, 8, 4), (3, 3, 3), (8, 8), (63,)])
 def test_plausible_shapes_with_channels_last_raise_no_warning(shape):
-    estimator = small_cnn(channels=4, pool=1, channels_last=True, max_epochs=1)
+    estimator = small_cnn(channels=4, pool_size=1, channels_last=True, max_epochs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         estimator.fit(np.zeros((20, *shape)), np.arange(20) % 2)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 7])
-def test_rows_may_be_shorter_than_what_the_blocks_pool(n_features):
+def test_rows_may_be_shorter_than_what_the_blocks_reduce(n_features):
     X = np.random.RandomState(0).normal(size=(100, n_features))
     y = (X[:, 0] > 0).astype(int)
     estimator = small_cnn(channels=(8, 8, 8, 8), learning_rate=1e-2, max_epochs=20).fit(X, y)
@@ -262,15 +264,18 @@ def test_bfloat16_learns_nearly_the_same(digits):
         ({"channels": 0}, "'channels' parameter"),
         ({"width": (8, 2.5)}, "width holds 8.0"),
         ({"kernel_size": (3, 3, 3)}, r"kernel_size=\(3, 3, 3\) has 3 values; .* or 2: one per"),
-        ({"pool": (2, 0)}, "pool holds 0"),
-        ({"pool": (2, 8)}, r"pool=\(2, 8\) .* divides .* by 16, which leaves nothing of .* 8 x 8"),
-        ({"channels": (4, 4, 4, 4)}, "pool=2 in 4 convolution blocks divides .* by 16"),
+        ({"pool_size": (2, 0)}, "pool_size holds 0"),
+        (
+            {"pool_size": (2, 8)},
+            r"pool_size=\(2, 8\) .* divides .* by 16, which leaves nothing of .* 8 x 8",
+        ),
+        ({"channels": (4, 4, 4, 4)}, "pool_size=2 in 4 convolution blocks divides .* by 16"),
         (
             {"image_shape": (8, 8)},
             r"image_shape=\(8, 8\) expects \(8, 8\), or flattened rows of 64",
         ),
         ({"image_shape": (3, 8, 8)}, r"samples of shape \(1, 8, 8\); image_shape=\(3, 8, 8\)"),
-        ({"head_input": "mean"}, "'head_input' parameter .* Got 'mean'"),
+        ({"head_input": "max"}, "'head_input' parameter .* Got 'max'"),
         ({"augmentation": "rotate"}, "'augmentation' parameter .* Got 'rotate'"),
         ({"precision": "float16"}, "'precision' parameter .* Got 'float16'"),
         ({"activation": "step"}, "'activation' parameter .* Got 'step'"),

@@ -1,4 +1,4 @@
-"""Probabilities as a pool of those of all heads, with weights learnt on held-out rows."""
+"""Probabilities as an ensemble of those of all heads, with weights learnt on held-out rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn._training.pooling import useful_weights
+from auxcst_sklearn._training.geometric_mean import useful_weights
 from auxcst_sklearn.modules import CostHead
 from auxcst_sklearn.onnx import to_onnx
 
@@ -52,8 +52,8 @@ def combined(rows):
 
 
 def expected(model, X):
-    """The pool in float64 numpy: powers of clipped probabilities without their smoothing."""
-    pools = []
+    """The ensemble in float64 numpy: powers of clipped probabilities without their smoothing."""
+    ensembles = []
     for network in model.net_.module_.networks:
         with torch.no_grad():
             outputs = [r.double().numpy() for r in network.forward_heads(torch.from_numpy(X))]
@@ -62,11 +62,11 @@ def expected(model, X):
             smoothed = softmax(output, axis=1)
             p = np.maximum(smoothed - SMOOTHING / 10, 1e-3 * smoothed)
             logs.append(np.log(np.maximum(p / p.sum(axis=1, keepdims=True), SMALLEST)))
-        pools.append(softmax(np.tensordot(model.head_weights_, logs, 1), axis=1))
-    return np.mean(pools, axis=0)
+        ensembles.append(softmax(np.tensordot(model.head_weights_, logs, 1), axis=1))
+    return np.mean(ensembles, axis=0)
 
 
-def test_probabilities_are_a_pool_of_those_of_all_heads(rows, combined):
+def test_probabilities_are_an_ensemble_of_those_of_all_heads(rows, combined):
     X, y = rows
     alone = fine_tuned(rows, combine_heads=False)
     used = combined.head_weights_ > 0
@@ -83,7 +83,7 @@ def test_probabilities_are_a_pool_of_those_of_all_heads(rows, combined):
     np.testing.assert_array_equal(alone.head_weights_, [0, 0, 1 / alone.temperature_])
 
 
-def test_stages_are_the_heads_and_then_the_pool(rows, combined):
+def test_stages_are_the_heads_and_then_the_ensemble(rows, combined):
     X, _ = rows
     alone = fine_tuned(rows, combine_heads=False)
     *stages, last = combined.staged_predict_cost(X)
@@ -107,7 +107,7 @@ def test_heads_without_a_weight_are_not_computed(rows, combined):
     assert len(calls) == n_used + 1
 
 
-def test_pools_are_saved_in_pickles_and_files(rows, combined):
+def test_ensembles_are_saved_in_pickles_and_files(rows, combined):
     X = rows[0][:50]
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(combined)).predict_proba(X), combined.predict_proba(X)
@@ -130,7 +130,7 @@ def test_networks_side_by_side_share_the_weights(rows, n_networks):
     np.testing.assert_allclose(model.predict_proba(X), expected(model, X), atol=2e-6)
 
 
-def test_pools_are_decided_upon_with_costs_of_rows_and_other_frequencies(rows):
+def test_ensembles_are_decided_upon_with_costs_of_rows_and_other_frequencies(rows):
     X, y = rows
     rng = np.random.default_rng(0)
     cost = rng.uniform(1, 2, (1000, 1)) * COST[y[:1000]]
@@ -167,7 +167,7 @@ def test_where_the_output_predicts_alone(rows, parameters):
     assert weights[-1] == pytest.approx(1 / model.temperature_)
 
 
-def test_a_pool_is_left_when_heads_are_not_combined_any_longer(rows):
+def test_an_ensemble_is_left_when_heads_are_not_combined_any_longer(rows):
     X, y = rows
     model = fine_tuned(rows, warm_start=True, max_epochs=4)
     assert model.head_weights_[:-1].any()
@@ -194,7 +194,7 @@ def test_only_modules_with_weights_hold_out_rows_and_combine(rows):
     assert asked.head_weights_[:-1].any()
 
 
-def test_a_pool_that_gains_less_than_its_noise_is_not_used():
+def test_an_ensemble_that_gains_less_than_its_noise_is_not_used():
     rng = np.random.default_rng(0)
     label = rng.integers(3, size=300)
     good, noise = rng.normal(size=(2, 300, 3))

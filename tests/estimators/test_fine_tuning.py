@@ -102,7 +102,7 @@ def test_gradient_of_the_heads(problem, make, as_instance, expected):
     assert differs > 1e-3 if expected else differs < 1e-6
 
 
-@pytest.mark.parametrize("head_input", ["pool", "flatten"])
+@pytest.mark.parametrize("head_input", ["mean", "flatten"])
 def test_part_of_the_gradient_of_the_heads(digits, head_input):
     X, y = digits
     start = trained_residual().state_dict()["stem.weight"].numpy()

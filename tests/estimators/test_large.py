@@ -10,7 +10,7 @@ import pytest
 from auxcst_sklearn import (
     CostSensitiveAuxCNN,
     CostSensitiveAuxMLP,
-    CostSensitivePoolClassifier,
+    CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
 from auxcst_sklearn._inputs import reading
@@ -157,15 +157,15 @@ def test_sample_costs_groups_and_validation_sets(data, in_blocks, tmp_path):
         assert "valid_cost" in model.history_[-1]
 
 
-def test_folds_of_a_pool_may_leave_out_rows(data, in_blocks, tmp_path):
+def test_folds_of_an_ensemble_may_leave_out_rows(data, in_blocks, tmp_path):
     X, y = data
     members = [("network", mlp(cost_matrix=None, n_networks=3, max_epochs=8))]
     rows = np.arange(N).reshape(9, -1)
 
     def fit(*unseen):
         cv = [(np.setdiff1d(np.arange(N), rows[i]), rows[i].ravel()) for i in map(list, unseen)]
-        pool = CostSensitivePoolClassifier(members, cost_matrix=COST, cv=cv, random_state=0)
-        return pool.fit(stored(X, tmp_path), y)
+        ensemble = CostSensitiveEnsembleClassifier(members, cost_matrix=COST, cv=cv, random_state=0)
+        return ensemble.fit(stored(X, tmp_path), y)
 
     model = fit([0, 1], [4, 5])
     assert model.named_estimators_["network"].net_.n_networks == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 
 MANY = 50_001
 SMALL = {"depth": 1, "width": 4, "batch_size": 10_000, "random_state": 0}
@@ -21,21 +21,23 @@ def test_numbers_of_networks_and_of_folds(rows, n, expected):
     X, y = (part[:n] for part in rows)
     model = CostSensitiveAuxMLP(max_epochs=1, **SMALL).fit(X, y)
     assert model.net_.n_networks == expected
-    pool = CostSensitivePoolClassifier([("bayes", GaussianNB())], random_state=0).fit(X, y)
-    assert len(pool.estimators_[0].estimators) == expected
+    ensemble = CostSensitiveEnsembleClassifier([("bayes", GaussianNB())], random_state=0).fit(X, y)
+    assert len(ensemble.estimators_[0].estimators) == expected
 
 
 def test_given_numbers_hold_for_many_rows(rows):
     model = CostSensitiveAuxMLP(n_networks=4, max_epochs=1, **SMALL).fit(*rows)
     assert model.net_.n_networks == 4
-    pool = CostSensitivePoolClassifier([("bayes", GaussianNB())], cv=5, random_state=0).fit(*rows)
-    assert len(pool.estimators_[0].estimators) == 5
+    ensemble = CostSensitiveEnsembleClassifier([("bayes", GaussianNB())], cv=5, random_state=0).fit(
+        *rows
+    )
+    assert len(ensemble.estimators_[0].estimators) == 5
 
 
-def test_a_pool_has_a_network_for_each_fold(rows):
+def test_an_ensemble_has_a_network_for_each_fold(rows):
     members = [("network", CostSensitiveAuxMLP(max_epochs=1, **SMALL))]
-    pool = CostSensitivePoolClassifier(members, random_state=0).fit(*rows)
-    assert pool.named_estimators_["network"].net_.n_networks == 3
+    ensemble = CostSensitiveEnsembleClassifier(members, random_state=0).fit(*rows)
+    assert ensemble.named_estimators_["network"].net_.n_networks == 3
 
 
 def test_training_ends_after_two_plateaus(rows):

@@ -37,7 +37,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
 from auxcst_sklearn.datasets import load_image_folder
 from tests.datasets.test_image_folder import pack, pixels, save
@@ -164,7 +164,7 @@ def classifiers(draw, may_stack):
 
 @st.composite
 def models(draw, columns):
-    """A rule or a pool, whose members read a table with these columns."""
+    """A rule or an ensemble, whose members read a table with these columns."""
     names = {
         kind: [name for name in columns if name in kinds]
         for kind, kinds in (("numbers", NUMBERS), ("texts", TEXTS))
@@ -182,14 +182,14 @@ def models(draw, columns):
         )
         return make_pipeline(steps, draw(classifiers(may_stack)))
 
-    calibration = draw(st.sampled_from([None, "sigmoid", "pool"]))
-    if calibration != "pool":  # which, like a calibration, asks for probabilities before the fit
+    calibration = draw(st.sampled_from([None, "sigmoid", "ensemble"]))
+    if calibration != "mean":  # which, like a calibration, asks for probabilities before the fit
         one = member(may_stack=calibration is None)
         return BayesMinimumRiskClassifier(one, calibration=calibration, cv=2)
     members = [("one", member()), ("two", member())]
     if draw(st.integers(0, 9)) == 0 and FUZZ > 1:  # to export a network takes seconds
         members.append(("network", small_stack()))
-    return CostSensitivePoolClassifier(members, cv=2, random_state=0)
+    return CostSensitiveEnsembleClassifier(members, cv=2, random_state=0)
 
 
 @examples(5)

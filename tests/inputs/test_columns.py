@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from auxcst_sklearn import CostSensitivePoolClassifier, CSAEPretrainedMLP
+from auxcst_sklearn import CostSensitiveEnsembleClassifier, CSAEPretrainedMLP
 from auxcst_sklearn._inputs.columns import CategoryCodes
 from auxcst_sklearn._inputs.tables import find_categories
 from tests.factories import small_cnn, small_mlp, small_stack
@@ -311,7 +311,7 @@ DATE_TYPES = {
 
 
 @pytest.mark.parametrize("kind", DATE_TYPES)
-@pytest.mark.parametrize("estimator", ["network", "pool"])
+@pytest.mark.parametrize("estimator", ["network", "ensemble"])
 def test_columns_of_dates_are_days(kind, estimator):
     make = pl.DataFrame if "polars" in kind else pd.DataFrame
     dates = make({"day": DATE_TYPES[kind], "kind": ["u", "v", "w"] * 4})
@@ -320,8 +320,8 @@ def test_columns_of_dates_are_days(kind, estimator):
     models = []
     for X in (dates, days):
         model = small_mlp(random_state=0)
-        if estimator == "pool":
-            model = CostSensitivePoolClassifier(cv=2, random_state=0)
+        if estimator == "mean":
+            model = CostSensitiveEnsembleClassifier(cv=2, random_state=0)
             model.set_params(network__max_epochs=2, boosting__min_samples_leaf=2)
         models.append(model.fit(X, Y))
 

@@ -69,7 +69,7 @@ def network(shape=(3, 8, 8), n_classes=4, **parameters):
     defaults = {
         "channels": [5, 6],
         "kernel_size": [3, 3],
-        "pool": [2, 2],
+        "pool_size": [2, 2],
         "width": [7],
         "head_layers": [0, 1],
     }
@@ -87,7 +87,7 @@ def max_pool(x):
     return x[:, :, : h // 2 * 2, : w // 2 * 2].reshape(n, c, h // 2, 2, w // 2, 2).max((3, 5))
 
 
-@pytest.mark.parametrize("head_input", ["pool", "flatten"])
+@pytest.mark.parametrize("head_input", ["mean", "flatten"])
 def test_forward_agrees_with_an_independent_computation(head_input):
     net = network((2, 7, 6), head_input=head_input).double().eval()
     rng = np.random.RandomState(0)
@@ -108,7 +108,7 @@ def test_forward_agrees_with_an_independent_computation(head_input):
         return max_pool(np.maximum(x, 0))
 
     def head(x, name):
-        maps = x.mean(axis=(2, 3)) if head_input == "pool" else x.reshape(len(x), -1)
+        maps = x.mean(axis=(2, 3)) if head_input == "mean" else x.reshape(len(x), -1)
         return maps @ w[f"heads.{name}.weight"].T + w[f"heads.{name}.bias"]
 
     conv1 = block(x, "conv1")
@@ -163,11 +163,11 @@ def test_start_at_sets_the_biases_of_all_heads():
 
 
 @pytest.mark.parametrize(
-    ("shape", "pool", "size"),
+    ("shape", "pool_size", "size"),
     [((1, 1, 20), [2, 2], (1, 5)), ((1, 1, 1), [2, 2], (1, 1)), ((1, 7, 9), [1, 3], (2, 3))],
 )
-def test_pooling_leaves_at_least_one_pixel(shape, pool, size):
-    net = network(shape, pool=pool, width=[], head_layers=[])
+def test_pooling_leaves_at_least_one_pixel(shape, pool_size, size):
+    net = network(shape, pool_size=pool_size, width=[], head_layers=[])
 
     maps = net.hidden["conv2"](net.hidden["conv1"](torch.rand(3, *shape)))
 
@@ -177,7 +177,7 @@ def test_pooling_leaves_at_least_one_pixel(shape, pool, size):
 @pytest.mark.parametrize("kernel_size", [1, 2, 5])
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 def test_convolutions_keep_the_size_of_the_maps(kernel_size):
-    net = network(kernel_size=[kernel_size, 3], pool=[1, 1])
+    net = network(kernel_size=[kernel_size, 3], pool_size=[1, 1])
 
     assert net.hidden["conv1"](torch.rand(3, 3, 8, 8)).shape == (3, 5, 8, 8)
 
@@ -186,12 +186,19 @@ def test_batch_normalisation_and_dropout_can_be_chosen():
     def kinds(net):
         return [type(module).__name__ for layer in net.hidden.values() for module in layer]
 
-    assert kinds(network(channels=[5], kernel_size=[3], pool=[2], dropout=0.1, head_layers=[])) == [
+    assert kinds(
+        network(channels=[5], kernel_size=[3], pool_size=[2], dropout=0.1, head_layers=[])
+    ) == [
         *("Conv2d", "BatchNorm", "ReLU", "MaxPool2d"),
         *("Flatten", "Linear", "ReLU", "SeededDropout"),
     ]
     plain = network(
-        channels=[5], kernel_size=[3], pool=[1], batch_norm=False, activation="gelu", head_layers=[]
+        channels=[5],
+        kernel_size=[3],
+        pool_size=[1],
+        batch_norm=False,
+        activation="gelu",
+        head_layers=[],
     )
     assert kinds(plain) == ["Conv2d", "GELU", "Flatten", "Linear", "GELU"]
     assert plain.hidden["conv1"][0].bias is not None

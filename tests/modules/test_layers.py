@@ -167,11 +167,11 @@ def test_a_dense_layer_has_nothing_to_pool():
 
 def test_a_head_computes_in_the_precision_of_its_weights():
     maps = torch.rand(6, 5, 3, 4).bfloat16()
-    for head_input in ("pool", "flatten"):
+    for head_input in ("mean", "flatten"):
         head = CostHead((5, 3, 4), 2, head_input)
 
         # Means of maps are rounded as the maps are.
-        inputs = maps.float().mean((2, 3)).bfloat16() if head_input == "pool" else maps.flatten(1)
+        inputs = maps.float().mean((2, 3)).bfloat16() if head_input == "mean" else maps.flatten(1)
         expected = F.linear(inputs.float(), head.weight, head.bias)
         torch.testing.assert_close(head(maps), expected, atol=4e-3, rtol=0)
         assert head(maps).dtype == torch.float32

@@ -20,7 +20,7 @@ def test_start_at_sets_the_biases_of_all_heads():
 
 def make_networks(n=3, n_outputs=4, head_layers=(0,)):
     torch.manual_seed(0)
-    sizes = {"channels": [3], "kernel_size": [3], "pool": [2], "width": [5]}
+    sizes = {"channels": [3], "kernel_size": [3], "pool_size": [2], "width": [5]}
     return [
         AuxCNN(ImageInput((1, 6, 6)), n_outputs, head_layers=head_layers, **sizes) for _ in range(n)
     ]

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
@@ -194,8 +194,8 @@ def test_costs_that_are_known_when_deciding():
     cost = RNG.uniform(1, 9, size=(300, 3, 4))
     known = {"decisions": ["a", "b", "c", "d"]}
     members = [("trees", FOREST), ("logistic", LogisticRegression())]
-    pool = CostSensitivePoolClassifier(members, cv=2, random_state=0, **known)
-    for model in (pool, Rule(AGREES["weighted vote"], **known)):
+    ensemble = CostSensitiveEnsembleClassifier(members, cv=2, random_state=0, **known)
+    for model in (ensemble, Rule(AGREES["weighted vote"], **known)):
         model.fit(X, Y[3], cost=cost)
         assert_agrees(model, X, to_onnx(model, X[:5]), cost, cost_matrices=cost)
     with pytest.raises(ValueError, match="The file differs"):

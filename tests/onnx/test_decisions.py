@@ -14,7 +14,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp, small_stack
 from tests.onnx.files import assert_agrees
@@ -30,7 +30,7 @@ MODELS = {
     "network": small_mlp,
     "one_sided": lambda **more: small_mlp(loss="one_sided", **more),
     "rule": lambda **more: BayesMinimumRiskClassifier(LogisticRegression(), **more),
-    "pool": lambda **more: CostSensitivePoolClassifier(
+    "ensemble": lambda **more: CostSensitiveEnsembleClassifier(
         [("logistic", LogisticRegression()), ("network", small_stack(n_networks=2))],
         cv=2,
         random_state=0,

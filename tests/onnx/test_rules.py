@@ -1,4 +1,4 @@
-"""Files of the Bayes rule and of pools, whose members are of every kind."""
+"""Files of the Bayes rule and of ensembles, whose members are of every kind."""
 
 import logging
 import warnings
@@ -21,7 +21,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp, small_stack
@@ -31,7 +31,7 @@ pytest.importorskip("torch", minversion="2.7")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 from tests.onnx.files import run
 
-Rule, Pool = BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+Rule, Ensemble = BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 
 
 def table(n, seed):
@@ -129,7 +129,7 @@ def test_thresholds_that_single_precision_would_move():
     assert_same_decisions(model, x, to_onnx(model, x))
 
 
-def test_a_pool_with_known_costs():
+def test_an_ensemble_with_known_costs():
     """Of members that read integers, missing values and categories in ways of their own."""
     members = [
         ("network", small_stack(max_epochs=30)),
@@ -138,7 +138,7 @@ def test_a_pool_with_known_costs():
         ("logistic", make_pipeline(prepared(), LogisticRegression())),
     ]
     known = np.random.default_rng(0).uniform(1, 9, size=(len(Z), 1, 1)) * COSTS[3]
-    model = Pool(members, cv=2, random_state=0).fit(X, labels(X, 3), cost=known[: len(X)])
+    model = Ensemble(members, cv=2, random_state=0).fit(X, labels(X, 3), cost=known[: len(X)])
     assert model.named_estimators_["network"] != "drop"
     assert len(model.estimators_) > 1
     file = to_onnx(model, X[:5])
@@ -146,11 +146,11 @@ def test_a_pool_with_known_costs():
     assert_same_decisions(model, Z, file, known, cost_matrices=known)
 
 
-def test_a_pool_whose_network_has_learnt_costs():
+def test_an_ensemble_whose_network_has_learnt_costs():
     members = [("network", small_stack(max_epochs=30)), ("boosting", TableBoosting(**QUICKLY))]
     cost = np.exp(NUMBERS[:, :1]) * np.asarray(COSTS[3])[(np.arange(len(X)) % 3)]
     y = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
-    model = Pool(members, cv=2, random_state=0).fit(NUMBERS, y, cost=cost)
+    model = Ensemble(members, cv=2, random_state=0).fit(NUMBERS, y, cost=cost)
     assert model.cost_estimators_
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
 
@@ -158,7 +158,7 @@ def test_a_pool_whose_network_has_learnt_costs():
 def test_a_class_that_a_fold_lacks_has_its_column():
     y = np.where(np.arange(len(X)) == 7, "z", labels(X, 2))
     members = [("boosting", TableBoosting(**QUICKLY)), ("logistic", LogisticRegression())]
-    model = Pool(members, classes=["0", "a", "b", "z"], random_state=0)
+    model = Ensemble(members, classes=["0", "a", "b", "z"], random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the class with one row
         model.fit(NUMBERS, y)
@@ -172,7 +172,7 @@ def test_boosting_of_other_packages():
         ("lightgbm", lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)),
         ("xgboost", xgboost.XGBClassifier(n_estimators=5, n_jobs=1)),
     ]
-    model = Pool(members, cv=2, random_state=0).fit(NUMBERS, (X["size"] > 0).astype(int))
+    model = Ensemble(members, cv=2, random_state=0).fit(NUMBERS, (X["size"] > 0).astype(int))
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
     rounded = Rule(members[0][1]).fit(NUMBERS, labels(X, 2))
     nodes = rounded.estimator_.booster_.trees_to_dataframe().query("split_feature == 'Column_0'")

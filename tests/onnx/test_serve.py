@@ -23,9 +23,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_matrices
-from auxcst_sklearn.decisions import capacity_prices
+from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_stack
 
@@ -132,13 +132,16 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
         ({"amount": "nan", "country": "NL", "hour": 1}, "amount holds NaN instead of null; expec"),
         ({"amount": "1e999", "country": "NL", "hour": 1}, "amount holds a number that is too"),
         ({"rows": []}, 'expected {"rows": [...]}'),
-        ({"rows": [{}], "capacity": {}, "prices": {}}, 'one of "capacity" and "prices"'),
+        (
+            {"rows": [{}], "capacity": {}, "shadow_prices": {}},
+            'one of "capacity" and "shadow_prices"',
+        ),
         ({"rows": [7]}, "row 0: a row is no JSON object"),
         ([1, 2], "a row is no JSON object"),
         ({"amount": 1.0, "country": "NL"}, r"inputs ['hour'] are missing"),
         (
-            {"amount": 1.0, "country": "NL", "hour": 1, "prices": {}},
-            "inputs ['prices'] are unknown",
+            {"amount": 1.0, "country": "NL", "hour": 1, "shadow_prices": {}},
+            "inputs ['shadow_prices'] are unknown",
         ),
         (
             {"amount": 1.0, "country": "NL", "hour": 1, "cost_matrices": 2},
@@ -210,7 +213,7 @@ def test_decisions_are_not_named_like_classes(tmp_path):
     assert set(found[0]["probability"]) == {"fine", "fraud"}
 
 
-def test_a_pool_is_served(tmp_path):
+def test_an_ensemble_is_served(tmp_path):
     X = table(300)
     members = [
         ("boosting", HistGradientBoostingClassifier(max_iter=5)),
@@ -218,11 +221,13 @@ def test_a_pool_is_served(tmp_path):
     ]
     labels = np.where(X["hour"] + X["amount"].isna() > 12, "stop", "pay")
     X["country"] = X["country"].astype("category")
-    pool = CostSensitivePoolClassifier(members, cost_matrix=[[0, 5], [50, 0]], cv=2, random_state=0)
-    to_onnx(pool.fit(X, labels), X, tmp_path / "pool.onnx")
-    decider = read(tmp_path / "pool.onnx")
+    ensemble = CostSensitiveEnsembleClassifier(
+        members, cost_matrix=[[0, 5], [50, 0]], cv=2, random_state=0
+    )
+    to_onnx(ensemble.fit(X, labels), X, tmp_path / "ensemble.onnx")
+    decider = read(tmp_path / "ensemble.onnx")
     found = [decider.decide(decider.arrays(row)) for row in as_json(X)]
-    assert [answer["decision"] for answer in found] == pool.predict(X).tolist()
+    assert [answer["decision"] for answer in found] == ensemble.predict(X).tolist()
 
 
 def test_other_requests(service):
@@ -316,14 +321,14 @@ def test_limits_of_a_batch_and_prices_of_the_day_before(desk, tmp_path):
     assert decisions == network.decide(yesterday[READ], cost=C, capacity=limits).tolist()
     assert decisions.count("investigate") == 4
     expected = network.predict_cost(yesterday[READ], cost=C)
-    prices = capacity_prices(expected, limits, decisions=network.decisions_)
-    assert found["prices"] == pytest.approx(prices, rel=1e-4)
+    prices = shadow_prices(expected, limits, decisions=network.decisions_)
+    assert found["shadow_prices"] == pytest.approx(prices, rel=1e-4)
 
-    status, found = post(url, {"rows": later, "prices": found["prices"]})
+    status, found = post(url, {"rows": later, "shadow_prices": found["shadow_prices"]})
     assert status == 200
     decisions = [answer["decision"] for answer in found["answers"]]
     C = cost_matrices(TERMS, today)
-    assert decisions == network.decide(today[READ], cost=C, prices=prices).tolist()
+    assert decisions == network.decide(today[READ], cost=C, shadow_prices=prices).tolist()
     assert decisions != network.decide(today[READ], cost=C).tolist()
 
 
@@ -373,8 +378,11 @@ def test_dates_of_all_kinds_and_gaps(desk):
     ("limits", "reason"),
     [
         ({"capacity": {"phone": 1}}, "expected numbers from 0 on for some of ['pay', 'call', 'inv"),
-        ({"prices": {"call": -1}}, "prices holds {'call': -1}; expected numbers from 0 on"),
-        ({"prices": {"call": "much"}}, "expected numbers from 0 on"),
+        (
+            {"shadow_prices": {"call": -1}},
+            "shadow_prices holds {'call': -1}; expected numbers from 0 on",
+        ),
+        ({"shadow_prices": {"call": "much"}}, "expected numbers from 0 on"),
         ({"capacity": [1]}, "capacity holds [1]; expected numbers"),
         ({"capacity": {"pay": 0, "call": 0, "investigate": 0}}, "capacity"),
         ({"budget": 1}, 'expected {"rows": [...]}'),

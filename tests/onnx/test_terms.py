@@ -15,7 +15,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitivePoolClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp, small_stack
@@ -79,7 +79,7 @@ def piped():
 MODELS = {
     "network": small_mlp,
     "pipeline": lambda: BayesMinimumRiskClassifier(piped()),
-    "pool": lambda: CostSensitivePoolClassifier(
+    "ensemble": lambda: CostSensitiveEnsembleClassifier(
         [("network", small_stack(n_networks=2))], cv=2, random_state=0
     ),
 }

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from auxcst_sklearn.decisions import assign, capacity_prices
+from auxcst_sklearn.decisions import assign, shadow_prices
 from auxcst_sklearn.plotting import CostCapacityDisplay
 
 COST = np.random.default_rng(0).uniform(0, 10, size=(30, 3))
@@ -17,7 +17,7 @@ def test_the_curve_is_the_cost_of_the_best_assignments():
     for k, total in enumerate(display.total_cost):
         chosen = assign(COST, {1: k})
         assert total == pytest.approx(COST[np.arange(30), chosen].sum())
-        price = capacity_prices(COST, {1: k})[1]
+        price = shadow_prices(COST, {1: k})[1]
         assert (price == 0) == (k >= display.enough_)
     x, y = display.line_.get_data()
     np.testing.assert_array_equal(y, display.total_cost[: len(x)])
@@ -29,10 +29,10 @@ def test_a_capacity_is_marked_with_its_price():
         COST, "refer", decisions=["go", "refer", "hold"], capacity=4, unit="EUR"
     )
 
-    price = capacity_prices(COST, {1: 4})[1]
+    price = shadow_prices(COST, {1: 4})[1]
     _, marked = display.ax_.get_legend().get_texts()
     assert marked.get_text() == f"4: one more saves {price:.3g} EUR"
-    assert display.ax_.get_xlabel() == "places of refer"
+    assert display.ax_.get_xlabel() == "capacity of refer"
     assert display.plot(ax=display.ax_, capacity=99).ax_ is display.ax_
     share = CostCapacityDisplay.from_predictions(COST, 1, capacity=0.15)
     assert share.ax_.get_legend().get_texts()[1].get_text() == f"4: one more saves {price:.3g}"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from auxcst_sklearn import CostSensitivePoolClassifier, CSAEPretrainedMLP
+from auxcst_sklearn import CostSensitiveEnsembleClassifier, CSAEPretrainedMLP
 from tests.factories import small_mlp
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -22,8 +22,8 @@ MODELS = {
         "Pretraining ",
         "    1 ",
     ),
-    "pool": (
-        lambda: CostSensitivePoolClassifier([("dummy", DummyClassifier())], cv=2),
+    "ensemble": (
+        lambda: CostSensitiveEnsembleClassifier([("dummy", DummyClassifier())], cv=2),
         "dummy: held-out log loss 1.09",
         "dummy: held-out log loss 1.09",
     ),

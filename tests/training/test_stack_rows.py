@@ -53,14 +53,14 @@ def test_probabilities_are_means_of_those_of_the_networks(data):
     np.testing.assert_allclose(model.predict_cost(data[0]), p @ COST_MATRIX, rtol=1e-5)
 
 
-@pytest.mark.parametrize("averaging", [0, 1.0])
+@pytest.mark.parametrize("ema_epochs", [0, 1.0])
 def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
     parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3}
     X, y = problem.X, problem.y
     stack = built(small_stack(**parameters), X, y)
     rows, held_out, generators = stack.rows, stack.held_out, stack.net.generators
     states = [generator.get_state() for generator in generators]
-    plan = Plan(8, "constant", patience=20, averaging=averaging)
+    plan = Plan(8, "constant", patience=20, ema_epochs=averaging)
     alone = [built(small_mlp(**parameters, activation="silu"), X, y) for _ in rows]
     for training, start in zip(alone, stack.net.module_.weights(), strict=True):
         for weight, value in zip(*training.net.module_.weights(), start, strict=True):
@@ -79,7 +79,7 @@ def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
 def test_a_network_does_not_learn_from_its_fold(data):
     X, _ = data
     y = np.arange(N) % K
-    parameters = {"alpha": 0.3, "averaging": 0, "schedule": "constant", "max_epochs": 1}
+    parameters = {"alpha": 0.3, "ema_epochs": 0, "schedule": "constant", "max_epochs": 1}
     model = small_stack(**parameters).fit(X, y)
     before = logits_of(model, X)
 

@@ -60,7 +60,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         n_classes: int,
         *,
         hidden_layers: Sequence[str],
-        head_input: Literal["pool", "flatten"] = "pool",
+        head_input: Literal["mean", "flatten"] = "mean",
         head_gradient: float = 1.0,
     ) -> None:
         super().__init__()

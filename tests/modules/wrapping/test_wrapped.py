@@ -49,14 +49,14 @@ class Returns(nn.Module):
         return self.function(self, self.fc(x))
 
 
-@pytest.mark.parametrize("head_input", ["pool", "flatten"])
+@pytest.mark.parametrize("head_input", ["mean", "flatten"])
 def test_heads_agree_with_an_independent_computation(head_input):
     network = dress(small_cnn(), (2, 2, 3), head_input=head_input).double()
     w = {name: p.detach().numpy() for name, p in network.named_parameters()}
     x = np.random.RandomState(0).normal(size=(7, 2, 2, 3))
     kernels = w["body.0.weight"][:, :, 0, 0]
     maps = np.tanh(np.einsum("ncij,kc->nkij", x, kernels) + w["body.0.bias"][:, None, None])
-    seen = maps.mean(axis=(2, 3)) if head_input == "pool" else maps.reshape(7, -1)
+    seen = maps.mean(axis=(2, 3)) if head_input == "mean" else maps.reshape(7, -1)
     dense = np.tanh(maps.reshape(7, -1) @ w["body.3.weight"].T + w["body.3.bias"])
     expected = [
         seen @ w["heads.hidden1.weight"].T + w["heads.hidden1.bias"],
@@ -70,7 +70,7 @@ def test_heads_agree_with_an_independent_computation(head_input):
     assert torch.equal(network(torch.from_numpy(x)), found[-1])
 
 
-@pytest.mark.parametrize(("head_input", "n_inputs"), [("pool", 4), ("flatten", 24)])
+@pytest.mark.parametrize(("head_input", "n_inputs"), [("mean", 4), ("flatten", 24)])
 def test_number_of_parameters(head_input, n_inputs):
     network = dress(small_cnn(), (2, 2, 3), head_input=head_input)
 

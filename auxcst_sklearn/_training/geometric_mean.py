@@ -1,4 +1,4 @@
-"""Logarithmic pools: probabilities in proportion to a product of powers of others."""
+"""Weighted geometric means: probabilities in proportion to a product of powers of others."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     return logs
 
 
-def pooled(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def geometric_mean(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
     probability: NDArray[np.float64] = softmax(np.tensordot(weights, logs, 1), axis=1)
     return probability
 
 
-def pool_weights(
+def mean_weights(
     logs: NDArray[np.float64],
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64] | None = None,
@@ -91,7 +91,7 @@ def useful_weights(
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64] | None:
-    """The weights, if the pool is better than its last member alone by more than the noise.
+    """The weights, if the ensemble is better than its last member alone by more than the noise.
 
     Both get the weights of other rows, in five folds; the noise is the standard error of the
     difference of their log losses.
@@ -104,11 +104,11 @@ def useful_weights(
     for seen, unseen in KFold(5, shuffle=True, random_state=0).split(label):
         losses = []
         for members in (logs[-1:], logs):
-            weights = pool_weights(members[:, seen], label[seen], weight[seen])
-            p = pooled(weights, members[:, unseen])
+            weights = mean_weights(members[:, seen], label[seen], weight[seen])
+            p = geometric_mean(weights, members[:, unseen])
             losses.append(-np.log(p[np.arange(len(unseen)), label[unseen]]))
         gain[unseen] = losses[0] - losses[1]
     share = weight / weight.sum()
     mean = share @ gain
     noise = np.sqrt(share**2 @ (gain - mean) ** 2)
-    return pool_weights(logs, label, sample_weight) if mean > noise else None
+    return mean_weights(logs, label, sample_weight) if mean > noise else None

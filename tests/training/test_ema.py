@@ -55,20 +55,20 @@ class Keep(Callback):
 def test_a_training_ends_an_epoch_with_the_average_and_goes_on_without(make, problem):
     keep = Keep()
     parameters = {"optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
-    model = make(averaging=2, callbacks=[keep], early_stopping=False, batch_size=10, **parameters)
+    model = make(ema_epochs=2, callbacks=[keep], early_stopping=False, batch_size=10, **parameters)
     model.fit(problem.X, problem.y)
 
     for i, found in enumerate(keep.epochs, start=1):
         expected = by_hand(keep.start, keep.steps[: 6 * i], horizon=12)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(model.net_.module_.output.weight.detach(), keep.epochs[-1])
-    plain = make(averaging=0, callbacks=[other := Keep()], early_stopping=False, batch_size=10)
+    plain = make(ema_epochs=0, callbacks=[other := Keep()], early_stopping=False, batch_size=10)
     plain.set_params(**parameters).fit(problem.X, problem.y)
     np.testing.assert_array_equal(keep.steps, other.steps)
 
 
 def test_partial_fit_takes_the_weights_of_its_last_step(problem):
-    models = [small_stack(averaging=a) for a in (0, 5)]
+    models = [small_stack(ema_epochs=a) for a in (0, 5)]
     for model in models:
         model.partial_fit(problem.X, problem.y, classes=[0, 1, 2])
 
@@ -79,7 +79,7 @@ def test_partial_fit_takes_the_weights_of_its_last_step(problem):
 @pytest.mark.parametrize("batch_size", [64, 30, 20])  # one to three steps an epoch
 def test_an_epoch_of_few_steps_is_part_of_the_average(batch_size, problem):
     keep = Keep()
-    small_mlp(averaging=5, callbacks=[keep], batch_size=batch_size).fit(problem.X, problem.y)
+    small_mlp(ema_epochs=5, callbacks=[keep], batch_size=batch_size).fit(problem.X, problem.y)
 
     for before, after in zip([keep.start, *keep.epochs], keep.epochs):
         assert np.abs(after - before).max() > 0
@@ -93,7 +93,7 @@ def test_a_training_that_a_callback_ends_within_an_epoch_leaves_the_average(prob
                 raise KeyboardInterrupt
 
     end = EndWithinAnEpoch()
-    model = small_mlp(averaging=2, batch_size=10, callbacks=[end]).fit(problem.X, problem.y)
+    model = small_mlp(ema_epochs=2, batch_size=10, callbacks=[end]).fit(problem.X, problem.y)
 
     expected = by_hand(end.start, end.steps, horizon=12)
     found = model.net_.module_.output.weight.detach()

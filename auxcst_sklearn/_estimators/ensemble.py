@@ -1,4 +1,4 @@
-"""CostSensitivePoolClassifier: several classifiers as one, for the lowest cost."""
+"""CostSensitiveEnsembleClassifier: several classifiers as one, for the lowest cost."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ from .._checks.classifiers import probabilities, reweighting
 from .._checks.data import check_frame, with_days
 from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
+from .._training.geometric_mean import geometric_mean, log_clipped, log_loss_of, mean_weights
 from .._training.held_out import folds
-from .._training.pooling import log_clipped, log_loss_of, pool_weights, pooled
 from .._training.runtime import report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
-from .parameters import N_FOLDS, resolve_n_networks
-from .pool_members import (
+from .members import (
     DEFAULT_MEMBERS,
     DROP,
     Fold,
@@ -46,6 +45,7 @@ from .pool_members import (
     prepare,
     with_weight,
 )
+from .parameters import N_FOLDS, resolve_n_networks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
 
 @described_like(DecisionMixin)
 @dataclass(eq=False, repr=False)
-class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
-    """Several classifiers as one, for the lowest cost: a logarithmic pool of probabilities.
+class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
+    """Several classifiers as one, for the lowest cost: a weighted geometric mean of probabilities.
 
-    The pool's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w` are
-    not negative, and minimise the log loss of rows that the members have not seen. Decisions are
-    those of least expected cost, with the costs of `fit`, or with a matrix for each row.
+    The ensemble's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w`
+    are not negative, and minimise the log loss of rows that the members have not seen. Decisions
+    are those of least expected cost, with the costs of `fit`, or with a matrix for each row.
 
     Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
     once: each of its networks holds out a fold, and there is one at least for each fold. Other
@@ -88,7 +88,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_members,)
+    estimator_weights_ : ndarray of shape (n_members,)
         Weight of each member in the order of `estimators`, 0 for those that were dropped. Their sum
         is above 1 where the members are too cautious, and below 1 where they are too sure.
     estimators_ : list of classifiers
@@ -123,14 +123,14 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from auxcst_sklearn import CostSensitivePoolClassifier
+    >>> from auxcst_sklearn import CostSensitiveEnsembleClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> members = [("bayes", GaussianNB()), ("logistic", LogisticRegression(max_iter=5000))]
     >>> cost_matrix = [[0, 1, 10], [1, 0, 10], [1, 1, 0]]
-    >>> pool = CostSensitivePoolClassifier(members, cost_matrix=cost_matrix, random_state=0)
-    >>> pool.fit(X, y).predict(X[:3])
+    >>> ensemble = CostSensitiveEnsembleClassifier(members, cost_matrix=cost_matrix, random_state=0)
+    >>> ensemble.fit(X, y).predict(X[:3])
     array([0, 0, 0])
-    >>> pool.weights_.shape
+    >>> ensemble.estimator_weights_.shape
     (2,)
     """
 
@@ -166,13 +166,13 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
 
     @described_like(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the pool, and of its members as ``name__parameter``."""
+        """Parameters of the ensemble, and of its members as ``name__parameter``."""
         params: dict[str, Any] = self._get_params("_members", deep=deep)
         return params
 
     @described_like(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the pool and of its members, or replace a member by its name."""
+        """Set parameters of the ensemble and of its members, or replace a member by its name."""
         of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
         if self.estimators is None and of_default:
             self.estimators = default_members()
@@ -234,7 +234,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
                 Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
             ]
             fitted, held_out = self._fit_members(ready, X, data, found)
-            self._set_pool([name for name, _ in members], fitted, held_out, data, found)
+            self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
             reasons = (reweighting(member) for _, member in members)
             self._set_costs(data, next(filter(None, reasons), None))
@@ -324,7 +324,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
                 report(line, self.verbose)
         return fitted, np.stack(held_out)
 
-    def _set_pool(
+    def _set_ensemble(
         self,
         names: Sequence[str],
         fitted: list[Any],
@@ -339,11 +339,11 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
         known &= np.isfinite(held_out).all(axis=(0, 2))
         logs, label = log_clipped(held_out[:, known]), data.costs.label[known]
         weight = None if data.weight is None else data.weight[known]
-        self.weights_ = np.full(len(fitted), 1 / len(fitted))
+        self.estimator_weights_ = np.full(len(fitted), 1 / len(fitted))
         if known.any():
-            self.weights_ = pool_weights(logs, label, weight)
+            self.estimator_weights_ = mean_weights(logs, label, weight)
         self.held_out_losses_ = np.array([log_loss_of(of_one, label, weight) for of_one in logs])
-        trios = list(zip(names, self.weights_, fitted))
+        trios = list(zip(names, self.estimator_weights_, fitted))
         self.estimators_ = [model for _, share, model in trios if share > 0]
         kept = {name: model if share > 0 else DROP for name, share, model in trios}
         self.named_estimators_ = Bunch(**kept)
@@ -351,7 +351,9 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
     # --------------------------------------------------------------- predict
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        if not hasattr(self, "weights_"):  # asked first, because the check makes the members
+        if not hasattr(
+            self, "estimator_weights_"
+        ):  # asked first, because the check makes the members
             check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         logs = []
@@ -359,7 +361,7 @@ class CostSensitivePoolClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseC
             if not is_dropped(model):
                 with naming(name):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
-        return pooled(self.weights_[self.weights_ > 0], np.stack(logs))
+        return geometric_mean(self.estimator_weights_[self.estimator_weights_ > 0], np.stack(logs))
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         if not self.cost_estimators_:

@@ -1,4 +1,4 @@
-"""The members of a pool: each predicts the rows that it did not see, which give the weights."""
+"""The members of an ensemble, and their predictions of rows that they have not seen."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_members(members: Any, taken: Collection[str]) -> list[tuple[str, Any]]
         if not isinstance(name, str) or "__" in name or name in taken or names.count(name) > 1:
             raise ValueError(
                 f"estimators has the names {names}; expected different strings without '__', "
-                "and no names of parameters of the pool."
+                "and no names of parameters of the ensemble."
             )
     found = [(name, member) for name, member in members if not is_dropped(member)]
     for name, member in found:
@@ -101,7 +101,7 @@ class FoldMean(ClassifierMixin, BaseEstimator):
 
 
 class Member(NamedTuple):
-    """A classifier of the pool, and the arguments of its `fit` beside rows and labels."""
+    """A classifier of the ensemble, and the arguments of its `fit` beside rows and labels."""
 
     name: str
     estimator: Any
@@ -166,10 +166,10 @@ def naming(name: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise type(error)(f"In the member {name!r} of the pool: {error}") from error
+        raise type(error)(f"In the member {name!r} of the ensemble: {error}") from error
     except Exception as error:
         raise RuntimeError(
-            f"In the member {name!r} of the pool: {type(error).__name__}: {error}"
+            f"In the member {name!r} of the ensemble: {type(error).__name__}: {error}"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The pool of classifiers: weights, folds, costs, parameters, files."""
+"""The ensemble of classifiers: weights, folds, costs, parameters, files."""
 
 import pickle
 
@@ -27,9 +27,9 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitivePoolClassifier
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
-from auxcst_sklearn._training.pooling import pool_weights, pooled
+from auxcst_sklearn._training.geometric_mean import geometric_mean, mean_weights
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay
 from tests.factories import small_stack
@@ -51,9 +51,9 @@ def members(**network):
     ]
 
 
-def pool(estimators=None, **parameters):
+def ensemble(estimators=None, **parameters):
     estimators = members() if estimators is None else estimators
-    return CostSensitivePoolClassifier(estimators, **{"cv": 2, "random_state": 0, **parameters})
+    return CostSensitiveEnsembleClassifier(estimators, **{"cv": 2, "random_state": 0, **parameters})
 
 
 # --- weights ----------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def draw_probabilities(n_members, n=200, n_classes=3, seed=0):
     label = rng.integers(n_classes, size=n)
     known = np.linspace(0.2, 1.5, n_members)[:, np.newaxis, np.newaxis] * np.eye(n_classes)[label]
     logits = known + rng.normal(size=(n_members, n, n_classes))
-    return np.log(pooled(np.ones(1), logits[:1]))[np.newaxis] * 0 + logits, label
+    return np.log(geometric_mean(np.ones(1), logits[:1]))[np.newaxis] * 0 + logits, label
 
 
 def numpy_loss(weights, logs, label, sample_weight=None):
@@ -80,7 +80,7 @@ def test_weights_minimise_the_log_loss_and_its_prior(weighted):
     logs, label = draw_probabilities(3)
     weight = np.random.default_rng(1).uniform(size=len(label)) if weighted else None
 
-    found = pool_weights(logs, label, weight)
+    found = mean_weights(logs, label, weight)
 
     bounds = [(0, None)] * 3
     options = {"x0": [0.3] * 3, "method": "SLSQP", "bounds": bounds, "tol": 1e-12}
@@ -93,45 +93,45 @@ def test_weights_hold_a_temperature():
     logs, label = draw_probabilities(1, n=2000)
     sure = 4 * logs - np.log(np.exp(4 * logs).sum(axis=2, keepdims=True))
 
-    assert pool_weights(sure, label) == pytest.approx(pool_weights(logs, label) / 4, rel=0.02)
+    assert mean_weights(sure, label) == pytest.approx(mean_weights(logs, label) / 4, rel=0.02)
 
 
 def test_rows_without_a_mistake_do_not_make_probabilities_sure():
     label = np.arange(100) % 2
     logs = np.log(np.where(np.eye(2)[label] == 1, 0.9, 0.1))[np.newaxis]
 
-    assert 1 < pool_weights(logs, label) < 2
+    assert 1 < mean_weights(logs, label) < 2
 
 
 def test_members_that_agree_share_the_weight_of_one():
     logs, label = draw_probabilities(1)
 
-    both = pool_weights(np.concatenate([logs, logs]), label)
+    both = mean_weights(np.concatenate([logs, logs]), label)
 
-    assert both.sum() == pytest.approx(pool_weights(logs, label).sum(), rel=1e-3)
+    assert both.sum() == pytest.approx(mean_weights(logs, label).sum(), rel=1e-3)
     assert both[0] == pytest.approx(both[1])
 
 
-def test_without_a_member_that_knows_anything_there_still_is_a_pool():
+def test_without_a_member_that_knows_anything_there_still_is_an_ensemble():
     rng = np.random.default_rng(0)
     label = rng.integers(2, size=100)
     wrong = np.log(np.where(np.eye(2)[label] == 1, 0.2, 0.8))[np.newaxis]
 
-    assert pool_weights(wrong, label) > 0
+    assert mean_weights(wrong, label) > 0
 
 
-# --- the pool ---------------------------------------------------------------------------------
+# --- the ensemble ---------------------------------------------------------------------------------
 
 
 def test_probabilities_are_the_weighted_product_of_those_of_the_members(data):
     X, y = data
-    model = pool(members(max_epochs=30)).fit(X, y)
+    model = ensemble(members(max_epochs=30)).fit(X, y)
 
     parts = [model.named_estimators_[name].predict_proba(X) for name, _ in members()]
     parts = np.clip(parts, 1e-6, 1)
-    product = np.prod([p**w for p, w in zip(parts, model.weights_)], axis=0)
+    product = np.prod([p**w for p, w in zip(parts, model.estimator_weights_)], axis=0)
 
-    assert (model.weights_ > 0).all()
+    assert (model.estimator_weights_ > 0).all()
     expected = product / product.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-5)
 
@@ -142,7 +142,7 @@ def test_members_see_the_same_folds_and_networks_are_fitted_once(data):
     Rows.seen = []
     network = small_stack(n_networks=5, max_epochs=1)
 
-    model = pool([("rows", Rows()), ("network", network)], cv=5).fit(X, y)
+    model = ensemble([("rows", Rows()), ("network", network)], cv=5).fit(X, y)
 
     assert len(Rows.seen) == 5
     held_out = [set(range(len(y))) - rows for rows in Rows.seen]
@@ -168,7 +168,7 @@ def test_networks_are_weighed_by_the_folds_of_the_caller(cv, n_networks):
     network = CostSensitiveAuxMLP(2, 32, n_networks=n_networks, max_epochs=20)
 
     folds = list(cv.split(X, y, group))
-    model = pool([("network", network), ("prior", DummyClassifier())], cv=folds).fit(X, y)
+    model = ensemble([("network", network), ("prior", DummyClassifier())], cv=folds).fit(X, y)
 
     assert model.held_out_losses_[0] > 0.5
 
@@ -191,7 +191,7 @@ def test_held_out_probabilities_of_the_other_members_are_those_of_cross_validati
     X, y = data
     folds = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
 
-    model = pool([("a", LogisticRegression()), ("b", GaussianNB())], cv=folds).fit(X, y)
+    model = ensemble([("a", LogisticRegression()), ("b", GaussianNB())], cv=folds).fit(X, y)
 
     for loss, one in zip(model.held_out_losses_, (LogisticRegression(), GaussianNB())):
         p = cross_val_predict(one, X, y, cv=folds, method="predict_proba")
@@ -203,11 +203,11 @@ def test_held_out_probabilities_of_the_other_members_are_those_of_cross_validati
 def test_a_useless_member_is_dropped_and_takes_no_time(data):
     X, y = data
 
-    model = pool([("dummy", DummyClassifier(strategy="uniform")), *members()]).fit(X, y)
+    model = ensemble([("dummy", DummyClassifier(strategy="uniform")), *members()]).fit(X, y)
 
-    assert model.weights_[0] == 0
+    assert model.estimator_weights_[0] == 0
     assert model.named_estimators_["dummy"] == "drop"
-    assert len(model.estimators_) == np.count_nonzero(model.weights_)
+    assert len(model.estimators_) == np.count_nonzero(model.estimator_weights_)
 
 
 def test_a_class_that_is_missing_in_a_fold():
@@ -216,7 +216,7 @@ def test_a_class_that_is_missing_in_a_fold():
     X = rng.normal(size=(101, 3)) + y[:, np.newaxis]
 
     folds = list(KFold(5, shuffle=True, random_state=0).split(X))
-    model = pool(cv=folds).fit(X, y)
+    model = ensemble(cv=folds).fit(X, y)
 
     p = cross_val_predict(LogisticRegression(), X, y == 1, cv=folds, method="predict_proba")
     assert model.predict_proba(X).shape == (101, 3)
@@ -231,8 +231,8 @@ def test_groups_are_in_one_fold_each(data):
     X = np.column_stack([X, np.arange(len(y))])
     Rows.seen = []
 
-    pool([("rows", Rows())], cv=3).fit(X, y, groups=groups)
-    pool([("rows", Rows())], cv=GroupKFold(3)).fit(X, y, groups=groups)
+    ensemble([("rows", Rows())], cv=3).fit(X, y, groups=groups)
+    ensemble([("rows", Rows())], cv=GroupKFold(3)).fit(X, y, groups=groups)
 
     assert len(Rows.seen) == 6
     for rows in Rows.seen:
@@ -243,7 +243,7 @@ def test_groups_are_in_one_fold_each(data):
 def test_folds_that_leave_rows_out(data):
     X, y = data
 
-    model = pool(cv=TimeSeriesSplit(3)).fit(X, y)
+    model = ensemble(cv=TimeSeriesSplit(3)).fit(X, y)
 
     assert np.isfinite(model.held_out_losses_).all()
 
@@ -252,7 +252,7 @@ def test_boosting_is_stopped_by_its_fold(data):
     X, y = data
     boosting = TableBoosting(early_stopping=True, max_iter=200, random_state=0)
 
-    model = pool([("boosting", boosting)]).fit(X, y)
+    model = ensemble([("boosting", boosting)]).fit(X, y)
 
     for one in model.estimators_[0].estimators:
         assert one.n_iter_ < 200
@@ -282,7 +282,7 @@ def test_costs_are_used_in_the_decision(data, kind):
         cost = scale * MATRIX[y]
         used = np.stack([cost[y == k].mean(axis=0) for k in range(3)])
 
-    model = pool(estimators, cost_matrix=matrix).fit(X, labels, cost=cost)
+    model = ensemble(estimators, cost_matrix=matrix).fit(X, labels, cost=cost)
 
     np.testing.assert_allclose(model.cost_matrix_, used)
     expected = model.predict_proba(X) @ used
@@ -296,7 +296,7 @@ def test_networks_learn_costs_that_differ_within_a_class(data, early_stopping, m
     amount = np.exp(X[:, :1])
     cost = np.where(y[:, np.newaxis] > 0, amount, 1) * MATRIX[y] + 0.5
 
-    model = pool(members(early_stopping=early_stopping, max_epochs=60)).fit(X, y, cost=cost)
+    model = ensemble(members(early_stopping=early_stopping, max_epochs=60)).fit(X, y, cost=cost)
 
     assert len(model.cost_estimators_) == (1 if early_stopping else 2)
     p, estimates = model.predict_proba(X), []
@@ -320,7 +320,7 @@ def test_costs_known_for_each_row(data):
     X, y = data
     cost = np.random.default_rng(0).uniform(0.5, 2, (len(y), 1, 1)) * MATRIX
 
-    model = pool().fit(X, y, cost=cost)
+    model = ensemble().fit(X, y, cost=cost)
 
     expected = np.einsum("nj,njk->nk", model.predict_proba(X), cost)
     np.testing.assert_allclose(model.predict_cost(X, cost), expected)
@@ -332,7 +332,7 @@ def test_classes_that_the_data_lack(data):
     X, y = data
     rows = y < 2
 
-    model = pool(classes=[0, 1, 2], cost_matrix=MATRIX).fit(X[rows], y[rows])
+    model = ensemble(classes=[0, 1, 2], cost_matrix=MATRIX).fit(X[rows], y[rows])
 
     assert model.predict_proba(X).shape == (len(y), 3)
     assert set(model.predict(X)) <= {0, 1, 2}
@@ -343,8 +343,8 @@ def test_rows_without_a_weight_count_as_absent(data):
     weight = (np.arange(len(y)) % 3 > 0).astype(float)
     kept = weight > 0
 
-    weighted = pool().fit(X, y, sample_weight=weight)
-    without = pool().fit(X[kept], y[kept], sample_weight=weight[kept])
+    weighted = ensemble().fit(X, y, sample_weight=weight)
+    without = ensemble().fit(X[kept], y[kept], sample_weight=weight[kept])
 
     np.testing.assert_allclose(weighted.predict_proba(X), without.predict_proba(X))
 
@@ -363,7 +363,7 @@ def table():
 
 def test_the_default_members_take_tables_as_they_are(table):
     X, y = table
-    model = CostSensitivePoolClassifier(random_state=0)
+    model = CostSensitiveEnsembleClassifier(random_state=0)
     model.set_params(network__max_epochs=3, network__width=8, boosting__max_iter=20)
 
     model.fit(X, y)
@@ -390,7 +390,7 @@ def test_a_row_of_a_table_gets_alone_what_it_gets_among_others(table):
     X, y = table
     X = X.assign(size=np.where(X["x"] > 0, "large", "small"), n=np.arange(200))
     boosting = TableBoosting(max_iter=10, min_samples_leaf=5, random_state=0)
-    model = pool([("boosting", boosting)]).fit(X, y)
+    model = ensemble([("boosting", boosting)]).fit(X, y)
     X = X.assign(city=X["city"].where(X["x"] > -1, "elsewhere"))
 
     together = model.predict_proba(pd.concat([X, X]))[:200]
@@ -413,7 +413,7 @@ def test_boosting_takes_more_categories_than_scikit_learn():
 
 def test_parameters_of_members(data):
     X, y = data
-    model = pool()
+    model = ensemble()
 
     model.set_params(network__alpha=0.7, logistic=GaussianNB(), cv=3)
 
@@ -421,11 +421,11 @@ def test_parameters_of_members(data):
     assert isinstance(dict(model.estimators)["logistic"], GaussianNB)
     assert model.cv == 3
     assert clone(model).get_params()["network__alpha"] == 0.7
-    assert CostSensitivePoolClassifier().get_params()["network__alpha"] == 0.2
+    assert CostSensitiveEnsembleClassifier().get_params()["network__alpha"] == 0.2
     with pytest.raises(ValueError, match="Invalid parameter 'tree'"):
         model.set_params(tree__depth=3)
-    left_out = pool().set_params(network="drop").fit(X, y)
-    assert left_out.weights_.shape == (1,)
+    left_out = ensemble().set_params(network="drop").fit(X, y)
+    assert left_out.estimator_weights_.shape == (1,)
 
 
 def test_a_search_over_a_member(data, routing):
@@ -433,7 +433,7 @@ def test_a_search_over_a_member(data, routing):
     cost = MATRIX[y]
     estimators = [(name, member.set_fit_request(sample_weight=True)) for name, member in members()]
     search = GridSearchCV(
-        pool(estimators),
+        ensemble(estimators),
         {"network__alpha": [0, 0.5]},
         scoring=cost_scorer,
         cv=2,
@@ -455,7 +455,7 @@ def test_metadata_reach_the_members_that_request_them(data, routing):
     ]
     folds = list(StratifiedKFold(2).split(X, y))
 
-    model = pool(asking, cv=folds).fit(X, y, sample_weight=weight)
+    model = ensemble(asking, cv=folds).fit(X, y, sample_weight=weight)
 
     first = [
         e.estimators[0].coef_ for e in (model.named_estimators_[n] for n in "ab") if e != "drop"
@@ -470,7 +470,7 @@ def test_metadata_reach_the_members_that_request_them(data, routing):
 def test_pickle_and_skops(table):
     skops = pytest.importorskip("skops.io")
     X, y = table
-    model = CostSensitivePoolClassifier(random_state=0, cost_matrix=[[0, 1], [5, 0]])
+    model = CostSensitiveEnsembleClassifier(random_state=0, cost_matrix=[[0, 1], [5, 0]])
     model.set_params(network__max_epochs=2, network__width=8, boosting__max_iter=5).fit(X, y)
 
     files = skops.dumps(model)
@@ -481,10 +481,10 @@ def test_pickle_and_skops(table):
 
 def test_fits_at_the_same_time_change_nothing(data):
     X, y = data
-    one = pool().fit(X, y)
+    one = ensemble().fit(X, y)
 
     with joblib.parallel_config("threading", n_jobs=2):
-        two = pool().fit(X, y)
+        two = ensemble().fit(X, y)
 
     np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), rtol=1e-5)
 
@@ -492,7 +492,7 @@ def test_fits_at_the_same_time_change_nothing(data):
 def test_a_line_for_each_member(data, capsys):
     X, y = data
 
-    model = pool(verbose=1).fit(X, y)
+    model = ensemble(verbose=1).fit(X, y)
 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["logistic", "network"]
@@ -502,7 +502,7 @@ def test_a_line_for_each_member(data, capsys):
 def test_scorers_and_displays(data):
     pytest.importorskip("matplotlib")
     X, y = data
-    model = pool(cost_matrix=MATRIX).fit(X, y)
+    model = ensemble(cost_matrix=MATRIX).fit(X, y)
 
     paid = np.mean(MATRIX[y, model.predict(X)])
     assert make_cost_scorer(cost_matrix=MATRIX)(model, X, y) == pytest.approx(-paid)
@@ -534,12 +534,12 @@ class Broken(ClassifierMixin, BaseEstimator):
 )
 def test_a_member_that_fails_names_itself_and_changes_nothing(data, error, raised):
     X, y = data
-    model = pool().fit(X, y)
+    model = ensemble().fit(X, y)
     before = model.predict_proba(X)
     kept = vars(model).copy()
 
     model.set_params(estimators=[("broken", Broken(error)), *members()])
-    with pytest.raises(raised, match="In the member 'broken' of the pool"):
+    with pytest.raises(raised, match="In the member 'broken' of the ensemble"):
         model.fit(X, y)
 
     np.testing.assert_array_equal(model.predict_proba(X), before)
@@ -559,19 +559,19 @@ def test_a_member_that_fails_names_itself_and_changes_nothing(data, error, raise
 )
 def test_members_are_checked(data, estimators, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        pool(estimators).fit(*data)
+        ensemble(estimators).fit(*data)
 
 
 def test_arguments_of_members_need_routing(data):
     X, y = data
     with pytest.raises(TypeError, match="only metadata routing"):
-        pool().fit(X, y, check_input=True)
+        ensemble().fit(X, y, check_input=True)
     with pytest.raises(TypeError, match="'rows'.*takes no sample_weight"):
-        pool([("rows", Rows())]).fit(X, y, sample_weight=np.ones(len(y)))
+        ensemble([("rows", Rows())]).fit(X, y, sample_weight=np.ones(len(y)))
     with pytest.raises(ValueError, match="cv=200 folds cannot be made of n_samples = 150"):
-        pool(cv=200).fit(X, y)
+        ensemble(cv=200).fit(X, y)
     with pytest.raises(ValueError, match="one class only"):
-        pool().fit(X, y, sample_weight=(y == 0).astype(float))
+        ensemble().fit(X, y, sample_weight=(y == 0).astype(float))
 
 
 def test_random_states(data):
@@ -579,7 +579,7 @@ def test_random_states(data):
     forest = RandomForestClassifier(5)
 
     found = [
-        pool([("forest", forest)], random_state=seed).fit(X, y).predict_proba(X)
+        ensemble([("forest", forest)], random_state=seed).fit(X, y).predict_proba(X)
         for seed in (0, 0, 1)
     ]
 
