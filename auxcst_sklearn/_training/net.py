@@ -39,7 +39,6 @@ from .state import (
     FORMAT,
     check_format,
     from_state,
-    named_class,
     saved_arguments,
     to_state,
     without_training_state,
@@ -444,7 +443,6 @@ class CostNet(NeuralNet):
     def __setstate__(self, state: dict[str, Any]) -> None:
         check_format(state.get("format"))
         arguments = dict(state["arguments"])
-        arguments["optimizer"] = named_class(arguments["optimizer"])
         device = get_map_location(arguments["device"])  # the CPU if there is no such device
         arguments["device"] = self._check_device(arguments["device"], device)
         self.__init__(  # type: ignore[misc]

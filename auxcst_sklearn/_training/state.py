@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from inspect import signature
 from typing import Any
 
@@ -17,22 +16,14 @@ from torch import Tensor, nn
 from ..losses import Loss
 
 # Format of the files that this version writes and reads. Increase it for a change of a state.
-FORMAT = 1
-
-# Classes of torch are stored by name. Other classes are stored by reference, so that skops requires
-# them to be trusted.
-_NAMED = {"torch.nn.": nn.Module, "torch.optim.": torch.optim.Optimizer}
+FORMAT = 2
 
 
 @dataclass
 class TensorState:
-    """A tensor: its values, its layout in memory, and if it is a parameter, whether it is trained.
-
-    The layout matters, because convolutions use different routines, which round differently.
-    """
+    """The values of a tensor, and if it is a parameter, whether it is trained."""
 
     values: np.ndarray
-    strides: tuple[int, ...]
     trained: bool | None
 
 
@@ -40,7 +31,7 @@ class TensorState:
 class ObjectState:
     """A module, or a loss that holds tensors: its class and its attributes."""
 
-    kind: type | str
+    kind: Any
     attributes: Any
 
 
@@ -61,7 +52,7 @@ def to_state(value: Any, states: dict[int, Any] | None = None) -> Any:
     if isinstance(value, Tensor):
         states[id(value)] = _tensor_state(value)
     elif _is_taken_apart(value):
-        state = states[id(value)] = ObjectState(class_name(type(value)), None)
+        state = states[id(value)] = ObjectState(type(value), None)
         state.attributes = to_state(_attributes(value), states)
     elif type(value) in (dict, OrderedDict):
         return type(value)((key, to_state(item, states)) for key, item in value.items())
@@ -79,8 +70,7 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
     if isinstance(value, TensorState):
         values[id(value)] = _tensor(value)
     elif isinstance(value, ObjectState):
-        kind = named_class(value.kind)
-        part = values[id(value)] = kind.__new__(kind)
+        part = values[id(value)] = value.kind.__new__(value.kind)
         if isinstance(part, nn.Module):
             nn.Module.__init__(part)
             part.__setstate__(from_state(value.attributes, values))
@@ -91,28 +81,6 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
     elif type(value) in (list, tuple):
         return type(value)(from_state(item, values) for item in value)
     return values.get(id(value), value)
-
-
-def class_name(kind: type) -> type | str:
-    """The name of a class of torch; other classes unchanged."""
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    return name if name.startswith(tuple(_NAMED)) else kind
-
-
-def named_class(name: Any) -> Any:
-    """The class with a name from `class_name`; only modules and optimizers are allowed."""
-    if not isinstance(name, str):
-        return name
-    home, _, attribute = name.rpartition(".")
-    for prefix, base in _NAMED.items():
-        if name.startswith(prefix):
-            kind = getattr(import_module(home), attribute)
-            if isinstance(kind, type) and issubclass(kind, base):
-                return kind
-    raise ValueError(
-        f"The file names {name!r} as a class of a network; expected a module of torch.nn or an "
-        "optimizer of torch.optim. Do not use a file from a source that you do not trust."
-    )
 
 
 def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,8 +96,7 @@ def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name in ("module", "criterion", "callbacks"):
         saved.pop(name, None)
-    device, optimizer = attributes["device"], class_name(attributes["optimizer"])
-    return {**saved, "device": device, "optimizer": optimizer}
+    return {**saved, "device": attributes["device"], "optimizer": attributes["optimizer"]}
 
 
 def without_training_state(callbacks: list[Any]) -> list[Any]:
@@ -176,11 +143,9 @@ def _tensor_state(tensor: Tensor) -> TensorState | Tensor:
         values = tensor.detach().cpu().numpy()
     except (TypeError, RuntimeError):  # bfloat16, sparse ...: torch's own method
         return tensor
-    trained = tensor.requires_grad if isinstance(tensor, nn.Parameter) else None
-    return TensorState(values, torch.empty_like(tensor, device="meta").stride(), trained)
+    return TensorState(values, tensor.requires_grad if isinstance(tensor, nn.Parameter) else None)
 
 
 def _tensor(state: TensorState) -> Tensor:
-    values = torch.from_numpy(np.require(state.values, requirements="W"))
-    tensor = torch.empty_strided(values.shape, state.strides, dtype=values.dtype).copy_(values)
+    tensor = torch.from_numpy(np.array(state.values))
     return tensor if state.trained is None else nn.Parameter(tensor, state.trained)

@@ -1,19 +1,16 @@
-"""What a user composes with torch modules: random transforms, heads, and the layers of a module."""
+"""What a user composes with torch modules: random shifts, heads, and the layers of a module."""
 
 from ._layers import CostHead, SeededModule
 from ._mlp import CostSensitiveAutoencoder
 from ._network import AuxNetwork
-from ._transforms import ColorJitter, RandomFlipShift, RandomResizedCrop, RandomTransform
+from ._transforms import RandomFlipShift
 from .wrapping import find_hidden_layers
 
 __all__ = [
     "AuxNetwork",
-    "ColorJitter",
     "CostHead",
     "CostSensitiveAutoencoder",
     "RandomFlipShift",
-    "RandomResizedCrop",
-    "RandomTransform",
     "SeededModule",
     "find_hidden_layers",
 ]

@@ -12,11 +12,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.datasets import load_image_folder
-from auxcst_sklearn.modules import ColorJitter, RandomFlipShift, RandomResizedCrop
+from auxcst_sklearn.modules import RandomFlipShift
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
 from benchmarks.common.options import make_parser
@@ -57,7 +56,7 @@ def main() -> None:
             SqueezeNet,
             freeze=["features"],  # to save time
             cost_matrix=off,
-            augmentation=nn.Sequential(RandomResizedCrop(), ColorJitter(), RandomFlipShift()),
+            augmentation=RandomFlipShift(),
             max_epochs=1,
             batch_size=32,
             precision="bf16",

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.costs import tree_distance_cost_matrix
-from auxcst_sklearn.modules import ColorJitter, RandomFlipShift
+from auxcst_sklearn.modules import RandomFlipShift
 from auxcst_sklearn.onnx import to_onnx
 
 
@@ -78,7 +78,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_
 # The first stages stay frozen; the others get a tenth of the rate of new layers, and heads vote.
 model = CostSensitiveAuxNet(
     module, freeze=frozen, max_epochs=6, batch_size=16,
-    augmentation=nn.Sequential(ColorJitter(), RandomFlipShift(flip=False, max_shift=8)),
+    augmentation=RandomFlipShift(flip=False, max_shift=8),
     cost_matrix=tree_distance_cost_matrix(list(SIGNS)), learning_rate=3e-3, random_state=0,
 ).fit(X_train, y_train)  # fmt: skip
 print(f"mean cost {-model.score(X_test, y_test):.3f}; {len(model.hidden_layers_)} heads")

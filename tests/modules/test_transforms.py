@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules import ColorJitter, RandomFlipShift, RandomResizedCrop, RandomTransform
+from auxcst_sklearn.modules import RandomFlipShift, SeededModule
 from auxcst_sklearn.modules._transforms import TRANSFORMS, get_transform
 
 
@@ -82,7 +82,7 @@ def test_a_pickle_leaves_the_generator_behind():
 
 
 def test_a_transform_of_ones_own_may_draw_from_the_generator():
-    class Noise(RandomTransform):
+    class Noise(SeededModule):
         def forward(self, x):
             return x + torch.empty_like(x).normal_(generator=self.generator)
 
@@ -117,71 +117,12 @@ def test_get_transform_names_those_that_exist():
         get_transform("spin")
 
 
-# --- crops and colours --------------------------------------------------------------------------
-
-
-def test_crops_are_parts_of_the_image_of_the_drawn_size():
-    """Of an image whose value is its position, a crop is linear in its position."""
-    height, width = 40, 60
-    rows, columns = np.meshgrid(np.arange(height) + 0.5, np.arange(width) + 0.5, indexing="ij")
-    image = torch.tensor(np.stack([rows / height, columns / width]), dtype=torch.float64)
-    crops = seeded(RandomResizedCrop((0.3, 0.8), (0.8, 1.25)))(image.expand(300, -1, -1, -1))
-    sizes = [crops[:, 0, -1, 0] - crops[:, 0, 0, 0], crops[:, 1, 0, -1] - crops[:, 1, 0, 0]]
-    down, across = (size * n / (n - 1) for size, n in zip(sizes, (height, width)))
-    area, ratio = down * across, across / down
-    assert ((area > 0.29) & (area < 0.81)).all()
-    assert ((ratio > 0.79) & (ratio < 1.27)).all()
-    assert area.max() - area.min() > 0.45
-    np.testing.assert_allclose(np.diff(crops[:, 0, 1:-1, 0], n=2), 0, atol=1e-9)
-    assert crops[:, 1, 0, 0].std() > 0.05  # parts differ in place
-
-
-def test_colours_change_by_the_drawn_factors():
-    x = torch.rand(1, 3, 5, 5, dtype=torch.float64).expand(200, -1, -1, -1) / 2 + 0.2
-    brighter = seeded(ColorJitter(0.1, 0, 0))(x)
-    factor = (brighter / x).flatten(1)
-    assert torch.allclose(factor, factor[:, :1].expand_as(factor))
-    assert 0.9 < factor.min() < 0.92 < 1.08 < factor.max() < 1.1
-    contrast = seeded(ColorJitter(0, 0.1, 0))(x)
-    assert torch.allclose(contrast.mean((1, 2, 3)), x.mean((1, 2, 3)))
-    gray = seeded(ColorJitter(0, 0, 1))(x)
-    assert torch.allclose(gray.mean(1), x.mean(1), atol=0.1)
-    assert torch.equal(seeded(ColorJitter(0, 0, 0))(x), x)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: RandomResizedCrop((0, 1)), r"scale=\(0, 1\); expected two fractions"),
-        (lambda: RandomResizedCrop((0.5, 1.5)), r"scale=\(0.5, 1.5\); expected two fractions"),
-        (lambda: RandomResizedCrop(0.5), "scale=0.5; expected two fractions"),
-        (lambda: RandomResizedCrop(scale=(0.9, 0.5)), "scale="),
-        (lambda: RandomResizedCrop(scale=(-0.5, 0.5)), "scale="),
-        (lambda: RandomResizedCrop(scale=(0.2, 0.5, 1)), "scale="),
-        (lambda: RandomResizedCrop(scale=("a", "b")), "scale="),
-        (lambda: RandomResizedCrop(scale=None), "scale=None"),
-        (lambda: RandomResizedCrop(scale=(float("nan"), 1)), "scale="),
-        (lambda: RandomResizedCrop(ratio=(2, 1)), r"ratio=\(2, 1\); expected two factors"),
-        (lambda: RandomResizedCrop(ratio=0.75), "ratio=0.75"),
-        (lambda: RandomResizedCrop(ratio=(-1, 1)), "ratio="),
-        (lambda: RandomResizedCrop(ratio=(1, float("inf"))), "ratio="),
-        (lambda: ColorJitter(brightness=2), "brightness=2"),
-        (lambda: ColorJitter(saturation=-0.1), "saturation=-0.1"),
-        (lambda: ColorJitter(contrast=(0.1, 0.2)), r"contrast=\(0.1, 0.2\); expected a number"),
-        (lambda: ColorJitter("0.5"), "brightness='0.5'"),
-    ],
-)
-def test_impossible_limits_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_a_sequence_of_transforms_is_determined_by_random_state():
     from auxcst_sklearn import CostSensitiveAuxCNN
 
     X = np.random.default_rng(0).integers(0, 256, (24, 3, 8, 8), dtype=np.uint8)
     y = np.arange(24) % 3
-    augmentation = nn.Sequential(RandomResizedCrop(), ColorJitter(), RandomFlipShift(max_shift=1))
+    augmentation = nn.Sequential(RandomFlipShift(max_shift=0), RandomFlipShift(max_shift=1))
 
     def estimates(**parameters):
         model = CostSensitiveAuxCNN(
