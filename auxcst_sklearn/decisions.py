@@ -228,10 +228,7 @@ def adjust_prior(
         )
     adjusted = p * np.divide(now, before, out=np.zeros_like(now), where=before > 0)
     total = adjusted.sum(axis=1, keepdims=True)
-    normalised: NDArray[np.float64] = np.where(
-        total > 0, adjusted / np.where(total > 0, total, 1), now
-    )
-    return normalised
+    return np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
 
 
 def check_frequencies(given: ArrayLike, n_classes: int, name: str) -> NDArray[np.float64]:

@@ -18,16 +18,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def validate_params(constraints: dict[str, list[Any]]) -> Callable[[Function], Function]:
     """A decorator that checks the arguments of a function."""
-    decorator: Callable[[Function], Function] = _param_validation.validate_params(
-        constraints, prefer_skip_nested_validation=True
-    )
-    return decorator
+    return _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]:
     """A decorator for methods that some estimators have."""
-    decorator: Callable[[Function], Function] = metaestimators.available_if(check)
-    return decorator
+    return metaestimators.available_if(check)
 
 
 # Libraries between the user's code and the place of a warning.

@@ -82,8 +82,7 @@ def without_gaps(values: NDArray[Any]) -> NDArray[Any]:
 
     kinds = set(map(type, values.flat))  # far faster than a call for each value
     change = any(kind.__name__ in MISSING or issubclass(kind, Decimal) for kind in kinds)
-    found: NDArray[Any] = np.frompyfunc(plain, 1, 1)(values) if change else values.copy()
-    return found
+    return np.frompyfunc(plain, 1, 1)(values) if change else values.copy()
 
 
 def as_floats(values: NDArray[Any]) -> NDArray[Any]:
@@ -272,10 +271,7 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
             f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
             "as in fit(X, y, cost=C)."
         )
-    weight: NDArray[np.float64] = _check_sample_weight(
-        sample_weight, like, dtype=np.float64, ensure_non_negative=True
-    )
-    return weight
+    return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_some_weight(weight: NDArray[Any]) -> None:

@@ -93,8 +93,7 @@ def own_order(y: Any) -> list[Any] | None:
         y = y.to_pandas()
     dtype: Any = getattr(y, "dtype", None)
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas, polars
-        categories: list[Any] = dtype.categories.to_list()
-        return categories
+        return dtype.categories.to_list()
     is_object = str(dtype).lower() == "object"
     values = y if isinstance(y, list | tuple) else np.asarray(y).ravel() if is_object else ()
     kind: Any = type(values[0]) if len(values) else object

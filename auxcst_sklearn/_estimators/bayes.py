@@ -225,14 +225,12 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     @property
     def n_features_in_(self) -> int:
         """Number of features seen during fit."""
-        n_features: int = self.estimator_.n_features_in_
-        return n_features
+        return self.estimator_.n_features_in_
 
     @property
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features seen during fit."""
-        names: NDArray[Any] = self.estimator_.feature_names_in_
-        return names
+        return self.estimator_.feature_names_in_
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of the metadata that `fit` passes on to the classifier, and of those used here.

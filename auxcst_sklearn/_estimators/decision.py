@@ -163,8 +163,7 @@ class DecisionMixin(ClassifierMixin):
     def _cheapest(self, cost: np.ndarray) -> np.ndarray:
         """Labels with the smallest estimated cost, of the classes among the decisions."""
         _check_known(cost)
-        labels: NDArray[Any] = self.classes_[self._of_classes(cost).argmin(axis=1)]
-        return labels
+        return self.classes_[self._of_classes(cost).argmin(axis=1)]
 
     def _of_classes(self, cost: np.ndarray) -> np.ndarray:
         """The columns of the classes, in their order; texts name them by their strings."""
@@ -232,8 +231,7 @@ class DecisionMixin(ClassifierMixin):
             choice = (expected + shadow_price_vector(shadow_prices or {}, self.decisions_)).argmin(
                 axis=1
             )
-        decided: NDArray[Any] = self.decisions_[choice]
-        return decided
+        return self.decisions_[choice]
 
     def _with_prior(self, probability: np.ndarray, prior: Any) -> np.ndarray:
         """Probabilities for other class frequencies."""

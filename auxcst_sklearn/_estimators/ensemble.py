@@ -167,8 +167,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     @described_like(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the ensemble, and of its members as ``name__parameter``."""
-        params: dict[str, Any] = self._get_params("_members", deep=deep)
-        return params
+        return self._get_params("_members", deep=deep)
 
     @described_like(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
@@ -367,8 +366,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         if not self.cost_estimators_:
             return super()._expected_cost(X, probability)
         of_each = [network._expected_cost(X, probability) for network in self.cost_estimators_]
-        expected: NDArray[Any] = np.mean(of_each, axis=0)
-        return expected
+        return np.mean(of_each, axis=0)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of the metadata that `fit` passes on to the members, and of those used here.

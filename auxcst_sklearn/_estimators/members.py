@@ -91,13 +91,11 @@ class FoldMean(ClassifierMixin, BaseEstimator):
         """Mean probabilities, (n_samples, n_classes)."""
         X = read_once(self.estimators, X)
         total = sum(probabilities(estimator, X, self.classes) for estimator in self.estimators)
-        mean: NDArray[np.float64] = np.asarray(total) / len(self.estimators)
-        return mean
+        return np.asarray(total) / len(self.estimators)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable labels."""
-        labels: NDArray[Any] = self.classes[self.predict_proba(X).argmax(axis=1)]
-        return labels
+        return self.classes[self.predict_proba(X).argmax(axis=1)]
 
 
 class Member(NamedTuple):

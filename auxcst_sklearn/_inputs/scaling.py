@@ -148,8 +148,7 @@ class _Sample:
         self._join()
         self.n_rows_before = self.n_rows
         rows = np.where(np.isnan(self.rows).all(axis=0), default, self.rows)
-        quantiles: NDArray[Any] = np.nanquantile(rows, LEVELS, axis=0)
-        return quantiles
+        return np.nanquantile(rows, LEVELS, axis=0)
 
 
 @dataclass
@@ -204,8 +203,7 @@ class Scaling:
 
 def _clipped(scaled: NDArray[Any]) -> NDArray[Any]:
     """Scaled values, clipped softly."""
-    clipped: NDArray[Any] = scaled / np.hypot(1, scaled / OUTLYING)
-    return clipped
+    return scaled / np.hypot(1, scaled / OUTLYING)
 
 
 def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scaling:
@@ -255,8 +253,7 @@ def _are_heavy(statistics: FeatureStatistics, deviation: NDArray[Any]) -> NDArra
     few = (farthest > limit * deviation) & (deviation > 1.5 * iqr / NORMAL_IQR)
     # Such as -999 for a missing value in every twentieth row.
     far = (iqr > 0) & (iqr / NORMAL_IQR < SMALLEST_DEVIATION * deviation)
-    heavy: NDArray[np.bool_] = (deviation > 0) & (few | far)
-    return heavy
+    return (deviation > 0) & (few | far)
 
 
 def _robust(
@@ -286,8 +283,7 @@ def _merge(
     step = (np.diff(quantiles, axis=0) > resolution) & (np.diff(z, axis=0) < MERGED_OUTSIDE)
     share = np.diff(LEVELS) @ (outlying & step)
     outside = (share >= MERGED_SHARE) & (share * statistics.count >= MERGED_ROWS)
-    merge: NDArray[np.bool_] = (deviation > 0) & (inside.any(axis=0) | outside)
-    return merge
+    return (deviation > 0) & (inside.any(axis=0) | outside)
 
 
 def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
@@ -306,8 +302,7 @@ def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
 def rounding_of(quantiles: NDArray[Any]) -> NDArray[Any]:
     """Differences that may be errors of rounding of frequent values, for each feature."""
     frequent = quantiles[IS_EVEN][1:-1]
-    rounding: NDArray[Any] = ROUNDING * abs(frequent).max(axis=0)
-    return rounding
+    return ROUNDING * abs(frequent).max(axis=0)
 
 
 def _stay(

@@ -319,8 +319,7 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
     values, normal = _at(np.repeat(inner, quantiles.shape[1], axis=1), quantiles), norm.ppf(inner)
     values = values - values.mean(axis=0)
     lengths = np.sqrt((values**2).sum(axis=0) * (normal**2).sum())
-    far: NDArray[np.bool_] = (normal.T @ values)[0] < NORMAL * lengths
-    return far
+    return (normal.T @ values)[0] < NORMAL * lengths
 
 
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:

@@ -206,8 +206,7 @@ def _read(path: Path) -> dict[str, Any]:
     digest, state = content[len(HEADER) :][:32], content[len(HEADER) + 32 :]
     if sha256(state).digest() != digest:
         raise ValueError("its checksum is another one")
-    loaded: dict[str, Any] = torch.load(BytesIO(state), weights_only=True)
-    return loaded
+    return torch.load(BytesIO(state), weights_only=True)
 
 
 def get_state(loop: Any) -> dict[str, Any]:

@@ -23,14 +23,12 @@ FEWEST_ROWS = 50
 
 def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Logarithms of probabilities that are not too small."""
-    logs: NDArray[np.float64] = np.log(np.clip(probability, SMALLEST, 1))
-    return logs
+    return np.log(np.clip(probability, SMALLEST, 1))
 
 
 def geometric_mean(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
-    probability: NDArray[np.float64] = softmax(np.tensordot(weights, logs, 1), axis=1)
-    return probability
+    return softmax(np.tensordot(weights, logs, 1), axis=1)
 
 
 def mean_weights(
@@ -73,8 +71,7 @@ def mean_weights(
     if not weights.any():
         alone = [loss(one)[0] for one in np.eye(n_members)]
         weights[int(np.argmin(alone))] = LEAST_SHARE
-    found: NDArray[np.float64] = weights
-    return found
+    return weights
 
 
 def log_loss_of(

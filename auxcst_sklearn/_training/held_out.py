@@ -119,8 +119,7 @@ def hold_out(
         )
     if groups is not None:
         splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
-        split: tuple[NDArray[Any], NDArray[Any]] = next(splitter.split(label, label, groups))
-        return split
+        return next(splitter.split(label, label, groups))
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
     seen, unseen = train_test_split(

@@ -114,8 +114,7 @@ class CostNet(NeuralNet):
     @property
     def n_networks(self) -> int:
         """Number of networks."""
-        n_networks: int = self.module_.n_networks
-        return n_networks
+        return self.module_.n_networks
 
     @cached_property
     def multiplications_per_row(self) -> float:
@@ -249,16 +248,14 @@ class CostNet(NeuralNet):
         """
         module = self.module_ if module is None else module
         if self.head_weights is None:
-            outputs: Tensor = module(x)
-            return outputs
+            return module(x)
         used = self.head_weights > 0
         layers = np.array(module.layers)[used].tolist()
         heads, loss = module.forward_heads(x, layers), self.criterion_.loss
         logs = self._log_probabilities(heads)[: used.sum()]  # the output may have no weight
         weights = logs.new_tensor(self.head_weights[used])
         mean = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
-        combined: Tensor = loss.with_probabilities(heads[-1], mean)
-        return combined
+        return loss.with_probabilities(heads[-1], mean)
 
     def _log_probabilities(self, heads: Sequence[Tensor]) -> Tensor:
         """Logarithms (n_layers, n_networks, n_samples, n_classes), clipped as in `log_clipped`."""
@@ -268,19 +265,16 @@ class CostNet(NeuralNet):
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
-        cost: Tensor = self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
-        return cost
+        return self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
 
     def probabilities(self, output: Tensor) -> Tensor:
         """Class probabilities from the output layer, after the temperature."""
-        probability: Tensor = self.criterion_.loss.probabilities(self._tempered(output))
-        return probability
+        return self.criterion_.loss.probabilities(self._tempered(output))
 
     def _tempered(self, output: Tensor) -> Tensor:
         if self.temperature == 1:
             return output
-        tempered: Tensor = self.criterion_.loss.with_temperature(output, self.temperature)
-        return tempered
+        return self.criterion_.loss.with_temperature(output, self.temperature)
 
     def predict_heads(
         self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
@@ -301,8 +295,7 @@ class CostNet(NeuralNet):
             return [self.probabilities(self.output(x)).mean(dim=0)]
 
         (p,) = self._predict_batches(X, compute)
-        scaled: NDArray[Any] = p / p.sum(axis=1, keepdims=True)
-        return scaled
+        return p / p.sum(axis=1, keepdims=True)
 
     @property
     def learns_sample_costs(self) -> bool:

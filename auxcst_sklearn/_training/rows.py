@@ -55,8 +55,7 @@ class TrainingSet:
         """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
         if self.weight is None:
             return np.ones(len(self.costs), dtype=bool)
-        counts: np.ndarray = self.weight > SMALLEST_WEIGHT * self.weight.max()
-        return counts
+        return self.weight > SMALLEST_WEIGHT * self.weight.max()
 
     def part(self, index: np.ndarray) -> TrainingSet:
         """Some of the rows."""

@@ -130,8 +130,7 @@ def _of_every_module() -> dict[str, Any]:
 def _attributes(value: Any) -> dict[str, Any]:
     """Attributes of a loss, or of a module, without those that every new module has."""
     if not isinstance(value, nn.Module):
-        attributes: dict[str, Any] = vars(value)
-        return attributes
+        return vars(value)
     # Python 3.10 has no object.__getstate__.
     attributes = value.__getstate__() if hasattr(value, "__getstate__") else vars(value)
     usual = _of_every_module()

@@ -145,10 +145,8 @@ class Costs:
         """
         matrices = self.matrices if cost is None else self._matrices(cost, probability.shape)
         if matrices is None:
-            by_class: NDArray[np.float64] = probability @ self.rows
-            return by_class
-        by_row: NDArray[np.float64] = np.einsum("nk,nkj->nj", probability, matrices)
-        return by_row
+            return probability @ self.rows
+        return np.einsum("nk,nkj->nj", probability, matrices)
 
     def _matrices(self, cost: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Matrices of other rows that have the same classes and decisions, checked."""

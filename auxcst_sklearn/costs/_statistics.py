@@ -57,8 +57,7 @@ class CostStatistics:
     @property
     def mean(self) -> NDArray[Any]:
         """Mean cost vector of all rows (D,)."""
-        mean: NDArray[Any] = self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
-        return mean
+        return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
 
     @cached_property
     def class_mean(self) -> NDArray[Any]:
@@ -68,8 +67,7 @@ class CostStatistics:
     @property
     def prior(self) -> NDArray[Any]:
         """Frequency of each class (K,), after adding one sample to each, so that none is zero."""
-        share: NDArray[Any] = (self.weight + 1) / (self.weight + 1).sum()
-        return share
+        return (self.weight + 1) / (self.weight + 1).sum()
 
 
 @dataclass(frozen=True)

@@ -302,8 +302,7 @@ def _decode(
         image = ImageOps.fit(image, size[::-1], Image.Resampling.BILINEAR)
     elif size is not None:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
-    pixels: NDArray[np.uint8] = np.asarray(image).transpose(2, 0, 1)
-    return pixels
+    return np.asarray(image).transpose(2, 0, 1)
 
 
 def _height_width(image_size: Any) -> tuple[int, int] | None:

@@ -98,8 +98,7 @@ def to_memmap(
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    written: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r")
-    return written
+    return np.load(path, mmap_mode="r")
 
 
 def _blocks(source: Any) -> Iterator[Any]:

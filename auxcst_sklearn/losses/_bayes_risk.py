@@ -242,8 +242,7 @@ class SampleRisk(ProbabilisticLoss):
     def cost_matrices(self, outputs: Tensor) -> Tensor:
         """Cost of each prediction for each class of each row, (..., n_classes, n_classes)."""
         _, a, b = outputs.chunk(3, dim=-1)
-        matrices: Tensor = cost_matrices(self.above.to(a), a, b) + self.level.to(a).unsqueeze(-1)
-        return matrices
+        return cost_matrices(self.above.to(a), a, b) + self.level.to(a).unsqueeze(-1)
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
         """Logits, divided by the temperature, and unchanged factors."""

@@ -118,8 +118,7 @@ class Squared(Loss):
     """
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        loss: Tensor = (outputs - target.cost).square().sum(dim=-1)
-        return loss
+        return (outputs - target.cost).square().sum(dim=-1)
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,7 @@ class LayeredNetwork(AuxNetwork):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
-        output: Tensor = self.output(self._run(x, heads={})[0])
-        return output
+        return self.output(self._run(x, heads={})[0])
 
     def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
         """Outputs of every head, or of some, and of the output."""

@@ -236,8 +236,7 @@ def _between(column: Any) -> NDArray[Any]:
     if _is(column, "bool"):
         return known[:0]
     if known.dtype.kind != "f" or not len(known):
-        between: NDArray[Any] = known[:-1] + np.diff(known) // 2
-        return between
+        return known[:-1] + np.diff(known) // 2
     low, high, middle = known[0], known[-1], known[:-1] / 2 + known[1:] / 2
     if (known == np.floor(known)).all():  # perhaps codes of categories
         middle = np.floor(middle)

@@ -90,8 +90,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_samples, n_classes)."""
         with self.hidden_precision(x), self._draws():
-            output: Tensor = self.output(self.body(self._inputs(x)))
-            return output
+            return self.output(self.body(self._inputs(x)))
 
     def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
         """Outputs of every head, or of those `among` some, in the order of `layers`."""
@@ -115,8 +114,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _inputs(self, x: Tensor) -> Tensor:
         """Copy images, because the module may write to them and others use them."""
-        images: Tensor = self.images(x.clone())
-        return images
+        return self.images(x.clone())
 
     def _draws(self) -> AbstractContextManager[Any]:
         if self.training and self.generator is not None:
