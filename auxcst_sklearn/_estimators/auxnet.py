@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +16,20 @@ from torch import Tensor, nn
 
 from .._checks.calls import described_like, warn
 from .._inputs import ImageInputs
+from .._training.schedule import RATE_FACTOR
 from ..losses import Loss
 from ..modules._network import AuxNetwork
 from ..modules.wrapping import PREFIX, WrappedNetwork, find_hidden_layers, is_trained, make_body
 from .base import BaseCostSensitiveNet
-from .parameters import IMAGE_CONSTRAINTS, Recipe, layers_with_head
+from .parameters import NOT_NEGATIVE, POSITIVE, ImageParameters, in_order, layers_with_head
 
 # Rate of trained weights, as a fraction of that of new layers.
 PRETRAINED_LR_FACTOR = 0.1
 
 
-@described_like(BaseCostSensitiveNet)
-class CostSensitiveAuxNet(BaseCostSensitiveNet):
+@described_like(ImageParameters, BaseCostSensitiveNet)
+@in_order
+class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
@@ -180,16 +181,16 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
-        **IMAGE_CONSTRAINTS,
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ImageParameters._parameter_constraints,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
         "head_input": [StrOptions({"mean", "flatten"})],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
-        "head_gradient": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-        "pretrained_lr_factor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "pretrained_lr_factor": [StrOptions({"auto"}), POSITIVE],
     }
 
     def __init__(
@@ -215,9 +216,9 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 1e-3,
-        schedule: Literal["one_cycle", "constant"] = "one_cycle",
+        schedule: str | Callable[..., Any] = "one_cycle",
         weight_decay: float = 1e-2,
-        optimizer: str | type = "adamw",
+        optimizer: str | Callable[..., Any] = "adamw",
         early_stopping: bool | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
         patience: int = 10,
@@ -234,50 +235,14 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         distributed: Literal["auto", False] = "auto",
         **module__params: Any,  # a name with the prefix, because scikit-learn's checks pass it
     ) -> None:
-        self.module = module
-        self.hidden_layers = hidden_layers
-        self.head_input = head_input
-        self.head_gradient = head_gradient
-        self.alpha = alpha
-        self.combine_heads = combine_heads
-        self.freeze = freeze
-        self.pretrained_lr_factor = pretrained_lr_factor
-        self.image_shape = image_shape
-        self.channels_last = channels_last
-        self.augmentation = augmentation
-        self.loss = loss
-        self.aux_loss = aux_loss
-        self.cost_matrix = cost_matrix
-        self.classes = classes
-        self.decisions = decisions
-        self.n_networks = n_networks
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.temperature = temperature
-        self.warm_start = warm_start
-        self.device = device
-        self.precision = precision
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_every = checkpoint_every
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.distributed = distributed
-        for name, value in module__params.items():
+        given = {k: v for k, v in locals().items() if k not in ("self", "module__params")}
+        for name in module__params:
             if not name.startswith(PREFIX):
                 raise TypeError(
                     f"{type(self).__name__} has no parameter {name!r}; arguments of the module "
                     f"have the prefix {PREFIX}, as in {PREFIX}{name}."
                 )
-            setattr(self, name, value)
+        self.__dict__.update(given | module__params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, and the arguments of the module with their prefix."""
@@ -335,11 +300,13 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         found = self.net_.head_weights
         return np.array(alone) if found is None else found
 
-    def _recipe(self) -> Recipe:
-        names, known = ("early_stopping", "combine_heads"), vars(self)
-        pretrained = self._is_pretrained()  # read once: it looks at all weights of a new module
-        automatic: Any = {name: pretrained for name in names if known[name] == "auto"}
-        return replace(Recipe.of(self), **automatic)
+    @property
+    def _early_stopping(self) -> bool:
+        return self._is_pretrained() if self.early_stopping == "auto" else bool(self.early_stopping)
+
+    @property
+    def _combine_heads(self) -> bool:
+        return self._is_pretrained() if self.combine_heads == "auto" else bool(self.combine_heads)
 
     def _is_pretrained(self) -> bool:
         return isinstance(self.module, nn.Module) and is_trained(self.module)
@@ -379,8 +346,7 @@ class CostSensitiveAuxNet(BaseCostSensitiveNet):
         if factor == "auto":
             factor = PRETRAINED_LR_FACTOR if self._is_pretrained() else 1.0
         if factor != 1:
-            rate = float(self.learning_rate) * float(factor)
-            arguments["optimizer__param_groups"] = [("*body.*", {"lr": rate})]
+            arguments["optimizer__param_groups"] = [("*body.*", {RATE_FACTOR: float(factor)})]
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
 

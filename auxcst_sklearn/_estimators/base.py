@@ -17,7 +17,13 @@ from .._checks.data import numpy_arrays
 from .._inputs import Inputs
 from .._training.held_out import Fold
 from .._training.rows import TrainingSet
-from .._training.runtime import joined, neutral_torch_modes, processes, thread_limit
+from .._training.runtime import (
+    draw_seed,
+    joined,
+    neutral_torch_modes,
+    processes,
+    thread_limit,
+)
 from .._training.state import (
     FORMAT,
     check_format,
@@ -28,24 +34,20 @@ from .._training.state import (
 from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
-from .building import (
-    Prepared,
-    build,
-    calibrate,
-    check_use_of_validation,
-    new_random_state,
-    plan_of,
-    prepare,
-)
 from .decision import DecisionMixin, warn_of_missing_costs
 from .fit_key import check_same, open_checkpoints
-from .parameters import CONSTRAINTS, DESCRIPTIONS, Recipe
-from .validation import (
-    Given,
-    Validated,
+from .parameters import NetParameters
+from .steps import (
+    build,
+    calibrate,
+    check_block,
     check_classes_are_named,
-    check_kind_of_costs,
-    given_validation_set,
+    check_validation_set,
+    continue_net,
+    kind_of_costs,
+    make_net,
+    new_random_state,
+    prepare,
     validate,
 )
 
@@ -55,7 +57,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.checkpoints import Checkpoints
     from .._training.loop import Training
     from .._training.net import CostNet
-    from .._training.rows import Rows
 
 
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
@@ -63,8 +64,8 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 
 
-class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
-    __doc__ = DESCRIPTIONS
+class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
+    """Base of the cost-sensitive networks; a subclass builds its torch module."""
 
     # Routers pass costs on without a set_fit_request call by the user.
     __metadata_request__fit = dict.fromkeys(
@@ -74,10 +75,6 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
     __metadata_request__predict = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    _parameter_constraints: dict[str, Any] = CONSTRAINTS
-
-    classes: ArrayLike | None
-    loss: Any
     net_: CostNet
     _inputs: Inputs
     _known_costs: bool
@@ -102,7 +99,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
 
-    def _pretrain(self, net: CostNet, rows: Rows, rng: np.random.RandomState) -> dict[str, Any]:
+    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
         """Pretrain the hidden layers before joint training, and return attributes; here none."""
         return {}
 
@@ -158,9 +155,9 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
             If the data, costs or parameters are not as described, or the loss becomes NaN or
             infinite. A fitted estimator is then unchanged.
         """
-        has_cost = cost is not None
-        validation = given_validation_set(X_val, y_val, cost_val, sample_weight_val, has_cost)
-        self._fit(Given(X, y, sample_weight, cost, groups), validation)
+        given: Any = X_val, y_val, cost_val, sample_weight_val
+        validation = given if check_validation_set(*given, has_cost=cost is not None) else None
+        self._fit(X, y, sample_weight, cost, groups, validation=validation)
         return self
 
     def _fit_on_folds(
@@ -169,8 +166,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         """Fit so that network i holds out fold i; return probabilities of the held-out rows."""
         from .._training.held_out import held_out_proba
 
-        data, training = self._fit(Given(X, y, **params), folds=folds)
-        return held_out_proba(training, data.rows)
+        data, training = self._fit(X, y, folds=folds, **params)
+        return held_out_proba(training, data)
 
     @described_like(fit)
     def partial_fit(
@@ -208,98 +205,108 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         ValueError
             As `fit`, or if the classes are unknown at the first call or differ at a later one.
         """
-        self._fit(Given(X, y, sample_weight, cost), classes=classes, stream=True)
+        self._fit(X, y, sample_weight, cost, classes=classes, stream=True)
         return self
 
     def _fit(
         self,
-        given: Given,
-        validation: Given | None = None,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        cost: Any = None,
+        groups: Any = None,
         *,
-        classes: ArrayLike | None = None,
+        validation: Any = None,
+        classes: Any = None,
         folds: Sequence[Fold] | None = None,
         stream: bool = False,
-    ) -> tuple[Validated, Training]:
-        """Validate, prepare, build, train, and set attributes; an ensemble passes its folds."""
-        recipe = self._recipe()
-        resume = (stream or recipe.warm_start) and hasattr(self, "net_")
-        with self._fitting(recipe, resume) as rng:
-            data = self._validate(given, validation, classes, resume, stream)
-            net = self.net_ if resume else None
+    ) -> tuple[TrainingSet, Training]:
+        """Validate, prepare, build, train, calibrate, and set attributes.
+
+        An ensemble passes its `folds`. The training set that is returned is in currency.
+        """
+        resume = (stream or self.warm_start) and hasattr(self, "net_")
+        earlier = self.net_ if resume else None
+        with self._fitting(resume) as rng:
+            named = self.classes if classes is None else classes
+            if stream and not resume:
+                check_classes_are_named(named, cost, self.cost_matrix)
+            known: Any = {"validation": validation, "classes": named, "resume": resume}
+            data, held_out, inputs = validate(self, X, y, sample_weight, cost, groups, **known)
+            if stream and resume:
+                check_block(data.costs, (self._sample_costs, self._known_costs))
             if processes().size > 1:
-                check_same(self, data.rows, data.validation, rng, net)
-            with self._checkpoints(recipe, data, stream) as checkpoints:
+                check_same(self, data, held_out, rng, earlier)
+            with self._checkpoints(data, held_out, stream) as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
-                rows = prepare(data, recipe, self, net=net, stream=stream)
-                fold_seed = getattr(self, "_fold_seed", None) if recipe.warm_start else None
-                known: Any = {"net": net, "given_folds": folds, "fold_seed": fold_seed}
-                training = build(rows, recipe, self, rng, stream=stream, **known)
-                check_use_of_validation(training, data, recipe)
-                training.run(plan_of(recipe, checkpoints, len(rows.rows), stream=stream))
-            with training.net.thread_limit():
-                calibrate(training, recipe)
+                before = earlier and earlier.statistics
+                rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=stream)
+                if earlier is None:
+                    net = make_net(self, rows, inputs, unit, rng, stream=stream)
+                else:
+                    net = continue_net(self, earlier, rows, inputs, unit, stream=stream)
+                seed = getattr(self, "_fold_seed", None) if self.warm_start else None
+                folds_of: Any = {"folds": folds, "fold_seed": seed}
+                training = build(self, net, rows, others, rng, stream=stream, **folds_of)
+                pretrained = {} if resume else self._pretrain(training, rng)
+                net.seed(draw_seed(rng))
+                training.run(checkpoints)
+            net.temperature, net.head_weights = calibrate(self, training)
             self._random_state = rng
-            self._set_fitted(data, rows, training)
+            self._set_fitted(data, inputs, training, pretrained)
             if not stream:
-                self._warn_if_collapsed(data.rows)
+                self._warn_if_collapsed(data)
         return data, training
 
-    def _recipe(self) -> Recipe:
-        """The parameters; a subclass resolves values of its own."""
-        return Recipe.of(self)
+    # What a subclass may decide when it is fitted.
+
+    @property
+    def _early_stopping(self) -> bool:
+        return bool(self.early_stopping)
+
+    @property
+    def _combine_heads(self) -> bool:
+        """Whether the heads take part in the class probabilities."""
+        return False
 
     def _checkpoints(
-        self, recipe: Recipe, data: Validated, stream: bool
+        self, data: TrainingSet, validation: TrainingSet | None, stream: bool
     ) -> AbstractContextManager[Checkpoints | None]:
-        if stream or recipe.checkpoint_dir is None:
+        if stream or self.checkpoint_dir is None:
             return nullcontext()
-        return open_checkpoints(self, data.rows, data.validation)
-
-    def _validate(
-        self, given: Given, validation: Given | None, classes: Any, resume: bool, stream: bool
-    ) -> Validated:
-        named = self.classes if classes is None else classes
-        if stream and not resume:
-            check_classes_are_named(named, given.cost, self.cost_matrix)
-        data = validate(self, given, validation, classes=named, resume=resume)
-        if stream and resume:
-            check_kind_of_costs(data.kind_of_costs, (self._sample_costs, self._known_costs))
-        return data
+        return open_checkpoints(self, data, validation)
 
     @contextmanager
-    def _fitting(self, recipe: Recipe, resume: bool) -> Iterator[np.random.RandomState]:
-        """The random numbers of a fit; an error changes neither the estimator nor its net."""
+    def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
+        """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
             unchanged_on_error(self),
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),
-            joined(recipe.distributed),
+            joined(self.distributed),
         ):
             self._validate_params()
-            # A new net is discarded with its failed fit; only an earlier one has a state worth
-            # copying.
-            with self.net_.unchanged_on_error() if resume else nullcontext():
-                # A failed call must not draw from the generator.
-                earlier = deepcopy(self._random_state) if resume else None
-                yield earlier or new_random_state(self.random_state)
+            yield deepcopy(self._random_state) if resume else new_random_state(self.random_state)
 
-    def _set_fitted(self, data: Validated, rows: Prepared, training: Training) -> None:
-        net = training.net
-        earlier = getattr(self, "history_", []) if net is getattr(self, "net_", None) else []
-        costs = data.rows.costs
+    def _set_fitted(
+        self, data: TrainingSet, inputs: Inputs, training: Training, pretrained: dict[str, Any]
+    ) -> None:
+        net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self._sample_costs, self._known_costs = data.kind_of_costs
-        self._inputs, self.net_ = rows.inputs, net
+        self._sample_costs, self._known_costs = kind_of_costs(costs)
+        self._inputs, self.net_ = inputs, net
         if training.fold_seed is not None:
             self._fold_seed = training.fold_seed
         self.class_prior_ = net.statistics.weight / net.statistics.weight.sum()
         self.temperature_ = net.temperature
         self.hidden_layers_ = list(net.module_.layers[:-1])
         # Earlier epochs are not copied again at every call to partial_fit.
+        earlier = getattr(self, "history_", []) if training.n_before else []
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
-        self.__dict__.update(rows.inputs.attributes() | training.attributes)
+        for name, value in {**inputs.attributes(), **pretrained}.items():
+            setattr(self, name, value)
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
@@ -312,7 +319,7 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         chosen = np.unique(cost.argmin(axis=1))
         paid = np.average(data.costs.rows, axis=0, weights=data.weight_of_costs)
         lost = paid - paid.min()
-        if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.scale.unit:
+        if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.statistics.unit:
             classes, best = self.decisions_.tolist(), int(paid.argmin())
             warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
@@ -441,7 +448,8 @@ class BaseCostSensitiveNet(DecisionMixin, BaseEstimator):
         return self._class_costs().expected_cost(probability)
 
     def _class_costs(self) -> Costs:
-        matrix = self.net_.scale.to_currency(self.net_.statistics.class_mean)
+        statistics = self.net_.statistics
+        matrix = statistics.to_currency(statistics.class_mean)
         return Costs.of_classes(self.classes_, self.decisions_, matrix)
 
     def _has_probabilities(self) -> bool:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import prod
-from numbers import Integral, Real
-from os import PathLike
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Tensor
+from sklearn.utils._param_validation import StrOptions
 
 from .._checks.calls import described_like
 from .._inputs import ImageInputs
-from ..losses import Loss
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet
-from .parameters import IMAGE_CONSTRAINTS, check_each, layers_with_head, per_layer
+from .parameters import (
+    COUNT,
+    SHARE,
+    ImageParameters,
+    check_each,
+    in_order,
+    layers_with_head,
+    per_layer,
+)
 
-_SIZE = Interval(Integral, 1, None, closed="left")
 
-
-@described_like(BaseCostSensitiveNet)
+@described_like(ImageParameters, BaseCostSensitiveNet)
+@in_order
 @dataclass(eq=False, repr=False)
-class CostSensitiveAuxCNN(BaseCostSensitiveNet):
+class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
     Convolution blocks, each a convolution, batch normalisation, the activation and max pooling, are
@@ -134,16 +136,16 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints = {
-        **IMAGE_CONSTRAINTS,
-        "channels": [_SIZE, "array-like"],
-        "width": [_SIZE, "array-like"],
-        "kernel_size": [_SIZE, "array-like"],
-        "pool_size": [_SIZE, "array-like"],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ImageParameters._parameter_constraints,
+        "channels": [COUNT, "array-like"],
+        "width": [COUNT, "array-like"],
+        "kernel_size": [COUNT, "array-like"],
+        "pool_size": [COUNT, "array-like"],
         "head_input": [StrOptions({"mean", "flatten"})],
         "batch_norm": ["boolean"],
         "activation": [StrOptions(set(ACTIVATIONS))],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "dropout": [SHARE],
     }
 
     channels: int | Sequence[int] = (32, 64, 128)
@@ -154,37 +156,11 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
     pool_size: int | Sequence[int] = 2
     head_input: Literal["mean", "flatten"] = "mean"
     batch_norm: bool = True
-    image_shape: Sequence[int] | None = None
-    channels_last: bool = False
-    augmentation: str | Callable[[Tensor], Tensor] | None = None
-    loss: str | Loss = "bayes_risk"
-    aux_loss: str | Loss | None = None
     activation: str = "relu"
     dropout: float = 0.0
-    cost_matrix: ArrayLike | None = None
-    classes: ArrayLike | None = None
-    decisions: ArrayLike | None = None
-    n_networks: int = 2
-    max_epochs: int = 50
-    batch_size: int | Literal["auto"] = "auto"
-    learning_rate: float = 3e-3
-    schedule: Literal["one_cycle", "constant"] = "one_cycle"
-    weight_decay: float = 1e-2
-    optimizer: str | type = "adamw"
-    early_stopping: bool = True
-    validation_fraction: float = 0.2
-    patience: int = 50
-    temperature: float | Literal["auto"] = "auto"
-    warm_start: bool = False
-    device: str = "auto"
-    precision: Literal["float32", "bf16"] = "float32"
-    checkpoint_dir: str | PathLike[str] | None = None
-    checkpoint_every: int = 1
-    random_state: int | np.random.RandomState | None = None
-    verbose: int | bool = 0
-    callbacks: list[Any] | None = None
-    net_params: dict[str, Any] | None = None
-    distributed: Literal["auto", False] = "auto"
+    n_networks: int | Literal["auto"] = 2
+    learning_rate: float | Literal["auto"] = 3e-3
+    patience: int | Literal["auto"] = 50
 
     def _make_inputs(self) -> ImageInputs:
         parameters = self.image_shape, self.channels_last, self.augmentation
@@ -229,7 +205,7 @@ class CostSensitiveAuxCNN(BaseCostSensitiveNet):
             value = getattr(self, name)
             layers[name] = per_layer(value, n_blocks, name=name, layers="convolution block")
         for name, values in layers.items():
-            check_each(values, name=name, interval=_SIZE)
+            check_each(values, name=name, interval=COUNT)
         return layers
 
     def _check_sizes(self, pool_size: Sequence[int], height: int, width: int) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
@@ -18,21 +17,30 @@ from .._checks.calls import described_like
 from .._inputs import Inputs, NumberInputs
 from .._training.batches import shuffled
 from .._training.rows import Rows
-from .._training.runtime import report, seeded
+from .._training.runtime import draw_seed, report, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
-from .parameters import check_each, draw_seed, per_layer
+from .parameters import (
+    COUNT,
+    POSITIVE,
+    SHARE,
+    AuxParameters,
+    NetParameters,
+    check_each,
+    in_order,
+    per_layer,
+)
 
 if TYPE_CHECKING:
+    from .._training.loop import Training
     from .._training.net import CostNet
 
-_WIDTH = Interval(Integral, 1, None, closed="left")
 _BETA = Interval(Real, 0, 1, closed="both")
-_CORRUPTION = Interval(Real, 0, 1, closed="left")
 
 
-@described_like(BaseCostSensitiveNet)
+@described_like(NetParameters, AuxParameters, BaseCostSensitiveNet)
+@in_order
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
@@ -144,15 +152,15 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints = {
-        **BaseCostSensitiveNet._parameter_constraints,
-        "depth": [Interval(Integral, 1, None, closed="left")],
-        "width": [_WIDTH, "array-like"],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NetParameters._parameter_constraints,
+        "depth": [COUNT],
+        "width": [COUNT, "array-like"],
         "beta": [_BETA, "array-like"],
-        "corruption": [_CORRUPTION, "array-like"],
+        "corruption": [SHARE, "array-like"],
         "pretrain_epochs": [Interval(Integral, 0, None, closed="left")],
-        "pretrain_learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "pretrain_learning_rate": [POSITIVE],
+        "dropout": [SHARE],
     }
 
     depth: int = 3
@@ -162,29 +170,16 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     pretrain_epochs: int = 10
     _: KW_ONLY
     pretrain_learning_rate: float = 1e-2
-    loss: str | Loss = "one_sided"
     dropout: float = 0.0
-    cost_matrix: ArrayLike | None = None
-    classes: ArrayLike | None = None
-    decisions: ArrayLike | None = None
-    max_epochs: int = 50
-    batch_size: int | Literal["auto"] = "auto"
-    learning_rate: float = 1e-3
-    schedule: Literal["one_cycle", "constant"] = "constant"
-    weight_decay: float = 1e-2
-    optimizer: str | type = "adamw"
-    early_stopping: bool = False
+    loss: str | Loss = "one_sided"
+    schedule: str | Callable[..., Any] = "constant"
+    early_stopping: bool | Literal["auto"] = False
     validation_fraction: float = 0.1
-    patience: int = 10
-    warm_start: bool = False
-    device: str = "auto"
-    random_state: int | np.random.RandomState | None = None
-    verbose: int | bool = 0
-    callbacks: list[Any] | None = None
-    net_params: dict[str, Any] | None = None
-    distributed: Literal["auto", False] = "auto"
 
     _may_add_cost_network = False  # its layers would not be pretrained
+    # What other networks have as parameters.
+    aux_loss, n_networks, ema_epochs, temperature = None, 1, 0.0, 1.0
+    precision, checkpoint_dir = "float32", None
 
     def _make_inputs(self) -> NumberInputs:
         return NumberInputs()
@@ -195,7 +190,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         module = AuxMLP(
             n_features,
             n_outputs,
-            width=self._per_layer("width", _WIDTH),
+            width=self._per_layer("width", COUNT),
             head_layers=(),
             activation="sigmoid",
             dropout=self.dropout,
@@ -208,9 +203,10 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         check_each(values, name=name, interval=interval)
         return values
 
-    def _pretrain(self, net: CostNet, rows: Rows, rng: np.random.RandomState) -> dict[str, Any]:
+    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
+        net, rows = training.net, training.rows[0]
         beta = self._per_layer("beta", _BETA)
-        corruption = self._per_layer("corruption", _CORRUPTION)
+        corruption = self._per_layer("corruption", SHARE)
         net.module_.eval()  # the layers below must not drop neurons
         histories = {}
         for i, (name, (layer, *_)) in enumerate(net.module_.hidden.items()):
@@ -221,9 +217,10 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
                     beta=beta[i],
                     corruption=corruption[i],
                 )
-            histories[name] = self._pretrain_layer(
-                net, autoencoder.to(net.device), i, name, rows, rng
-            )
+            with net.thread_limit():
+                histories[name] = self._pretrain_layer(
+                    net, autoencoder.to(net.device), i, name, rows, rng
+                )
         return {"pretrain_history_": histories}
 
     def _pretrain_layer(

@@ -25,7 +25,7 @@ from .._checks.data import check_frame, with_days
 from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
 from .._training.geometric_mean import geometric_mean, log_clipped, log_loss_of, mean_weights
-from .._training.held_out import folds
+from .._training.held_out import N_FOLDS, folds, resolve_n_networks
 from .._training.runtime import report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
@@ -45,7 +45,6 @@ from .members import (
     prepare,
     with_weight,
 )
-from .parameters import N_FOLDS, resolve_n_networks
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -19,7 +19,7 @@ from .._checks.calls import warn
 from .._checks.data import is_frame
 from .._inputs.reading import LazyRows, row_blocks
 from .._training.rows import TrainingSet
-from .._training.runtime import processes
+from .._training.runtime import draw_seed, processes
 from .._training.state import to_state
 
 if TYPE_CHECKING:  # of a fit with checkpoints only
@@ -73,7 +73,7 @@ def open_checkpoints(
 
     _check_use(estimator)
     draws = estimator.random_state is None
-    seed = int(check_random_state(None).randint(np.iinfo(np.int32).max)) if draws else 0
+    seed = draw_seed(check_random_state(None)) if draws else 0
     key = _key(_of_fit(estimator, data, validation))
     with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
         yield c

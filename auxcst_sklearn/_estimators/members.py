@@ -17,11 +17,11 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import label_index
+from .._training.held_out import resolve_n_networks
 from ..costs._account import Costs
 from .boosting import TableBoosting, read_once
 from .decision import Labelled
 from .mlp import CostSensitiveAuxMLP
-from .parameters import resolve_n_networks
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -109,7 +109,7 @@ class Member(NamedTuple):
     def holds_out_itself(self) -> bool:
         """Whether one fit has networks that hold out all folds."""
         estimator = self.estimator
-        return isinstance(estimator, CostSensitiveAuxMLP) and estimator.early_stopping
+        return isinstance(estimator, CostSensitiveAuxMLP) and bool(estimator.early_stopping)
 
     def tasks(self, folds: Sequence[Fold]) -> list[Task]:
         """The fits: one for each fold, or one with a network, at least, for each."""

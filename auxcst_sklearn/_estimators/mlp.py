@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
-from os import PathLike
-from typing import Any, Literal
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._checks.calls import described_like
 from .._inputs import Inputs, TableInputs
-from ..losses import Loss
+from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
 from .base import BaseCostSensitiveNet
-from .parameters import AUX_CONSTRAINTS, check_each, layers_with_head, per_layer
+from .parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    AuxParameters,
+    check_each,
+    in_order,
+    layers_with_head,
+    per_layer,
+)
 
-_WIDTH = Interval(Integral, 1, None, closed="left")
 
-
-@described_like(BaseCostSensitiveNet)
+@described_like(AuxParameters, BaseCostSensitiveNet)
+@in_order
 @dataclass(eq=False, repr=False)
-class CostSensitiveAuxMLP(BaseCostSensitiveNet):
+class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network has one output per class, and as many auxiliary neurons on every hidden layer but
@@ -145,60 +152,39 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
     (3, 3)
     """
 
-    _parameter_constraints = {
-        **AUX_CONSTRAINTS,
-        "depth": [Interval(Integral, 1, None, closed="left")],
-        "width": [_WIDTH, "array-like"],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **AuxParameters._parameter_constraints,
+        "depth": [COUNT],
+        "width": [COUNT, "array-like"],
         "activation": [StrOptions(set(ACTIVATIONS))],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "dropout": [SHARE],
         "learn_scales": ["boolean"],
         "standardize": ["boolean", StrOptions({"auto"})],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_bins": [Interval(Integral, 0, None, closed="left")],
-        "ema_epochs": [Interval(Real, 0, None, closed="left")],
-        "n_networks": [StrOptions({"auto"}), *AUX_CONSTRAINTS["n_networks"]],
-        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "patience": [StrOptions({"auto"}), *AUX_CONSTRAINTS["patience"]],
-        "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
+        "ema_epochs": [NOT_NEGATIVE],
+        "n_networks": [StrOptions({"auto"}), COUNT],
+        "learning_rate": [StrOptions({"auto"}), POSITIVE],
+        "patience": [StrOptions({"auto"}), COUNT],
+        "schedule": [StrOptions(SCHEDULES), callable],
     }
 
     depth: int = 3
     width: int | Sequence[int] = 128
     alpha: float | Sequence[float] = 0.2
     _: KW_ONLY
-    loss: str | Loss = "bayes_risk"
-    aux_loss: str | Loss | None = None
     activation: str = "silu"
     dropout: float = 0.15
     learn_scales: bool = True
     standardize: bool | Literal["auto"] = "auto"
     categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype"
     n_bins: int = 16
-    cost_matrix: ArrayLike | None = None
-    classes: ArrayLike | None = None
-    decisions: ArrayLike | None = None
     n_networks: int | Literal["auto"] = "auto"
     max_epochs: int = 100
-    batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
-    schedule: Literal["plateau", "constant", "one_cycle"] = "plateau"
+    schedule: str | Callable[..., Any] = "plateau"
     ema_epochs: float = 5.0
-    weight_decay: float = 1e-2
-    optimizer: str | type = "adamw"
-    early_stopping: bool = True
-    validation_fraction: float = 0.2
     patience: int | Literal["auto"] = "auto"
-    temperature: float | Literal["auto"] = "auto"
-    warm_start: bool = False
-    device: str = "auto"
-    precision: Literal["float32", "bf16"] = "float32"
-    checkpoint_dir: str | PathLike[str] | None = None
-    checkpoint_every: int = 1
-    random_state: int | np.random.RandomState | None = None
-    verbose: int | bool = 0
-    callbacks: list[Any] | None = None
-    net_params: dict[str, Any] | None = None
-    distributed: Literal["auto", False] = "auto"
 
     def _make_inputs(self) -> TableInputs:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
@@ -210,7 +196,7 @@ class CostSensitiveAuxMLP(BaseCostSensitiveNet):
         self, inputs: Inputs, n_features: int, n_outputs: int
     ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
-        check_each(width, name="width", interval=_WIDTH)
+        check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )

@@ -134,8 +134,11 @@ class Inputs:
     def learn(self, X: Any, *, stream: bool) -> None:
         """Learn from the training rows what `transform` and `make_module` need; here nothing."""
 
-    def update(self, X: Any, module: nn.Module) -> None:
-        """Continue learning from the next block of a stream, for a network; here nothing."""
+    def update(self, X: Any) -> None:
+        """Continue learning from the next block of a stream; here nothing."""
+
+    def set_scaling(self, module: nn.Module) -> None:
+        """Set what was learnt from blocks of a stream in a network of earlier blocks."""
 
     def transform(self, X: Any) -> Any:
         """Rows of the network, from validated ones; here unchanged."""
@@ -262,7 +265,7 @@ class ImageInputs(Inputs):
             f"pass {remedy}; if not, image_shape={shape} silences this warning."
         )
 
-    def update(self, X: Any, module: nn.Module) -> None:
+    def update(self, X: Any) -> None:
         self.within_1 = self.within_1 and _is_within_1(X)
 
     def make_module(self) -> ImageInput:

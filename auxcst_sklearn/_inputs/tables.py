@@ -160,13 +160,14 @@ class TableInputs(Inputs):
         if not self.is_scaled:
             check_resolution(X)
 
-    def update(self, X: Any, module: nn.Module) -> None:
-        if self.statistics is None:
-            return
-        self.statistics = deepcopy(self.statistics).update(X)
-        self.scaling = scaling_of(self.statistics, self.standardize)
-        self.is_scaled = bool(self.scaling.changes or self.standardize)
-        for part in module.modules():
+    def update(self, X: Any) -> None:
+        if self.statistics is not None:
+            self.statistics = deepcopy(self.statistics).update(X)
+            self.scaling = scaling_of(self.statistics, self.standardize)
+            self.is_scaled = bool(self.scaling.changes or self.standardize)
+
+    def set_scaling(self, module: nn.Module) -> None:
+        for part in module.modules() if self.statistics is not None else ():
             if isinstance(part, Standardize):
                 part.set(self.scaling.center, self.scaling.scale)
             elif isinstance(part, FeatureInput):

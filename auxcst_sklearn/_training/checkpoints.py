@@ -143,21 +143,23 @@ class TrainingCheckpoints:
         """Number of epochs that need not be trained again."""
         return 0 if self.state is None else self.state["epoch"]
 
-    def restore(self, loop: Any, n_epochs: int) -> int:
+    def restore(self, training: Any, n_epochs: int) -> int:
         """Restore the state of a training; return the number of epochs that are left."""
         left = n_epochs - self.n_finished
         if self.state is not None:
-            set_state(loop, self.state)
-            report(f"Epochs 1 to {self.n_finished} are those of {self.folder}.", loop.net.verbose)
+            set_state(training, self.state)
+            report(
+                f"Epochs 1 to {self.n_finished} are those of {self.folder}.", training.net.verbose
+            )
             left = 0 if self.state["stopped"] else left
         self.had_ended = left == 0
         return left
 
-    def save_epoch(self, loop: Any, *, is_last: bool = False) -> None:
+    def save_epoch(self, training: Any, *, is_last: bool = False) -> None:
         """Save the state after an epoch, if it is time."""
-        epoch = len(loop.net.history) - loop.n_before
+        epoch = len(training.net.history) - training.n_before
         if epoch > self.n_saved and (is_last or epoch % self.every == 0):
-            self.save({"epoch": epoch, **get_state(loop)})
+            self.save({"epoch": epoch, **get_state(training)})
             self.n_saved = epoch
 
     # ------------------------------------------------------------------ files
@@ -209,15 +211,16 @@ def _read(path: Path) -> dict[str, Any]:
     return torch.load(BytesIO(state), weights_only=True)
 
 
-def get_state(loop: Any) -> dict[str, Any]:
+def get_state(training: Any) -> dict[str, Any]:
     """The state to resume from, as tensors and plain values."""
-    net, stop, average = loop.net, loop.stop, loop.average
+    net, stop, average = training.net, training.stop, training.average
     return {
         "weights": net.module_.state_dict(),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
-        "history": _plain(net.history[loop.n_before :]),
+        "history": _plain(net.history[training.n_before :]),
         "average": average and {"weights": average.average, "step": average.step},
+        "scheduler": training.scheduler and training.scheduler.state_dict(),
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
@@ -228,17 +231,19 @@ def get_state(loop: Any) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def set_state(loop: Any, state: dict[str, Any]) -> None:
+def set_state(training: Any, state: dict[str, Any]) -> None:
     """Restore a state, when weights, optimizer and average of the training exist."""
-    net, stop = loop.net, loop.stop
+    net, stop = training.net, training.stop
     net.module_.load_state_dict(state["weights"])
     net.optimizer_.load_state_dict(state["optimizer"])
     generators = (*net.generators, net.device_generator)
     for generator, of_state in zip(generators, state["generators"], strict=True):
         generator.set_state(of_state)
     net.history.extend(state["history"])
-    if loop.average is not None:
-        loop.average.take_up(state["average"]["weights"], state["average"]["step"])
+    if training.scheduler is not None:
+        training.scheduler.load_state_dict(state["scheduler"])
+    if training.average is not None:
+        training.average.take_up(state["average"]["weights"], state["average"]["step"])
     if stop is not None:
         stop.best = [*map(list, zip(*state["stop"]["best"]))]
         for name in stop.counts:

@@ -34,9 +34,20 @@ MOST_BALANCED_GROUPS = 1000
 MOST_HELD_OUT = 2**16
 MOST_HELD_OUT_BYTES = 2**26
 
+# Beyond so many rows, three networks do instead of five, and so do three folds of an ensemble.
+MANY_ROWS = 50_000
+N_FOLDS, FEW_FOLDS = 5, 3
+
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 # Training rows and held-out rows of each network.
 Shares = tuple[list[Rows], list[Rows]]
+
+
+def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
+    """Number of networks; with many rows, three do."""
+    if n_networks != "auto":
+        return int(n_networks)
+    return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
 
 
 def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, seed: int) -> Shares:

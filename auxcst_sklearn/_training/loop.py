@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,108 +15,117 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
 from .batches import Batches
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, TrainingCheckpoints
 from .net import CostNet
 from .rows import Batch, Rows
 from .runtime import InterruptWatch, processes, report, reports
-from .schedule import INTERVAL, RATES, EarlyStopping, Plateaus, WeightAverage, one_cycle, set_rate
+from .schedule import (
+    INTERVAL,
+    RATES,
+    EarlyStopping,
+    Plateaus,
+    WeightAverage,
+    one_cycle,
+    scheduler_of,
+    set_rate,
+    step_scheduler,
+)
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
-
-
-class Plan(NamedTuple):
-    """Length and schedule of a training.
-
-    With `patience` None training runs to the end. `ema_epochs` is the horizon, in epochs, of the
-    average of the weights; 0 for the weights themselves. With `checkpoints` training resumes from
-    the last one. Plateaus have these `rates`, or without held-out rows the `constant_rate`, if
-    there is one.
-    """
-
-    epochs: int
-    schedule: str
-    patience: int | None = None
-    ema_epochs: float = 0.0
-    checkpoints: Checkpoints | None = None
-    constant_rate: float | None = None
-    rates: Sequence[float] = RATES
-
-
-@dataclass
-class Training:
-    """A net, the training rows of its networks, and their held-out rows.
-
-    Held-out rows are used for early stopping if the plan has a patience, and for the temperature of
-    the net. `fold_seed` is the one that drew them, `attributes` are those of pretraining.
-    """
-
-    net: CostNet
-    rows: Sequence[Rows]
-    held_out: Sequence[Rows] | None = None
-    fold_seed: int | None = None
-    attributes: dict[str, Any] = field(default_factory=dict)
-
-    def run(self, plan: Plan) -> None:
-        """Train the net; stopped early, it has the weights of the best epoch."""
-        with self.net.thread_limit():
-            Loop(self, plan).run()
 
 
 class CallbackStop(Exception):  # noqa: N818
     """A callback ended the training; skorch raises KeyboardInterrupt for this, as for Ctrl-C."""
 
 
-class Loop:
-    """A training as it runs: skorch's loop, without its overhead for each batch.
+class Training:
+    """A training of a net: skorch's loop, without its overhead for each batch.
+
+    `rows` are the training rows of each network. The `held_out` rows of each are used for early
+    stopping, if there is a `patience`, and for the temperature. `ema_epochs` is the horizon, in
+    epochs, of the average of the weights; 0 for the weights themselves. Plateaus have these
+    `rates`, or without held-out rows the `constant_rate`, if there is one. `fold_seed` is the seed
+    that drew the held-out rows.
 
     Batches are slices of tensors, and callbacks are called for a batch only if they define a method
     for it.
     """
 
-    rates: Iterator[float] | None = None
+    rates_of_steps: Iterator[float] | None = None
+    scheduler: Any = None  # the user's own
     average: WeightAverage | None = None
     stop: EarlyStopping | None = None
+    saved: TrainingCheckpoints | None = None
+    evaluated: Batches | None = None  # of held-out rows
     stop_values: np.ndarray  # of held-out rows in the last epoch, for each network
 
-    def __init__(self, training: Training, plan: Plan) -> None:
-        net, rows, held_out = training.net, training.rows, training.held_out
+    def __init__(
+        self,
+        net: CostNet,
+        rows: Sequence[Rows],
+        held_out: Sequence[Rows] | None = None,
+        *,
+        n_epochs: int,
+        schedule: str | Callable[..., Any],
+        patience: int | None = None,
+        ema_epochs: float = 0.0,
+        constant_rate: float | None = None,
+        rates: Sequence[float] = RATES,
+        fold_seed: int | None = None,
+    ) -> None:
+        self.net, self.rows, self.held_out = net, rows, held_out
+        self.n_epochs, self.schedule, self.patience = n_epochs, schedule, patience
+        self.ema_epochs, self.constant_rate, self.rates = ema_epochs, constant_rate, rates
+        self.fold_seed = fold_seed
+
+    def run(self, checkpoints: Checkpoints | None = None) -> None:
+        """Train the net; stopped early, it has the weights of the best epoch.
+
+        With `checkpoints` training resumes from the last one.
+        """
+        with self.net.thread_limit():
+            self._begin(checkpoints)
+            self._train()
+
+    def _begin(self, checkpoints: Checkpoints | None) -> None:
+        net, rows = self.net, self.rows
         net.prepare_optimizer()
-        self.net, self.plan, self.rows = net, plan, rows
         self.group, self.interrupts = processes(), InterruptWatch()
         self.group.copy_from_first(net.module_)
         self.parameters = [p for part in net.optimizer_.param_groups for p in part["params"]]
         self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
         self.notifies_gradients = self._is_defined("on_grad_computed")
         self.n_before = len(net.history)
-        self.saved = plan.checkpoints.next_training() if plan.checkpoints else None
-        held_out = None if plan.patience is None else held_out
-        self.datasets = {"dataset_train": rows, "dataset_valid": held_out}
+        self.saved = checkpoints.next_training() if checkpoints else None
         self.batches = net.get_iterator(rows, training=True, group=self.group)
-        self.held_out = None
-        if held_out is not None and plan.patience is not None:
-            self.held_out = net.get_iterator(held_out, group=self.group)
-            if plan.schedule == "plateau":
-                self.stop = Plateaus(net, plan.patience, plan.rates)
+        self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
+        if self.held_out is not None and self.patience is not None:
+            self.datasets["dataset_valid"] = self.held_out
+            self.evaluated = net.get_iterator(self.held_out, group=self.group)
+            if self.schedule == "plateau":
+                self.stop = Plateaus(net, self.patience, self.rates)
             else:
-                self.stop = EarlyStopping(net, plan.patience)
-        self._schedule(len(self.batches))
+                self.stop = EarlyStopping(net, self.patience)
+        self._set_schedule(len(self.batches))
 
-    def _schedule(self, n_steps: int) -> None:
+    def _set_schedule(self, n_steps: int) -> None:
         """Prepare the rates and the average of a training with so many steps in an epoch."""
-        net, plan = self.net, self.plan
-        _check_schedule(plan.schedule, net.callbacks_)
-        if plan.schedule == "one_cycle":
+        net, schedule = self.net, self.schedule
+        _check_schedule(schedule, net.callbacks_)
+        if callable(schedule):
+            self.scheduler = scheduler_of(schedule, net.optimizer_)
+        elif schedule == "one_cycle":
             n_finished = self.saved.n_finished if self.saved else 0
-            self.rates = islice(one_cycle(plan.epochs * n_steps), n_finished * n_steps, None)
-        if plan.schedule == "plateau" and plan.constant_rate and self.stop is None:
-            set_rate(net.optimizer_, plan.constant_rate / net.lr)
-        if plan.ema_epochs:
-            parameters = list(net.module_.parameters())
-            horizon, interval = plan.ema_epochs * n_steps, min(n_steps, INTERVAL)
-            self.average = WeightAverage(parameters, horizon, interval)
+            steps = one_cycle(self.n_epochs * n_steps)
+            self.rates_of_steps = islice(steps, n_finished * n_steps, None)
+        elif schedule == "plateau" and self.constant_rate and self.stop is None:
+            set_rate(net.optimizer_, self.constant_rate / net.lr)
+        if self.ema_epochs:
+            horizon, interval = self.ema_epochs * n_steps, min(n_steps, INTERVAL)
+            self.average = WeightAverage(list(net.module_.parameters()), horizon, interval)
 
-    def run(self) -> None:
+    def _train(self) -> None:
         """Train to the last epoch, or until early stopping or a callback ends it."""
         net, rows = self.net, self.rows
         try:
@@ -132,7 +140,7 @@ class Loop:
             if self.average is not None:  # a callback may have ended an epoch
                 self.average.put_in_place()
         finally:
-            if self.plan.schedule != "constant":
+            if self.schedule != "constant":
                 set_rate(net.optimizer_, 1.0)
             net.module_.train(False)
         if self.stop is not None:
@@ -148,7 +156,7 @@ class Loop:
             check_finite(output.abs().sum().item())
 
     def _run_epochs(self) -> None:
-        n_epochs = self.plan.epochs
+        n_epochs = self.n_epochs
         if self.saved is not None:
             n_epochs = self.saved.restore(self, n_epochs)
         progress = Progress(n_epochs, self.net.verbose)
@@ -156,10 +164,12 @@ class Loop:
             start = perf_counter()
             self._notify("on_epoch_begin", **self.datasets)
             self._pass_over(self.batches, "train", self._step)
-            if self.held_out is not None:
-                self._pass_over(self.held_out, "valid", self._evaluate)
+            if self.evaluated is not None:
+                self._pass_over(self.evaluated, "valid", self._evaluate)
             if self.stop is not None:
                 self.stop.update(self.stop_values)
+            if self.scheduler is not None:
+                step_scheduler(self.scheduler, self.net.history[-1])
             self.net.history.record("dur", perf_counter() - start)
             self._notify("on_epoch_end", **self.datasets)
             progress.report(self.net.history[-1])
@@ -210,8 +220,8 @@ class Loop:
     def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One step of the optimizer."""
         (x, target), optimizer = batch, self.net.optimizer_
-        if self.rates is not None:
-            set_rate(optimizer, next(self.rates))
+        if self.rates_of_steps is not None:
+            set_rate(optimizer, next(self.rates_of_steps))
         for parameter in self.parameters:  # zero_grad without its bookkeeping
             parameter.grad = None
         outputs = self.net.module_.forward_heads(x)
@@ -254,7 +264,7 @@ class Loop:
         for layer, of_networks in zip(layers, values):
             record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
         if prefix == "valid":
-            cost = self.net.scale.to_currency(cost / weight)
+            cost = self.net.statistics.to_currency(cost / weight)
             self._record_with_best("valid_cost", float(cost.mean()))
             self.stop_values = cost
             if refined:
@@ -295,7 +305,7 @@ def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
     return x.flatten(0, 1), target.label
 
 
-def _check_schedule(schedule: str, callbacks: Sequence[tuple[str, Callback]]) -> None:
+def _check_schedule(schedule: Any, callbacks: Sequence[tuple[str, Callback]]) -> None:
     """Raise an error for two schedules at once."""
     for _, callback in callbacks:
         if schedule != "constant" and isinstance(callback, LRScheduler):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import cached_property
 from typing import Any
@@ -19,14 +19,14 @@ from skorch.utils import get_map_location
 from torch import Tensor
 
 from .._inputs.reading import densify
-from ..costs._statistics import CostScale, CostStatistics
+from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
 from .geometric_mean import SMALLEST, useful_weights
-from .rows import Rows, TrainingSet
+from .rows import Rows
 from .runtime import (
     ALONE,
     Processes,
@@ -35,6 +35,7 @@ from .runtime import (
     processes,
     thread_limit,
 )
+from .schedule import RATE_FACTOR
 from .state import (
     FORMAT,
     check_format,
@@ -67,10 +68,9 @@ PRIOR_ROWS = 10
 
 
 class CostNet(NeuralNet):
-    """A skorch net of networks side by side, with the unit of its costs, and a temperature.
+    """A skorch net of networks side by side, with the statistics of its costs, and a temperature.
 
-    `scale` and `statistics` are those of the training costs; `temperature` divides the logits of
-    the class probabilities.
+    The temperature divides the logits of the class probabilities.
     """
 
     _default_callbacks: list[tuple[str, Callback]] = []
@@ -92,14 +92,12 @@ class CostNet(NeuralNet):
         module: AuxNetwork,
         objective: LayerWiseLoss,
         *,
-        scale: CostScale,
         statistics: CostStatistics,
         user_callbacks: Sequence[Any] = (),
         **arguments: Any,
     ) -> None:
         callbacks = [*user_callbacks, *(arguments.pop("callbacks", None) or [])]
         super().__init__(module, objective, callbacks=callbacks, **arguments)
-        self.scale = scale
         self.statistics = statistics
         self.user_callbacks = list(user_callbacks)
 
@@ -135,7 +133,8 @@ class CostNet(NeuralNet):
             self.initialize_callbacks()
             self._initialize_optimizer()
         for group in self.optimizer_.param_groups:
-            group.setdefault("initial_lr", group["lr"])
+            if "initial_lr" not in group:
+                group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
 
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling, and that of all modules that draw random numbers."""
@@ -170,39 +169,37 @@ class CostNet(NeuralNet):
             if "train_loss" in record
         ]
 
-    def continue_on(self, data: TrainingSet, *, stream: bool) -> TrainingSet:
-        """Add the samples that training continues with; return them in its units.
-
-        Samples of a stream are added to the previous ones. Other samples replace them, perhaps in
-        another currency: the weights then refer to the new unit.
-        """
-        if stream:
-            self._follow_scale(data)
-        else:
-            self.scale = data.scale()
-        data = data.in_units(self.scale)
-        costs = data.costs
-        before, statistics = self.statistics, data.statistics()
-        if stream:
-            self.statistics = before.updated(statistics, replace=costs.per_class)
-        else:
-            self.statistics = before.replaced(statistics)
-        if not costs.per_class:
-            self.criterion_.loss = self.criterion_.loss.for_more_samples(data.target(), stream)
-        return data
+    def copied(self) -> CostNet:
+        """A net of its own, with the same weights, optimizer state and history."""
+        copied = CostNet(
+            deepcopy(self.module_),
+            deepcopy(self.criterion_),
+            statistics=self.statistics,
+            user_callbacks=self.user_callbacks,
+            callbacks=self.callbacks[len(self.user_callbacks) :],
+            **saved_arguments(vars(self)),
+        )
+        copied.initialize_for_prediction()
+        if self.optimizer_ is not None:  # as of a loaded net
+            copied.callbacks_ = self.callbacks_
+            copied._initialize_optimizer()
+            copied.optimizer_.load_state_dict(deepcopy(self.optimizer_.state_dict()))
+        copied.history.extend(self.history)
+        copied.temperature, copied.head_weights = self.temperature, self.head_weights
+        return copied
 
     @torch.no_grad()
-    def _follow_scale(self, data: TrainingSet) -> None:
-        """Set the unit to that of all samples so far; estimates in currency do not change."""
-        costs = data.costs
-        if not (costs.rows > costs.rows.min(axis=1, keepdims=True)).any():
+    def continue_in(self, statistics: CostStatistics, *, rescales: bool) -> None:
+        """Continue with other statistics, perhaps in another unit.
+
+        With `rescales` the estimates in currency stay as they are; otherwise they refer to the new
+        unit.
+        """
+        before, self.statistics = self.statistics, statistics
+        factor = before.unit / statistics.unit
+        shift = (before.offset - statistics.offset) / statistics.unit
+        if not rescales or (factor, shift) == (1, 0):
             return
-        before, weight = self.scale, costs.class_weight(data.weight).sum()
-        share = weight / (weight + self.statistics.weight.sum())
-        self.scale = before.towards(data.scale(), share)
-        factor = before.unit / self.scale.unit
-        shift = (before.offset - self.scale.offset) / self.scale.unit
-        self.statistics = self.statistics.rescaled(factor, shift)
         objective = self.criterion_
         self.module_.rescale_heads(
             factor,
@@ -286,7 +283,7 @@ class CostNet(NeuralNet):
             estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
             return [r.mean(dim=0) for r in (*estimates, self.to_cost(self.output(x)))]
 
-        return [self.scale.to_currency(cost) for cost in self._predict_batches(X, compute)]
+        return [self.statistics.to_currency(cost) for cost in self._predict_batches(X, compute)]
 
     def predict_proba(self, X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
         """Class probabilities (n, K), for losses that have them."""
@@ -315,7 +312,7 @@ class CostNet(NeuralNet):
         for rows in gen_batches(n, max(1, LARGEST_TABLE // n_classes**2)):
             (matrices,) = self._predict_batches(X[rows], compute)
             expected[rows] = (probability[rows, :, np.newaxis] * matrices).sum(axis=1)
-        return self.scale.to_currency(expected)
+        return self.statistics.to_currency(expected)
 
     def _predict_batches(
         self, X: np.ndarray | sparse.csr_matrix, compute: Callable[[Tensor], list[Tensor]]
@@ -378,7 +375,7 @@ class CostNet(NeuralNet):
         for temperature in temperatures.tolist():
             tempered = loss.with_temperature(output, temperature)
             error = weight @ _squares(loss.probabilities(tempered) @ cost_matrix - cost)
-            sums.append(torch.stack([len(output) * loss.mean(tempered, target), error]))
+            sums.append(torch.stack([len(output) * loss._mean(tempered, target), error]))
         return torch.stack(sums).double().numpy(force=True), float(weight @ _squares(cost))
 
     @torch.no_grad()
@@ -396,27 +393,6 @@ class CostNet(NeuralNet):
 
     # ----------------------------------------------------------------- state
 
-    @contextmanager
-    def unchanged_on_error(self) -> Iterator[None]:
-        """Restore attributes, weights, optimizer state and history when training fails."""
-        attributes, n_epochs, loss = dict(vars(self)), len(self.history), self.criterion_.loss
-        weights = deepcopy(self.module_.state_dict())
-        optimizer = self.optimizer_ and deepcopy(self.optimizer_.state_dict())
-        trained = [parameter.requires_grad for parameter in self.module_.parameters()]
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(attributes)
-            self.criterion_.loss = loss
-            del self.history[n_epochs:]
-            self.module_.load_state_dict(weights)
-            for parameter, is_trained in zip(self.module_.parameters(), trained):
-                parameter.requires_grad_(is_trained)
-            if optimizer is not None:
-                self.optimizer_.load_state_dict(optimizer)
-            raise
-
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values, without the state that only training needs."""
         own_callbacks = self.callbacks[len(self.user_callbacks) :]
@@ -426,7 +402,6 @@ class CostNet(NeuralNet):
             "objective": to_state(self.criterion_),
             "arguments": saved_arguments(vars(self)),
             "callbacks": without_training_state(own_callbacks),
-            "scale": self.scale,
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
@@ -441,7 +416,6 @@ class CostNet(NeuralNet):
         self.__init__(  # type: ignore[misc]
             from_state(state["module"]),
             from_state(state["objective"]),
-            scale=state["scale"],
             statistics=state["statistics"],
             callbacks=state["callbacks"],
             **arguments,

@@ -16,7 +16,7 @@ from .._checks.data import check_some_weight
 from .._inputs import reading
 from .._inputs.reading import as_tensor, densify, is_shareable, pick
 from ..costs._account import Costs
-from ..costs._statistics import CostScale, CostStatistics
+from ..costs._statistics import CostStatistics, unit_of
 from ..losses import Target
 
 SMALLEST_WEIGHT = 1e-30
@@ -29,7 +29,7 @@ Batch = tuple[Tensor, Target]
 
 @dataclass
 class TrainingSet:
-    """Validated rows, with their labels and costs."""
+    """Validated rows on the host, with their labels, costs, weights and groups."""
 
     X: Any
     costs: Costs
@@ -68,17 +68,36 @@ class TrainingSet:
         """Weights of the rows of the costs: of the samples, or of the classes."""
         return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
 
-    def scale(self) -> CostScale:
-        """Unit of the costs."""
-        return CostScale.of(self.costs.rows, self.weight_of_costs)
-
-    def in_units(self, scale: CostScale) -> TrainingSet:
+    def in_units(self, statistics: CostStatistics) -> TrainingSet:
         """The same rows, with costs in units of the network."""
-        return replace(self, costs=self.costs.in_units(scale))
+        return replace(self, costs=self.costs.in_units(statistics))
 
     def statistics(self) -> CostStatistics:
-        """Weight and mean cost vector of each class."""
-        return self.costs.statistics(self.weight)
+        """Weight and mean cost vector of each class, with their unit; the costs are in currency."""
+        return self.costs.statistics(self.weight, *self._unit())
+
+    def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
+        """Statistics for a training that continues with these rows.
+
+        Rows of a stream are added to the earlier ones, and the unit is that of all rows. Other rows
+        replace the earlier ones, perhaps in another currency.
+        """
+        if not stream:
+            return self.statistics().completed(before)
+        costs, offset, unit = self.costs, before.offset, before.unit
+        if (costs.rows > costs.rows.min(axis=1, keepdims=True)).any():
+            weight = costs.class_weight(self.weight).sum()
+            share = weight / (weight + before.weight.sum())
+            own = self._unit()
+            offset, unit = (
+                (1 - share) * offset + share * own[0],
+                (1 - share) * unit + share * own[1],
+            )
+        new = costs.statistics(self.weight, offset, unit)
+        return before.in_unit(offset, unit).updated(new, replaces=costs.per_class)
+
+    def _unit(self) -> tuple[float, float]:
+        return unit_of(self.costs.rows, self.weight_of_costs)
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""

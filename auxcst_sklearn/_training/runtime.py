@@ -140,6 +140,35 @@ def seeded(seed: int) -> Iterator[None]:
             torch.set_default_dtype(dtype)
 
 
+def draw_seed(rng: np.random.RandomState) -> int:
+    """Draw a seed."""
+    return int(rng.randint(np.iinfo(np.int32).max))
+
+
+def resolve_device(device: str) -> str:
+    """Check that torch sees the device; "auto" is a GPU, else the CPU.
+
+    In distributed training each process has its own GPU.
+    """
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return processes().gpu()
+    if device == "auto":
+        return "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is not a device of torch; expected 'auto', 'cpu', 'cuda', "
+            "'cuda:1', 'mps' ..."
+        ) from error
+    backend: Any = {"cuda": torch.cuda, "mps": torch.backends.mps, "xpu": torch.xpu}.get(kind)
+    if kind != "cpu" and not (backend and backend.is_available()):
+        raise ValueError(
+            f"device={device!r}, but torch sees no such device here; use device='auto' or 'cpu'."
+        )
+    return device
+
+
 # -------------------------------------------------------------------------------------- Ctrl-C
 
 

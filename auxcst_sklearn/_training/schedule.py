@@ -1,9 +1,12 @@
-"""What changes from step to step and after each epoch: rate, average of the weights, the end."""
+"""The optimizer, its rates, the average of the weights, and the end of a training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
+from inspect import signature
 from math import cos, pi
 from typing import Any
 
@@ -11,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 WARM_UP = 0.1
@@ -29,6 +33,83 @@ RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
 LEAST = 2e-3
 
 
+SCHEDULES = {"constant", "one_cycle", "plateau"}
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        *(torch.optim.Adagrad, torch.optim.Adam, torch.optim.Adamax, torch.optim.AdamW),
+        *(torch.optim.NAdam, torch.optim.RAdam, torch.optim.RMSprop, torch.optim.SGD),
+    )
+}
+# Factor of the rate of a group of parameters, as skorch's `param_groups` pass it to the optimizer.
+RATE_FACTOR = "rate_factor"
+
+# The automatic rate where nothing lowers it, and the first rate of plateaus; with many inputs,
+# such as pixels, the same rate changes the outputs of the first layer by more.
+CONSTANT_RATE, PLATEAU_RATE = 2e-3, 8e-3
+MANY_INPUTS = 256
+# Beyond each of these numbers of rows, an epoch has more steps, and plateaus are an epoch shorter.
+LONG_EPOCHS = 15_000, 50_000, 500_000
+
+
+def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dict[str, Any]:
+    """The optimizer of a skorch net, in its fused version where there is one."""
+    kind = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
+    if not isinstance(kind, type):
+        return {"optimizer": partial(_of_function, kind)}
+    unfit = (torch.optim.LBFGS, torch.optim.SparseAdam)
+    if not issubclass(kind, Optimizer) or issubclass(kind, unfit):
+        raise ValueError(
+            f"optimizer={optimizer!r} is not an optimizer that steps once per batch of dense "
+            f"gradients; expected one of {sorted(OPTIMIZERS)}, a subclass of torch.optim.Optimizer "
+            "(but not LBFGS, which needs a closure, or SparseAdam), or a function of the "
+            "parameters that returns an optimizer."
+        )
+    accepted = signature(kind).parameters
+    arguments: dict[str, Any] = {"optimizer": kind}
+    if "weight_decay" in accepted:
+        arguments["optimizer__weight_decay"] = float(weight_decay)
+    if "fused" in accepted and torch.device(device).type in ("cpu", "cuda"):
+        arguments["optimizer__fused"] = True
+    return arguments
+
+
+def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Optimizer:
+    """The optimizer that a user's function returns; the net's `settings` have no effect on it."""
+    optimizer = make(groups)
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(
+            f"optimizer={make!r} returned {optimizer!r}; expected a function of the parameters "
+            "that returns a torch.optim.Optimizer."
+        )
+    return optimizer
+
+
+def resolve_learning_rate(learning_rate: float | str, schedule: Any, n_inputs: int) -> float:
+    """The first learning rate."""
+    if learning_rate != "auto":
+        return float(learning_rate)
+    if schedule != "plateau":
+        return CONSTANT_RATE
+    return PLATEAU_RATE if n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2
+
+
+def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: Any = "constant") -> int:
+    """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch.
+
+    The higher rate of "plateau" suits larger batches: 256, and more where an epoch has 200 steps.
+    """
+    if batch_size != "auto":
+        return int(batch_size)
+    largest = int(np.clip(n_samples // 200, 256, 512)) if schedule == "plateau" else 128
+    return int(np.clip(n_samples // 32, 16, largest))
+
+
+def resolve_patience(patience: int | str, n_samples: int) -> int:
+    """Number of epochs without improvement; "auto" is four, and one where epochs are longest."""
+    return 4 - bisect_left(LONG_EPOCHS, n_samples) if patience == "auto" else int(patience)
+
+
 def one_cycle(n_steps: int) -> Iterator[float]:
     """Yield the rate of every step as a fraction of the peak: up for a tenth, then down.
 
@@ -44,6 +125,27 @@ def one_cycle(n_steps: int) -> Iterator[float]:
             yield _between(FIRST, 1.0, step / peak if peak > 0 else 1.0)
         else:
             yield _between(1.0, LAST, (step - peak) / (end - peak))
+
+
+def scheduler_of(make: Callable[..., Any], optimizer: Optimizer) -> Any:
+    """The scheduler that a user's function returns for the optimizer."""
+    scheduler = make(optimizer)
+    if not isinstance(scheduler, LRScheduler):
+        raise TypeError(
+            f"schedule={make!r} returned {scheduler!r}; expected a function of the optimizer that "
+            "returns a scheduler of torch.optim.lr_scheduler."
+        )
+    return scheduler
+
+
+def step_scheduler(scheduler: LRScheduler, record: Mapping[str, Any]) -> None:
+    """Set the rates of the next epoch, after an epoch with this record."""
+    if isinstance(scheduler, ReduceLROnPlateau):
+        scheduler.step(
+            record.get("valid_refinement", record.get("valid_cost", record["train_loss"]))
+        )
+    else:
+        scheduler.step()
 
 
 def set_rate(optimizer: Optimizer, fraction: float) -> None:

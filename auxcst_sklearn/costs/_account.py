@@ -20,7 +20,7 @@ from .._checks.labels import (
     sorted_labels,
 )
 from ._named import CostArray, column_names, row_names, same_label_kind, same_labels
-from ._statistics import CostScale, CostStatistics
+from ._statistics import CostStatistics, to_units
 from ._validation import (
     check_cost,
     check_cost_matrices,
@@ -131,12 +131,12 @@ class Costs:
         matrices = None if self.matrices is None else self.matrices[index]
         return replace(self, rows=rows, label=self.label[index], matrices=matrices)
 
-    def in_units(self, scale: CostScale) -> Costs:
+    def in_units(self, statistics: CostStatistics) -> Costs:
         """The same costs in units of a network."""
         matrices = self.matrices
         if matrices is not None:
-            matrices = scale.to_units(matrices).astype(np.float32)
-        return replace(self, rows=scale.to_units(self.rows), matrices=matrices)
+            matrices = statistics.to_units(matrices).astype(np.float32)
+        return replace(self, rows=statistics.to_units(self.rows), matrices=matrices)
 
     def expected_cost(self, probability: NDArray[Any], cost: Any = None) -> NDArray[np.float64]:
         """Expected cost of each decision (n, D) under class probabilities.
@@ -177,11 +177,15 @@ class Costs:
         """Number of rows of each class, or the sum of their weights."""
         return np.bincount(self.label, weight, minlength=len(self.classes)).astype(float)
 
-    def statistics(self, weight: NDArray[Any] | None = None) -> CostStatistics:
-        """Weight and mean cost vector of each class."""
+    def statistics(
+        self, weight: NDArray[Any] | None = None, offset: float = 0.0, unit: float = 1.0
+    ) -> CostStatistics:
+        """Weight and mean cost vector of each class, in a unit."""
+        rows = to_units(self.rows, offset, unit)
         if self.per_class:
-            return CostStatistics(self.class_weight(weight), self.rows)
-        return CostStatistics.of(self.rows, self.label, weight, len(self.classes))
+            return CostStatistics(self.class_weight(weight), rows, offset, unit)
+        found = CostStatistics.of(rows, self.label, weight, len(self.classes))
+        return replace(found, offset=offset, unit=unit)
 
     def matrix(self, weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """One matrix for all rows (K, D); of other costs the mean of each class."""

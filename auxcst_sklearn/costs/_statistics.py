@@ -1,8 +1,8 @@
-"""Statistics of the training costs, and their unit inside a network."""
+"""Statistics of the training costs, in their unit inside a network."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +15,16 @@ LARGEST = 1e15
 
 @dataclass(frozen=True)
 class CostStatistics:
-    """Total weight of each class (K,) and its mean cost vector (K, D); NaN where unknown."""
+    """Total weight of each class (K,) and its mean cost vector (K, D); NaN where unknown.
+
+    The mean costs are in units: a cost is ``offset + unit * r`` in the caller's currency, and r
+    inside a network.
+    """
 
     weight: NDArray[Any]
     rows: NDArray[Any]
+    offset: float = 0.0
+    unit: float = 1.0
 
     @classmethod
     def of(
@@ -36,23 +42,25 @@ class CostStatistics:
         divisor = np.where(weight > 0, weight, np.nan)
         return cls(weight, total / divisor[:, np.newaxis])
 
-    def updated(self, other: CostStatistics, *, replace: bool) -> CostStatistics:
-        """Combine these and others; or use the others' costs, with the weights of both."""
+    def updated(self, other: CostStatistics, *, replaces: bool) -> CostStatistics:
+        """Statistics of these rows and others; or with the costs of the others alone."""
         weight = self.weight + other.weight
-        if replace:
-            return CostStatistics(weight, other.rows)
+        if replaces:
+            return replace(self, weight=weight, rows=other.rows)
         share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
         share = share[:, np.newaxis]
         mixed = (1 - share) * np.nan_to_num(self.rows) + share * np.nan_to_num(other.rows)
-        return CostStatistics(weight, np.where(share > 0, mixed, self.rows))
+        return replace(self, weight=weight, rows=np.where(share > 0, mixed, self.rows))
 
-    def replaced(self, other: CostStatistics) -> CostStatistics:
-        """The others; for classes without costs there, these."""
-        return CostStatistics(other.weight, np.where(np.isnan(other.rows), self.rows, other.rows))
+    def completed(self, other: CostStatistics) -> CostStatistics:
+        """These, with the costs of others for the classes that have none here."""
+        rows = other.in_unit(self.offset, self.unit).rows
+        return replace(self, rows=np.where(np.isnan(self.rows), rows, self.rows))
 
-    def rescaled(self, factor: float, shift: float) -> CostStatistics:
-        """The same in another unit, where a cost c becomes ``factor * c + shift``."""
-        return CostStatistics(self.weight, factor * self.rows + shift)
+    def in_unit(self, offset: float, unit: float) -> CostStatistics:
+        """The same in another unit."""
+        factor, shift = self.unit / unit, (self.offset - offset) / unit
+        return CostStatistics(self.weight, factor * self.rows + shift, offset, unit)
 
     @property
     def mean(self) -> NDArray[Any]:
@@ -69,51 +77,41 @@ class CostStatistics:
         """Frequency of each class (K,), after adding one sample to each, so that none is zero."""
         return (self.weight + 1) / (self.weight + 1).sum()
 
-
-@dataclass(frozen=True)
-class CostScale:
-    """Affine map between the caller's currency and costs of order one.
-
-    The offset is the mean of the row minima, and the unit is the mean cost above them, so that
-    training depends neither on the currency nor on a fee common to all decisions.
-    """
-
-    offset: float = 0.0
-    unit: float = 1.0
-
-    @classmethod
-    def of(cls, cost: NDArray[Any], weight: NDArray[Any] | None = None) -> CostScale:
-        """Scale of cost vectors (m, K), each counted `weight` times."""
-        # Dividing by the largest value first keeps sums of huge costs finite.
-        largest = np.abs(cost).max()
-        if largest == 0:
-            return cls()
-        relative = cost / largest
-        lowest = relative.min(axis=1)
-        above = relative - lowest[:, np.newaxis]
-        offset = largest * np.average(lowest, weights=weight)
-        share = np.average(above, axis=0, weights=weight).sum()
-        count = np.average(above > 0, axis=0, weights=weight).sum()
-        unit = largest * (share / count) if count > 0 else 0.0
-        if unit > 0 and float(largest) / float(unit) > LARGEST:
-            raise ValueError(
-                f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest "
-                f"by {unit:.3g} on average; such differences are lost in rounding. Subtract the "
-                "smallest cost of each row, which changes no decision, or correct the values."
-            )
-        return cls(float(offset), float(unit) if unit > 0 else 1.0)
-
-    def towards(self, other: CostScale, share: float) -> CostScale:
-        """Running mean of this scale and another, weighted by its share."""
-        return CostScale(
-            (1 - share) * self.offset + share * other.offset,
-            (1 - share) * self.unit + share * other.unit,
-        )
-
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
         """Convert costs to units of the network."""
-        return cost / self.unit - self.offset / self.unit  # huge costs do not overflow
+        return to_units(cost, self.offset, self.unit)
 
     def to_currency(self, estimate: NDArray[Any]) -> NDArray[Any]:
         """Convert estimates to the caller's currency."""
         return estimate * self.unit + self.offset
+
+
+def to_units(cost: NDArray[Any], offset: float, unit: float) -> NDArray[Any]:
+    """Convert costs to a unit; huge costs do not overflow."""
+    return cost / unit - offset / unit
+
+
+def unit_of(cost: NDArray[Any], weight: NDArray[Any] | None = None) -> tuple[float, float]:
+    """Offset and unit of cost vectors (m, K), each counted `weight` times.
+
+    The offset is the mean of the row minima, and the unit is the mean cost above them, so that
+    training depends neither on the currency nor on a fee common to all decisions.
+    """
+    # Dividing by the largest value first keeps sums of huge costs finite.
+    largest = np.abs(cost).max()
+    if largest == 0:
+        return 0.0, 1.0
+    relative = cost / largest
+    lowest = relative.min(axis=1)
+    above = relative - lowest[:, np.newaxis]
+    offset = largest * np.average(lowest, weights=weight)
+    share = np.average(above, axis=0, weights=weight).sum()
+    count = np.average(above > 0, axis=0, weights=weight).sum()
+    unit = largest * (share / count) if count > 0 else 0.0
+    if unit > 0 and float(largest) / float(unit) > LARGEST:
+        raise ValueError(
+            f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest by "
+            f"{unit:.3g} on average; such differences are lost in rounding. Subtract the smallest "
+            "cost of each row, which changes no decision, or correct the values."
+        )
+    return float(offset), float(unit) if unit > 0 else 1.0

@@ -75,10 +75,10 @@ class CrossEntropy(ProbabilisticLoss):
             return loss(outputs.mT, label.expand(shape))
         return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
 
-    def mean(self, outputs: Tensor, target: Target) -> Tensor:
+    def _mean(self, outputs: Tensor, target: Target) -> Tensor:
         """Mean loss of each head, in few operations."""
         if type(self).__call__ is not CrossEntropy.__call__:  # a user-defined loss
-            return super().mean(outputs, target)
+            return super()._mean(outputs, target)
         label, weight = target.label, target.weight
         if outputs.dim() > 2 or weight is not None:
             return self._mean_of_heads(outputs, label, weight)
@@ -104,10 +104,6 @@ class CrossEntropy(ProbabilisticLoss):
             log_p, smoothed = F.log_softmax(outputs, dim=-1), smoothed.t()
         return log_p.flatten(-2) @ smoothed.flatten() / -n
 
-    def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Expected cost of each prediction under the class probabilities."""
-        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
-
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, with the smoothing of the labels removed."""
         if outputs.shape[-1] < FEW_CLASSES:
@@ -123,10 +119,6 @@ class CrossEntropy(ProbabilisticLoss):
         """Outputs with other class probabilities, to which the smoothing is added."""
         low = self.smoothing / probability.shape[-1]
         return ((1 - self.smoothing) * probability + low).log()
-
-    def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Initial biases: the logarithms of the class frequencies."""
-        return torch.as_tensor(statistics.prior).log()
 
 
 @dataclass(frozen=True)

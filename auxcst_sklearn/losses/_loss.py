@@ -34,7 +34,11 @@ class Target(NamedTuple):
 
 
 class Loss(ABC):
-    """Loss of one head. Subclass it for your own loss, and pass an instance as ``loss=``."""
+    """Loss of one head. Subclass it for your own loss, and pass an instance as ``loss=``.
+
+    The outputs are estimated costs. A loss with other outputs says how many it has, in `n_outputs`,
+    how costs follow from them, in `to_cost`, and where they start, in `start_bias`.
+    """
 
     @abstractmethod
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
@@ -53,21 +57,24 @@ class Loss(ABC):
             Losses, not yet averaged.
         """
 
-    def mean(self, outputs: Tensor, target: Target) -> Tensor:
-        """Mean loss of each head; override it if it can be computed faster than sample by sample.
+    def n_outputs(self, n_classes: int, n_decisions: int) -> int:
+        """Number of outputs of a head; by default one for the cost of each decision.
 
         Parameters
         ----------
-        outputs : Tensor of shape (..., n_samples, n_classes)
-            Outputs of one head, or of several heads stacked in front.
-        target : Target
-            Costs, labels and weights of the samples.
+        n_classes, n_decisions : int
+            Number of classes, and number of cost columns, which are the classes unless the costs
+            name other decisions.
 
         Returns
         -------
-        Tensor of shape (...)
-            Means of the losses times the weights.
+        int
+            Number of outputs.
         """
+        return n_decisions
+
+    def _mean(self, outputs: Tensor, target: Target) -> Tensor:
+        """Mean loss of each head, which some losses compute faster than sample by sample."""
         losses = self(outputs, target)
         return (losses if target.weight is None else losses * target.weight).mean(dim=-1)
 
@@ -91,7 +98,7 @@ class Loss(ABC):
         return outputs
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Initial biases of a head: the mean cost vector, which is the best constant estimate.
+        """Initial biases of a head: the mean cost vector, the best constant; 0 for other outputs.
 
         Parameters
         ----------
@@ -103,7 +110,12 @@ class Loss(ABC):
         Tensor of shape (n_outputs,)
             Biases.
         """
-        return torch.as_tensor(statistics.mean)
+        return self._start(statistics, torch.as_tensor(statistics.mean))
+
+    def _start(self, statistics: CostStatistics, bias: Tensor) -> Tensor:
+        """Biases, if there is one for each output."""
+        n = self.n_outputs(*statistics.class_mean.shape)
+        return bias if len(bias) == n else bias.new_zeros(n)
 
     def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
         """Return the loss for a training set with per-sample costs; by default the same.
@@ -171,7 +183,11 @@ class Loss(ABC):
 
 
 class ProbabilisticLoss(Loss):
-    """Loss whose outputs are logits of class probabilities, so that a temperature may be learnt."""
+    """Loss whose outputs give class probabilities, so that a temperature may be learnt.
+
+    The estimated costs are the expected costs under the probabilities. By default there is an
+    output for each class, which starts at the logarithm of the class frequency.
+    """
 
     @abstractmethod
     def probabilities(self, outputs: Tensor) -> Tensor:
@@ -187,6 +203,18 @@ class ProbabilisticLoss(Loss):
         Tensor of shape (..., n_classes)
             Probabilities.
         """
+
+    def n_outputs(self, n_classes: int, n_decisions: int) -> int:
+        """Number of outputs of a head; by default one for each class."""
+        return n_classes
+
+    def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
+        """Expected cost of each prediction under the class probabilities."""
+        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
+
+    def start_bias(self, statistics: CostStatistics) -> Tensor:
+        """Initial biases: the logarithms of the class frequencies; 0 for other outputs."""
+        return self._start(statistics, torch.as_tensor(statistics.prior).log())
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
         """Outputs with less confident probabilities: logits divided by the temperature.
@@ -293,7 +321,7 @@ def _means(loss: Loss, outputs: Sequence[Tensor], target: Target) -> Tensor:
     if n_rows == n_samples:
         # In memory samples come last, as in the network: gradients of another layout are slow.
         r = torch.cat([output.mT for output in outputs]).mT if n_heads > 1 else outputs[0]
-        return loss.mean(r.squeeze(0), target).view(n_heads, n_networks)
+        return loss._mean(r.squeeze(0), target).view(n_heads, n_networks)
     r = torch.stack(tuple(outputs))
     losses = loss(r.view(n_heads, n_rows, -1), target)
     if target.weight is not None:

@@ -110,13 +110,13 @@ class Decision(nn.Module):
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
         output = net.output(self._prepared(x).unsqueeze(0), self.module)
-        results = [net.scale.to_currency(net.to_cost(output).mean(dim=0).double())]
+        results = [net.statistics.to_currency(net.to_cost(output).mean(dim=0).double())]
         if self.has_probabilities:
             p = net.probabilities(output).mean(dim=0).double()
             results.append(p / p.sum(dim=1, keepdim=True))
         if net.learns_sample_costs:
             matrices = net.criterion_.loss.cost_matrices(output).mean(dim=0)
-            results.append(net.scale.to_currency(matrices.double()))
+            results.append(net.statistics.to_currency(matrices.double()))
         return results
 
     def _prepared(self, x: Tensor) -> Tensor:

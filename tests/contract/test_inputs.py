@@ -269,7 +269,7 @@ def test_a_class_without_examples_keeps_its_column(problem, mlp, labelled):
 def test_a_class_without_examples_keeps_its_row_of_the_cost_matrix(problem, mlp):
     X, y = problem.X[problem.y != 1], problem.y[problem.y != 1]
     network = mlp(loss="cross_entropy", cost_matrix=MATRIX, classes=[0, 1, 2]).fit(X, y)
-    found = network.net_.scale.to_currency(network.net_.statistics.class_mean)
+    found = network.net_.statistics.to_currency(network.net_.statistics.class_mean)
     np.testing.assert_allclose(found, MATRIX, atol=1e-12)
 
 

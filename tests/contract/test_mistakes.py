@@ -30,7 +30,7 @@ def state(network):
         "optimizer": repr(net.optimizer_.state_dict()),
         "history": deepcopy(network.history_),
         "net history": deepcopy(list(net.history)),
-        "scale": net.scale,
+        "unit": (net.statistics.offset, net.statistics.unit),
         "rows": net.statistics.rows.tolist(),
     }
 

@@ -1,21 +1,25 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn.costs._statistics import CostScale
+from auxcst_sklearn.costs._statistics import CostStatistics, unit_of
 
 COST = np.array([[0.0, 2.0, 4.0], [1.0, 1.0, 7.0], [3.0, 3.0, 3.0]])
 
 
+def scale_of(cost, weight=None):
+    return CostStatistics(np.ones(len(cost)), cost, *unit_of(cost, weight))
+
+
 def test_unit_is_the_mean_above_the_row_minima():
-    scale = CostScale.of(COST)
+    scale = scale_of(COST)
 
     assert scale.offset == pytest.approx((0 + 1 + 3) / 3)
     assert scale.unit == pytest.approx((2 + 4 + 6) / 3)
 
 
 def test_weights_count_rows():
-    weighted = CostScale.of(COST, np.array([2.0, 1.0, 0.0]))
-    repeated = CostScale.of(COST[[0, 0, 1]])
+    weighted = scale_of(COST, np.array([2.0, 1.0, 0.0]))
+    repeated = scale_of(COST[[0, 0, 1]])
 
     assert weighted.offset == pytest.approx(repeated.offset)
     assert weighted.unit == pytest.approx(repeated.unit)
@@ -23,18 +27,18 @@ def test_weights_count_rows():
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-12, 1.0, 1e12, 1e300])
 def test_costs_of_any_unit_come_out_alike_and_go_back(unit):
-    scale = CostScale.of(COST * unit)
+    scale = scale_of(COST * unit)
 
     np.testing.assert_allclose(
-        scale.to_units(COST * unit), CostScale.of(COST).to_units(COST), atol=1e-12
+        scale.to_units(COST * unit), scale_of(COST).to_units(COST), atol=1e-12
     )
     np.testing.assert_allclose(scale.to_currency(scale.to_units(COST * unit)) / unit, COST)
 
 
 def test_a_common_fee_changes_nothing():
     np.testing.assert_allclose(
-        CostScale.of(COST + 1e6).to_units(COST + 1e6),
-        CostScale.of(COST).to_units(COST),
+        scale_of(COST + 1e6).to_units(COST + 1e6),
+        scale_of(COST).to_units(COST),
         atol=1e-9,
     )
 
@@ -42,12 +46,12 @@ def test_a_common_fee_changes_nothing():
 def test_the_widest_costs_stay_finite():
     cost = np.array([[-1e308, 1e308], [0.0, 1e308]])
 
-    assert np.isfinite(CostScale.of(cost).to_units(cost)).all()
+    assert np.isfinite(scale_of(cost).to_units(cost)).all()
 
 
 @pytest.mark.parametrize("cost", [np.zeros((2, 3)), np.full((2, 3), 5.0)])
 def test_costs_without_differences(cost):
-    scale = CostScale.of(cost)
+    scale = scale_of(cost)
 
     assert scale.unit == 1.0
     np.testing.assert_array_equal(scale.to_units(cost), 0)
@@ -56,5 +60,5 @@ def test_costs_without_differences(cost):
 @pytest.mark.parametrize("fee", [1e17, 1e300, -1e300])
 def test_differences_that_are_lost_beside_what_a_row_costs_anyway_are_refused(fee):
     with pytest.raises(ValueError, match="lost in rounding. Subtract the smallest"):
-        CostScale.of(COST + fee * np.array([[1.0], [0], [0]]))
-    CostScale.of(np.array([[1e300, 1e300], [-1e300, -1e300]]))  # no differences at all
+        scale_of(COST + fee * np.array([[1.0], [0], [0]]))
+    scale_of(np.array([[1e300, 1e300], [-1e300, -1e300]]))  # no differences at all

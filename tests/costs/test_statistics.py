@@ -22,14 +22,14 @@ def test_statistics_add_up():
     whole = CostStatistics.of(COST, label)
 
     parts = CostStatistics.of(COST[:1], label[:1]).updated(
-        CostStatistics.of(COST[1:], label[1:]), replace=False
+        CostStatistics.of(COST[1:], label[1:]), replaces=False
     )
 
     np.testing.assert_array_equal(parts.weight, whole.weight)
     np.testing.assert_array_equal(parts.rows, whole.rows)
-    twice = whole.updated(whole, replace=False)
+    twice = whole.updated(whole, replaces=False)
     np.testing.assert_array_equal(twice.weight, 2 * whole.weight)
     np.testing.assert_allclose(twice.rows, whole.rows)
-    replaced = whole.updated(CostStatistics(whole.weight, COST + 1), replace=True)
+    replaced = whole.updated(CostStatistics(whole.weight, COST + 1), replaces=True)
     np.testing.assert_array_equal(replaced.weight, 2 * whole.weight)
     np.testing.assert_array_equal(replaced.rows, COST + 1)

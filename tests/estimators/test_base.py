@@ -92,7 +92,7 @@ def test_the_unit_of_a_stream_follows_its_costs_and_estimates_stay_in_currency(d
     X, y = data
     cost = MATRIX[y] * np.exp(X[:, :1]) + 3
     estimator = small_mlp(loss=loss).partial_fit(X[:50], y[:50], classes=[0, 1, 2], cost=cost[:50])
-    before, scale = estimator.predict_cost(X), estimator.net_.scale
+    before, scale = estimator.predict_cost(X), estimator.net_.statistics
 
     # Of almost no weight, so that the weights of the network hardly move.
     estimator.set_params(learning_rate=1e-12)
@@ -101,7 +101,7 @@ def test_the_unit_of_a_stream_follows_its_costs_and_estimates_stay_in_currency(d
         group["lr"] = group["initial_lr"] = 1e-12
     estimator.partial_fit(X[50:], y[50:], cost=1000 * cost[50:])
 
-    assert estimator.net_.scale.unit > 100 * scale.unit
+    assert estimator.net_.statistics.unit > 100 * scale.unit
     if loss == "squared":  # others decide by class means, which follow the costs
         np.testing.assert_allclose(estimator.predict_cost(X), before, rtol=1e-3, atol=1e-3)
 
@@ -198,7 +198,7 @@ def test_a_warm_start_forgets_the_class_means_of_before(data):
 
     model.fit(X, y, cost=MATRIX.T[y] + 1 - np.eye(3)[y])
 
-    means = model.net_.scale.to_currency(model.net_.statistics.rows)
+    means = model.net_.statistics.to_currency(model.net_.statistics.rows)
     np.testing.assert_allclose(means, MATRIX.T + 1 - np.eye(3))
 
 
@@ -245,8 +245,8 @@ def test_warm_start_goes_on(data):
 
     estimator.fit(X, y)
 
-    assert estimator.net_ is first
     assert n_epochs(estimator) == 6
+    assert len(first.history) == 3  # a copy has gone on
     assert n_epochs(estimator.set_params(warm_start=False).fit(X, y)) == 3
 
 

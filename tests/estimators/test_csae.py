@@ -264,9 +264,9 @@ def test_rows_held_out_by_early_stopping_are_not_pretrained_on(digits):
     seen = []
 
     class Recorder(CSAEPretrainedMLP):
-        def _pretrain(self, net, rows, rng):
-            seen.append(len(rows))
-            return super()._pretrain(net, rows, rng)
+        def _pretrain(self, training, rng):
+            seen.append(len(training.rows[0]))
+            return super()._pretrain(training, rng)
 
     parameters = make_model(early_stopping=True, validation_fraction=0.2).get_params()
     model = Recorder(**parameters).fit(X, y, cost=cost)

@@ -55,7 +55,7 @@ def raw_loop(X, label, cost, *, seed, alpha, epochs, size):
                 if alpha and i < 2:
                     outputs.append(heads[i](hidden))
             outputs.append(layers[-1](hidden))
-            losses = [OneSided().mean(r, Target(c, None)) for r in outputs]
+            losses = [OneSided()(r, Target(c, None)).mean() for r in outputs]
             loss = sum(weight * part for weight, part in zip([alpha, alpha], losses)) + losses[-1]
             optimizer.zero_grad()
             (loss if alpha else losses[-1]).backward()
@@ -207,7 +207,7 @@ def test_a_training_that_goes_on_decides_by_the_new_matrix(problem, mlp):
     model.set_params(cost_matrix=new).fit(X, y)
 
     np.testing.assert_allclose(
-        model.net_.scale.to_currency(model.net_.statistics.class_mean), new, atol=1e-12
+        model.net_.statistics.to_currency(model.net_.statistics.class_mean), new, atol=1e-12
     )
 
 

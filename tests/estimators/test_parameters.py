@@ -6,15 +6,13 @@ import torch
 from sklearn.utils._param_validation import Interval
 
 from auxcst_sklearn._estimators.parameters import (
-    OPTIMIZERS,
     check_each,
     check_net_params,
     layers_with_head,
-    optimizer_arguments,
     per_layer,
-    resolve_batch_size,
-    resolve_device,
 )
+from auxcst_sklearn._training.runtime import resolve_device
+from auxcst_sklearn._training.schedule import OPTIMIZERS, optimizer_arguments, resolve_batch_size
 
 
 def test_per_layer():
@@ -85,7 +83,9 @@ def test_layers_with_head_are_those_with_a_weight():
 
 def test_check_net_params():
     assert check_net_params(None) == {}
-    assert check_net_params({"lr": 0.1}) == {"lr": 0.1}
+    assert check_net_params({"optimizer__eps": 1e-6}) == {"optimizer__eps": 1e-6}
+    with pytest.raises(ValueError, match="net_params holds lr=0.1, which learning_rate sets"):
+        check_net_params({"lr": 0.1})
     with pytest.raises(ValueError, match=r"net_params holds \['max_epochs'\]"):
         check_net_params({"max_epochs": 7})
     with pytest.raises(ValueError, match="sets itself or ignores"):

@@ -48,7 +48,7 @@ def test_stages_are_the_heads_from_first_to_output(data):
     X, y = data
     estimator = small_mlp(depth=3, loss="one_sided", cost_matrix=MATRIX).fit(X, y)
     module = estimator.net_.module_
-    scale = estimator.net_.scale
+    scale = estimator.net_.statistics
 
     stages = list(estimator.staged_predict_cost(X))
 

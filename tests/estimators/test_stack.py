@@ -19,7 +19,7 @@ def test_stages_are_means_of_the_heads_of_the_networks(problem):
     with torch.no_grad():
         heads = model.net_.module_.forward_heads(torch.from_numpy(problem.X)[None])
     for found, of_networks in zip(model.staged_predict_cost(problem.X), heads, strict=True):
-        expected = model.net_.scale.to_currency(of_networks.double().numpy().mean(axis=0))
+        expected = model.net_.statistics.to_currency(of_networks.double().numpy().mean(axis=0))
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 

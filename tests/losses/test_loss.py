@@ -121,12 +121,12 @@ def test_the_means_of_stacked_heads_are_those_of_their_weighted_examples(loss, n
     outputs.requires_grad_()
 
     target = Target(cost, label, weight)
-    means = loss.mean(outputs, target)
+    total, means = LayerWiseLoss(loss, loss, [1, 1])([*outputs[:, None]], target)
     each = torch.stack([loss(head, target) for head in outputs])
     expected = (each if weight is None else each * weight).sum(dim=1) / 7
 
-    torch.testing.assert_close(means, expected)
-    (gradient,) = torch.autograd.grad(means.sum(), outputs)
+    torch.testing.assert_close(means.squeeze(1), expected.detach())
+    (gradient,) = torch.autograd.grad(total, outputs)
     torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), outputs)[0])
 
 
@@ -140,4 +140,5 @@ def test_a_loss_of_ones_own_is_what_is_averaged():
     outputs = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
     target = Target(None, torch.tensor([0, 0]))
 
-    torch.testing.assert_close(Focal().mean(outputs, target), Focal()(outputs, target).mean())
+    total, _ = LayerWiseLoss(Focal(), Focal(), [])([outputs[None]], target)
+    torch.testing.assert_close(total, Focal()(outputs, target).mean())

@@ -126,6 +126,6 @@ def test_the_best_constant_is_the_mean_cost():
     target = Target(cost, torch.zeros(20, dtype=torch.int64))
     constant = cost.mean(dim=0).requires_grad_()
 
-    Squared().mean(constant.expand(20, 3), target).backward()
+    Squared()(constant.expand(20, 3), target).mean().backward()
 
     torch.testing.assert_close(constant.grad, torch.zeros_like(constant))

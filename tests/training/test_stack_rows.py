@@ -5,11 +5,9 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
-from auxcst_sklearn._estimators.building import build, prepare
-from auxcst_sklearn._estimators.parameters import Recipe
-from auxcst_sklearn._estimators.validation import Given, validate
+from auxcst_sklearn._estimators.steps import build, make_net, prepare, validate
 from auxcst_sklearn._training.held_out import folds
-from auxcst_sklearn._training.loop import Plan, Training
+from auxcst_sklearn._training.loop import Training
 from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
@@ -38,9 +36,12 @@ def logits_of(model, X):
 
 def built(model, X, y):
     """A training that has not been run."""
-    recipe = Recipe.of(model)
-    data = validate(model, Given(X, y), None, classes=None, resume=False)
-    return build(prepare(data, recipe, model), recipe, model, np.random.RandomState(0))
+    rng = np.random.RandomState(0)
+    data, _, inputs, statistics = prepare(*validate(model, X, y))
+    net = make_net(model, data, inputs, statistics, rng)
+    training = build(model, net, data, None, rng)
+    net.seed(0)
+    return training
 
 
 def test_probabilities_are_means_of_those_of_the_networks(data):
@@ -54,24 +55,24 @@ def test_probabilities_are_means_of_those_of_the_networks(data):
 
 
 @pytest.mark.parametrize("ema_epochs", [0, 1.0])
-def test_each_network_ends_as_alone_on_its_rows(problem, averaging):
-    parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3}
+def test_each_network_ends_as_alone_on_its_rows(problem, ema_epochs):
+    parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3, "patience": 20, "early_stopping": True}
+    parameters |= {"ema_epochs": ema_epochs, "max_epochs": 8}
     X, y = problem.X, problem.y
     stack = built(small_stack(**parameters), X, y)
     rows, held_out, generators = stack.rows, stack.held_out, stack.net.generators
     states = [generator.get_state() for generator in generators]
-    plan = Plan(8, "constant", patience=20, ema_epochs=averaging)
     alone = [built(small_mlp(**parameters, activation="silu"), X, y) for _ in rows]
     for training, start in zip(alone, stack.net.module_.weights(), strict=True):
         for weight, value in zip(*training.net.module_.weights(), start, strict=True):
             weight.copy_(value)
-    stack.run(plan)
+    stack.run()
 
     for i, (training, end) in enumerate(zip(alone, stack.net.module_.weights(), strict=True)):
         training.rows, training.held_out = [rows[i]], [held_out[i]]
         training.net.generators[0].set_state(states[i])
         training.net.batch_size = stack.net.batch_size
-        training.run(plan)
+        training.run()
         for weight, expected in zip(end, *training.net.module_.weights(), strict=True):
             torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-5)
 
@@ -144,7 +145,7 @@ def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size
     held_out = np.concatenate([z[part] for z, part in zip(logits, parts)])
     rows = np.concatenate(parts)
     expected = numpy_temperature(
-        held_out, y[rows], weight[rows], model.net_.scale.to_units(COST_MATRIX)
+        held_out, y[rows], weight[rows], model.net_.statistics.to_units(COST_MATRIX)
     )
     assert model.temperature_ == pytest.approx(expected)
 
@@ -196,9 +197,9 @@ def test_a_class_of_one_row_and_classes_of_few_rows():
 def test_a_warm_start_of_one_network_holds_out_the_same_rows(data, monkeypatch):
     held_out, run = [], Training.run
 
-    def note(training, plan):
+    def note(training, checkpoints):
         held_out.append(training.held_out[0].index.tolist())
-        run(training, plan)
+        run(training, checkpoints)
 
     monkeypatch.setattr(Training, "run", note)
     model = small_stack(n_networks=1, warm_start=True).fit(*data).fit(*data)

@@ -80,7 +80,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     X, y = X[200:].astype(np.float32), y[200:]
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
     weight /= weight.mean()  # as in training
-    cost_matrix = model.net_.scale.to_units(COST_MATRIX)
+    cost_matrix = model.net_.statistics.to_units(COST_MATRIX)
     data = training_set(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
     found = model.net_.learn_temperature([Rows(data, device="cpu")])
 
@@ -105,7 +105,7 @@ def test_it_is_that_of_all_rows_though_learnt_batch_by_batch():
     model = network(loss=Noting()).fit(X[:200], y[:200])
     weight = np.arange(200) % 3.0  # rows without a weight do not count
     weight[:64] = 0  # nor does the first batch
-    cost_matrix = model.net_.scale.to_units(COST_MATRIX)
+    cost_matrix = model.net_.statistics.to_units(COST_MATRIX)
     data = training_set(
         X[200:].astype(np.float32), y[200:], cost_matrix, per_class=True, weight=weight
     )

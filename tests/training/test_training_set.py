@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn.costs._statistics import CostScale, CostStatistics
+from auxcst_sklearn.costs._statistics import CostStatistics
 from tests.factories import training_set
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -14,20 +14,42 @@ def test_a_matrix_stands_for_its_rows(weight):
     by_class = training_set(None, LABEL, MATRIX, True, weight)
     by_row = training_set(None, LABEL, MATRIX[LABEL], False, weight)
 
-    scale = by_class.scale()
-    assert (scale.offset, scale.unit) == pytest.approx((by_row.scale().offset, by_row.scale().unit))
-    found, expected = (d.in_units(scale).statistics() for d in (by_class, by_row))
+    found, expected = by_class.statistics(), by_row.statistics()
+    assert (found.offset, found.unit) == pytest.approx((expected.offset, expected.unit))
     np.testing.assert_allclose(found.weight, expected.weight)
     np.testing.assert_allclose(found.rows[[0, 2]], expected.rows[[0, 2]], atol=1e-12)
 
 
-def test_statistics_are_in_units_of_the_scale():
-    scale = CostScale(1.0, 4.0)
+def test_statistics_are_in_units_of_the_costs():
+    found = training_set(None, LABEL, MATRIX[LABEL], False, None).statistics()
 
-    found = training_set(None, LABEL, MATRIX[LABEL], False, None).in_units(scale).statistics()
-
-    expected = CostStatistics.of((MATRIX[LABEL] - 1) / 4, LABEL)
+    expected = CostStatistics.of((MATRIX[LABEL] - found.offset) / found.unit, LABEL)
     np.testing.assert_allclose(found.rows, expected.rows)
+
+
+def test_a_stream_has_the_unit_and_the_statistics_of_all_its_rows():
+    first, second = (
+        training_set(None, LABEL, factor * MATRIX[LABEL], False, None) for factor in (1, 10)
+    )
+    before = first.statistics()
+
+    found = second.statistics_after(before, stream=True)
+
+    assert found.unit == pytest.approx((before.unit + second.statistics().unit) / 2)
+    mean = (MATRIX[LABEL] + 10 * MATRIX[LABEL]) / 2
+    expected = CostStatistics.of(mean, LABEL).rows
+    np.testing.assert_allclose(found.to_currency(found.rows), expected)
+    replaced = second.statistics_after(before, stream=False)
+    assert replaced.unit == second.statistics().unit
+
+
+def test_a_class_that_later_rows_lack_keeps_its_costs_in_currency():
+    before = training_set(None, np.arange(3), MATRIX, False, None).statistics()
+    later = training_set(None, LABEL, 10 * MATRIX[LABEL], False, None)
+
+    found = later.statistics_after(before, stream=False)
+
+    np.testing.assert_allclose(found.to_currency(found.rows)[1], MATRIX[1])
 
 
 @pytest.mark.parametrize("per_class", [True, False])
@@ -61,4 +83,4 @@ def test_a_class_without_examples_keeps_its_row_of_the_matrix():
     found = training_set(None, LABEL, MATRIX, True, None).statistics()
 
     assert found.weight[1] == 0
-    np.testing.assert_array_equal(found.class_mean, MATRIX)
+    np.testing.assert_allclose(found.to_currency(found.class_mean), MATRIX)

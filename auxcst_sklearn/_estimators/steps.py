@@ -1,0 +1,430 @@
+"""The steps of a fit, functions whose results are values: validate, prepare, build, calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from .._checks.data import check_in_memory, check_row_order, check_weight
+from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
+from .._inputs import Inputs
+from .._training.held_out import (
+    MIN_HOLD_OUT_ROWS,
+    Fold,
+    resolve_n_networks,
+    share_given,
+    share_out,
+)
+from .._training.rows import Rows, TrainingSet
+from .._training.runtime import draw_seed, processes, resolve_device, seeded
+from .._training.schedule import (
+    CONSTANT_RATE,
+    LONG_EPOCHS,
+    RATES,
+    RATES_OF_LONG_EPOCHS,
+    optimizer_arguments,
+    resolve_batch_size,
+    resolve_learning_rate,
+    resolve_patience,
+)
+from ..costs._account import Costs
+from ..costs._named import column_names, same_labels
+from ..costs._statistics import CostStatistics
+from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
+from ..modules._network import ClassAndCostNetwork
+from .parameters import check_callbacks, check_net_params
+
+if TYPE_CHECKING:  # skorch is slow to import: on first use
+    from .._training.loop import Training
+    from .._training.net import CostNet
+    from .base import BaseCostSensitiveNet
+
+# What validation makes of the rows of a fit: training set, validation set, and their inputs.
+Data = tuple[TrainingSet, "TrainingSet | None", Inputs]
+
+# ------------------------------------------------------------------------------ validate
+
+
+def validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    cost: Any = None,
+    groups: Any = None,
+    *,
+    validation: Sequence[Any] | None = None,
+    classes: Any = None,
+    resume: bool = False,
+) -> Data:
+    """Rows and labels as arrays, with costs in currency; with `resume` those of the same classes.
+
+    `validation` are X, y, costs and weights of a validation set.
+    """
+    _check_meant(X, y, cost, sample_weight, groups)
+    inputs = estimator._inputs if resume else estimator._make_inputs()
+    X, label = inputs.validate(estimator, X, y, reset=not resume)
+    decisions, matrix = estimator.decisions, estimator.cost_matrix
+    if resume:
+        if classes is not None and not np.array_equal(classes, estimator.classes_):
+            raise ValueError(
+                f"classes={np.asarray(classes).tolist()} differs from the classes_ that training "
+                f"continues with, {estimator.classes_.tolist()}; expected the same, or None."
+            )
+        classes = estimator.classes_
+        named = column_names(matrix if cost is None else cost)
+        if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
+            decisions = estimator._decision_labels
+    costs = Costs.of_fit(label, cost, matrix, classes, decisions, y)
+    if resume and not np.array_equal(costs.decisions, estimator.decisions_):
+        raise ValueError(
+            f"The costs have the columns {shorten(costs.decisions)}, but training continues "
+            f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
+        )
+    groups = None if groups is None else check_groups(groups, X)
+    data = TrainingSet(X, costs, check_weight(sample_weight, X), groups)
+    given = None if validation is None else _validation_set(estimator, inputs, costs, *validation)
+    return data, given, inputs
+
+
+def _check_meant(
+    X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any = None, suffix: str = ""
+) -> None:
+    """Raise an error for labels, costs or an order of rows that cannot be meant."""
+    check_in_memory(cost, f"cost{suffix}")
+    check_labels(y, f"y{suffix}")
+    given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight}
+    check_row_order(**{f"{name}{suffix}": given[name] for name in given}, groups=groups)
+
+
+def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
+    """Whether `fit` received a validation set; an error for a part of one."""
+    missing = [name for name, value in (("X_val", X), ("y_val", y)) if value is None]
+    if len(missing) == 2 and cost is None and weight is None:
+        return False
+    if has_cost != (cost is not None):
+        missing.append("cost_val" if cost is None else "cost")
+    if missing:
+        raise ValueError(
+            f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
+            "y_val, and cost_val exactly where cost is passed."
+        )
+    return True
+
+
+def _validation_set(
+    estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
+) -> TrainingSet:
+    try:
+        _check_meant(X, y, cost, weight, suffix="_val")
+        X, y = inputs.validate(estimator, X, y, reset=False)
+        label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
+        source = cost, estimator.cost_matrix
+        costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
+        weight = check_weight(weight, X)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
+    known = training.matrices is not None
+    if known != (costs.matrices is not None):
+        dimensions = 3 if known else 2
+        raise ValueError(
+            f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
+            "the same, because a matrix for each sample decides, and a cost vector does not. "
+            "Pass the row of the true class, or the matrix, of each sample in both."
+        )
+    return TrainingSet(X, costs, weight)
+
+
+def kind_of_costs(costs: Costs) -> tuple[bool, bool]:
+    """Whether costs of samples were given, and whether as a matrix for each."""
+    return not costs.per_class, costs.matrices is not None
+
+
+def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
+    """Raise an error for a block whose costs are of another kind than the costs of the first."""
+    if of_first != (found := kind_of_costs(costs)):
+        kinds = {(False, False): "no cost", (True, False): "a cost vector for each sample"}
+        known = "a cost matrix for each sample"
+        raise ValueError(
+            f"cost: the first block had {kinds.get(of_first, known)}, and this one has "
+            f"{kinds.get(found, known)}; expected the same for all blocks."
+        )
+
+
+def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
+    """Raise an error for a first block of a stream that names not all labels."""
+    if classes is None and all(column_names(c) is None for c in (cost, cost_matrix)):
+        raise ValueError(
+            "classes must be passed at the first call to partial_fit: all labels that "
+            "can ever occur, in classes= here or in the constructor."
+        )
+
+
+# ------------------------------------------------------------------------------- prepare
+
+
+def prepare(
+    data: TrainingSet,
+    validation: TrainingSet | None,
+    inputs: Inputs,
+    before: CostStatistics | None = None,
+    *,
+    stream: bool = False,
+) -> tuple[TrainingSet, TrainingSet | None, Inputs, CostStatistics]:
+    """Rows as the network takes them, with costs in units; and the inputs and units that did this.
+
+    `before` are the statistics of the training that continues.
+    """
+    data, inputs = data.with_positive_weights(), copy(inputs)
+    if before is None:
+        inputs.learn(data.X, stream=stream)
+        statistics = data.statistics()
+    else:
+        if stream:
+            inputs.update(data.X)
+        statistics = data.statistics_after(before, stream=stream)
+    data = replace(data.in_units(statistics), X=inputs.transform(data.X))
+    if validation is not None:
+        validation = validation.with_positive_weights().in_units(statistics)
+        validation = replace(validation, X=inputs.transform(validation.X))
+    return data, validation, inputs, statistics
+
+
+# ------------------------------------------------------------------------------ the net
+
+
+def make_net(
+    estimator: BaseCostSensitiveNet,
+    data: TrainingSet,
+    inputs: Inputs,
+    statistics: CostStatistics,
+    rng: np.random.RandomState,
+    *,
+    stream: bool = False,
+) -> CostNet:
+    """A new net with its losses; its networks differ in their weights."""
+    from .._training.net import CostNet
+
+    loss, aux_loss = _losses(estimator)
+    n_outputs = _n_outputs(loss, aux_loss, data.costs)
+    if _may_learn_costs(estimator, data.costs):
+        loss = loss.for_sample_costs(data.target(), stream)
+    n_cost_outputs = loss.n_cost_outputs(len(data.costs.classes))
+    start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
+    modules, alpha = [], list[float]()
+    for _ in range(resolve_n_networks(estimator.n_networks, len(data.costs))):
+        seed, make = draw_seed(rng), estimator._make_module
+        with seeded(seed):
+            module, alpha = make(inputs, data.X.shape[1], n_outputs)
+        if n_cost_outputs:
+            with seeded(seed + 1):  # the same start, whatever heads the other network has
+                costs, _ = make(inputs, data.X.shape[1], n_cost_outputs)
+            costs.heads.clear()
+            module = ClassAndCostNetwork(module, costs)
+        module.start_at(*start)
+        modules.append(module.float())
+    module = modules[0].join(modules)
+    inputs.vary(module)
+    module.set_precision(estimator.precision == "bf16")
+    known = {
+        **_net_arguments(estimator, data, stream),
+        **inputs.net_arguments(),
+        **estimator._net_arguments(module),
+        **check_net_params(estimator.net_params),
+        "statistics": statistics,
+    }
+    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+    if isinstance(estimator.temperature, Real):
+        net.temperature = float(estimator.temperature)
+    net.initialize()
+    return net
+
+
+def continue_net(
+    estimator: BaseCostSensitiveNet,
+    net: CostNet,
+    data: TrainingSet,
+    inputs: Inputs,
+    statistics: CostStatistics,
+    *,
+    stream: bool = False,
+) -> CostNet:
+    """A copy of a net, with its optimizer, for a training that continues with these rows."""
+    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data.costs))
+    net = net.copied()
+    net.use_callbacks(check_callbacks(estimator.callbacks))
+    net.verbose = _verbose(estimator)
+    size = _batch_size(estimator, data, stream)
+    # A first block may be tiny, but then many small steps for later blocks take long.
+    grows = stream and estimator.batch_size == "auto"
+    net.batch_size = max(net.batch_size, size) if grows else size
+    if stream:
+        inputs.set_scaling(net.module_)
+    net.continue_in(statistics, rescales=stream)
+    if not data.costs.per_class:
+        objective = net.criterion_
+        objective.loss = objective.loss.for_more_samples(data.target(), stream)
+    return net
+
+
+def _losses(estimator: BaseCostSensitiveNet) -> tuple[Loss, Loss]:
+    """The losses of the output and of the heads."""
+    given = estimator.loss, estimator.aux_loss or estimator.loss
+    loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
+    return loss, aux_loss
+
+
+def _n_outputs(loss: Loss, aux_loss: Loss, costs: Costs) -> int:
+    """Number of outputs of the output layer and of each head."""
+    sizes = len(costs.classes), len(costs.decisions)
+    n_outputs, n_of_heads = loss.n_outputs(*sizes), aux_loss.n_outputs(*sizes)
+    if n_outputs != n_of_heads:
+        raise ValueError(
+            f"The losses {loss!r} and {aux_loss!r} of output and heads have {n_outputs} and "
+            f"{n_of_heads} outputs with {sizes[0]} classes and {sizes[1]} decisions; expected the "
+            "same number, as of losses that both have class probabilities, or both have none. "
+            "Leave aux_loss out."
+        )
+    return n_outputs
+
+
+def _may_learn_costs(estimator: BaseCostSensitiveNet, costs: Costs) -> bool:
+    """Whether costs differ within classes, and may have to be learnt from the features."""
+    return estimator._may_add_cost_network and kind_of_costs(costs) == (True, False)
+
+
+def _check_cost_network(loss: Loss, data: TrainingSet, may_learn: bool) -> None:
+    """Raise an error for costs that do not fit the network of a continued training."""
+    n_classes = len(data.costs.classes)
+    if loss.n_cost_outputs(n_classes):
+        if data.costs.per_class:
+            raise ValueError(
+                "Training continues with a network that has learnt per-sample costs with a "
+                "cost network, which costs of classes do not need. Refit "
+                "(warm_start=False), or pass cost= as before."
+            )
+    elif may_learn and loss.for_sample_costs(data.target()).n_cost_outputs(n_classes):
+        raise ValueError(
+            "Training continues with a network that has learnt costs of classes, and it "
+            "has no cost network for costs that differ within a class, as those in cost "
+            "do. Refit (warm_start=False), or pass per-sample costs from the first call on."
+        )
+
+
+def _net_arguments(
+    estimator: BaseCostSensitiveNet, data: TrainingSet, stream: bool
+) -> dict[str, Any]:
+    """Arguments of the skorch net that follow from the parameters."""
+    n_inputs, device = int(np.prod(data.X.shape[1:])), resolve_device(estimator.device)
+    rate = resolve_learning_rate(estimator.learning_rate, estimator.schedule, n_inputs)
+    return {
+        **optimizer_arguments(estimator.optimizer, estimator.weight_decay, device),
+        "lr": rate,
+        "max_epochs": estimator.max_epochs,
+        "batch_size": _batch_size(estimator, data, stream),
+        "user_callbacks": check_callbacks(estimator.callbacks),
+        "device": device,
+        "train_split": None,
+        "verbose": _verbose(estimator),
+    }
+
+
+def _batch_size(estimator: BaseCostSensitiveNet, data: TrainingSet, stream: bool) -> int:
+    schedule = estimator.schedule if estimator._early_stopping and not stream else "constant"
+    return resolve_batch_size(estimator.batch_size, len(data.costs), schedule)
+
+
+def _verbose(estimator: BaseCostSensitiveNet) -> int:
+    """How much the net prints, in one process only."""
+    return int(estimator.verbose) if processes().rank == 0 else 0
+
+
+# -------------------------------------------------------------------------- the training
+
+
+def build(
+    estimator: BaseCostSensitiveNet,
+    net: CostNet,
+    data: TrainingSet,
+    validation: TrainingSet | None,
+    rng: np.random.RandomState,
+    *,
+    folds: Sequence[Fold] | None = None,
+    fold_seed: int | None = None,
+    stream: bool = False,
+) -> Training:
+    """The training of a net: the training rows of its networks, and their held-out rows.
+
+    The networks hold out the given `folds`, or folds that are drawn by `fold_seed`.
+    """
+    from .._training.loop import Training
+
+    n, rows = net.n_networks, Rows(data, net.device)
+    held_out: Any = None
+    seen = [rows] * n
+    if validation is not None:
+        if not (estimator._early_stopping or calibrates(estimator, net)):
+            raise ValueError(
+                "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
+                "early_stopping=True, or leave X_val and y_val out."
+            )
+        held_out = [Rows(validation, net.device)] * n
+    elif estimator._early_stopping and not stream and len(rows) >= MIN_HOLD_OUT_ROWS:
+        if folds is not None:
+            seen, held_out = share_given(n, rows, data, folds)
+        else:
+            fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
+            share = estimator.validation_fraction
+            seen, held_out = share_out(n, rows, data, share, fold_seed)
+    is_long = len(rows) > LONG_EPOCHS[0]
+    known: Any = {
+        "schedule": estimator.schedule,
+        "constant_rate": CONSTANT_RATE if estimator.learning_rate == "auto" else None,
+        "rates": RATES_OF_LONG_EPOCHS if is_long else RATES,
+        "fold_seed": fold_seed,
+    }
+    if stream:  # one epoch at a constant rate
+        known["schedule"] = "plateau" if estimator.schedule == "plateau" else "constant"
+        return Training(net, seen, n_epochs=1, **known)
+    if estimator._early_stopping:
+        known["patience"] = resolve_patience(estimator.patience, len(rows))
+    n_epochs, ema_epochs = estimator.max_epochs, estimator.ema_epochs
+    return Training(net, seen, held_out, n_epochs=n_epochs, ema_epochs=ema_epochs, **known)
+
+
+def calibrate(
+    estimator: BaseCostSensitiveNet, training: Training
+) -> tuple[float, NDArray[np.float64] | None]:
+    """Temperature and weights of the heads: learnt from held-out rows, or as given."""
+    net, held_out, first = training.net, training.held_out, processes().from_first
+    combines = estimator._combine_heads
+    if isinstance(estimator.temperature, Real):  # which a warm start may have changed
+        return float(estimator.temperature), None
+    if held_out is None or not calibrates(estimator, net):
+        return net.temperature, net.head_weights if combines else None
+    several = combines and len(net.module_.layers) > 1
+    weights = None
+    with net.thread_limit():
+        if several and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
+            weights = first(net.learn_head_weights(held_out))
+        return (first(net.learn_temperature(held_out)) if weights is None else 1.0), weights
+
+
+def calibrates(estimator: BaseCostSensitiveNet, net: CostNet) -> bool:
+    """Whether a temperature is to be learnt, if there are rows for it."""
+    return estimator.temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
+
+
+def new_random_state(random_state: Any) -> np.random.RandomState:
+    """The random numbers of a fit; without a random state its own, the same in all processes."""
+    rng: np.random.RandomState = check_random_state(random_state)
+    if random_state is None:
+        rng = np.random.RandomState(processes().from_first(draw_seed(rng)))
+    return rng
