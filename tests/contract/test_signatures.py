@@ -44,9 +44,30 @@ def test_methods(estimator, method):
     assert "cost" in inspect.signature(getattr(estimator, method)).parameters
 
 
+POSITIONAL = {
+    "BayesMinimumRiskClassifier": ["estimator"],
+    "CSAEPretrainedMLP": ["depth", "width", "beta", "corruption", "pretrain_epochs"],
+    "CostSensitiveAuxCNN": ["channels", "width", "alpha"],
+    "CostSensitiveAuxMLP": ["depth", "width", "alpha"],
+    "CostSensitiveAuxNet": ["module"],
+    "CostSensitiveEnsembleClassifier": ["estimators"],
+}
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_constructors(estimator):
-    assert not {"cost_matrix", "classes", "decisions"} & set(positional(estimator))
+    assert positional(estimator) == POSITIONAL[estimator.__name__]
+
+
+NETWORKS = [estimator for estimator in ESTIMATORS if hasattr(estimator, "partial_fit")]
+
+
+@pytest.mark.parametrize("estimator", NETWORKS)
+def test_keywords_are_grouped_by_topic(estimator):
+    names = list(inspect.signature(estimator).parameters)
+    topics = ["loss", "cost_matrix", "max_epochs", "learning_rate", "random_state", "distributed"]
+    places = [names.index(name) for name in topics if name in names]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

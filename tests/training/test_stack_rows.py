@@ -56,7 +56,13 @@ def test_probabilities_are_means_of_those_of_the_networks(data):
 
 @pytest.mark.parametrize("ema_epochs", [0, 1.0])
 def test_each_network_ends_as_alone_on_its_rows(problem, ema_epochs):
-    parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3, "patience": 20, "early_stopping": True}
+    parameters = {
+        "dropout": 0,
+        "schedule": "constant",
+        "learning_rate": 2e-3,
+        "patience": 20,
+        "early_stopping": True,
+    }
     parameters |= {"ema_epochs": ema_epochs, "max_epochs": 8}
     X, y = problem.X, problem.y
     stack = built(small_stack(**parameters), X, y)

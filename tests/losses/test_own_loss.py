@@ -1,0 +1,121 @@
+"""Losses of one's own: what they must define, and what follows from it."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch.nn import functional as F  # noqa: N812
+
+from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn.losses import CrossEntropy, Loss, OneSided, ProbabilisticLoss, Target
+
+COSTS = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
+
+
+class Focal(ProbabilisticLoss):
+    """Only the abstract methods."""
+
+    def __call__(self, outputs, target):
+        logs = outputs.log_softmax(-1)
+        own = logs.gather(-1, target.label.expand(logs.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+        return -((1 - own.exp()) ** 2) * own
+
+    def probabilities(self, outputs):
+        return outputs.softmax(-1)
+
+
+@dataclass(frozen=True)
+class Grades(ProbabilisticLoss):
+    """K - 1 logits of being above a grade, given that the grades below are passed (CORN)."""
+
+    def n_outputs(self, n_classes, n_decisions):
+        return n_classes - 1
+
+    def __call__(self, outputs, target):
+        grade = torch.arange(outputs.shape[-1], device=outputs.device)
+        label = target.label.unsqueeze(-1)
+        losses = F.binary_cross_entropy_with_logits(
+            outputs, (label > grade).to(outputs).expand(outputs.shape), reduction="none"
+        )
+        return (losses * (label >= grade)).sum(-1)
+
+    def probabilities(self, outputs):
+        above = outputs.sigmoid().cumprod(-1)
+        ends = torch.ones_like(above[..., :1])
+        return torch.cat([ends, above], -1) - torch.cat([above, 0 * ends], -1)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:900].astype(np.float32), y[:900]
+
+
+@pytest.fixture(scope="module")
+def graded():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=600), [-1, -0.3, 0.3, 1])
+
+
+def small(loss, **parameters):
+    return CostSensitiveAuxMLP(
+        2, 32, loss=loss, max_epochs=15, n_networks=2, random_state=0, **parameters
+    )
+
+
+def test_costs_follow_from_the_probabilities(digits):
+    X, y = digits
+    model = small(Focal()).fit(X[:700], y[:700])
+
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(model.predict_cost(X), 1 - p, atol=1e-5)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
+    assert (model.predict(X[700:]) == y[700:]).mean() > 0.85
+    assert model.temperature_ > 0
+
+
+def test_biases_start_at_the_frequencies(digits):
+    X, y = digits
+    start = small(Focal()).fit(X, y).net_
+    statistics = start.statistics
+
+    torch.testing.assert_close(
+        Focal().start_bias(statistics), torch.as_tensor(statistics.prior).log()
+    )
+
+
+def test_a_loss_of_fewer_outputs_than_classes(graded):
+    X, y = graded
+    model = small(Grades(), cost_matrix=COSTS, alpha=0.3).fit(X[:400], y[:400])
+
+    assert model.net_.module_(torch.from_numpy(X[None, :3])).shape == (2, 3, 4)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(model.predict_cost(X), p @ COSTS, rtol=1e-4, atol=1e-4)
+    assert COSTS[y[400:], model.predict(X[400:])].mean() < 0.5
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+def test_probabilities_of_grades_are_those_of_the_loss():
+    outputs = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    p = Grades().probabilities(outputs)
+    for grade in range(5):
+        loss = Grades()(outputs, Target(None, torch.full((7,), grade)))
+        torch.testing.assert_close(loss, -p[:, grade].log())
+
+
+def test_losses_of_other_numbers_of_outputs_do_not_go_together(graded):
+    with pytest.raises(ValueError, match="have 4 and 5 outputs .* Leave aux_loss out"):
+        small(Grades(), aux_loss=CrossEntropy()).fit(*graded)
+
+
+def test_the_interface_of_a_loss_is_what_is_called():
+    for name in ("n_outputs", "to_cost", "start_bias"):
+        assert hasattr(Loss, name)
+    assert OneSided().n_outputs(3, 5) == 5
+    assert CrossEntropy().n_outputs(3, 5) == 3
