@@ -231,8 +231,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
             named = self.classes if classes is None else classes
             if stream and not resume:
                 check_classes_are_named(named, cost, self.cost_matrix)
-            known: Any = {"validation": validation, "classes": named, "resume": resume}
-            data, held_out, inputs = validate(self, X, y, sample_weight, cost, groups, **known)
+            more: Any = {"validation": validation, "classes": named, "resume": resume}
+            data, held_out, inputs = validate(self, X, y, sample_weight, cost, groups, **more)
             if stream and resume:
                 check_block(data.costs, (self._sample_costs, self._known_costs))
             if processes().size > 1:
@@ -317,7 +317,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
             X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
         (cost,) = self.net_.predict_heads(self._inputs.transform(X))
         chosen = np.unique(cost.argmin(axis=1))
-        paid = np.average(data.costs.rows, axis=0, weights=data.weight_of_costs)
+        paid = np.average(data.costs.values, axis=0, weights=data.weight_of_costs)
         lost = paid - paid.min()
         if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.statistics.unit:
             classes, best = self.decisions_.tolist(), int(paid.argmin())
@@ -440,7 +440,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         net = self.net_
         if net.learns_sample_costs:
             return net.expected_cost(self._rows_of(X), probability)
-        if net.criterion_.loss.n_cost_outputs(len(self.classes_)):
+        if net.criterion_.loss._n_cost_outputs(len(self.classes_)):
             raise ValueError(
                 f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
                 "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # of a fit with checkpoints only
 FREE = {"callbacks", "random_state", "verbose"}
 NOT_IN_KEY = FREE | {"checkpoint_dir", "checkpoint_every", "distributed"}
 MAY_DIFFER = FREE | {"device", "module"}  # processes start with the weights of rank 0
-NAMES = {"label": "y", "weight": "sample_weight", "rows": "cost", "matrices": "cost (matrices)"}
+NAMES = {"label": "y", "weight": "sample_weight", "values": "cost", "matrices": "cost (matrices)"}
 
 
 def check_same(

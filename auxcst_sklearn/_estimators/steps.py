@@ -215,8 +215,8 @@ def make_net(
     loss, aux_loss = _losses(estimator)
     n_outputs = _n_outputs(loss, aux_loss, data.costs)
     if _may_learn_costs(estimator, data.costs):
-        loss = loss.for_sample_costs(data.target(), stream)
-    n_cost_outputs = loss.n_cost_outputs(len(data.costs.classes))
+        loss = loss._for_sample_costs(data.target(), stream)
+    n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
     modules, alpha = [], list[float]()
     for _ in range(resolve_n_networks(estimator.n_networks, len(data.costs))):
@@ -233,14 +233,14 @@ def make_net(
     module = modules[0].join(modules)
     inputs.vary(module)
     module.set_precision(estimator.precision == "bf16")
-    known = {
+    arguments = {
         **_net_arguments(estimator, data, stream),
         **inputs.net_arguments(),
         **estimator._net_arguments(module),
         **check_net_params(estimator.net_params),
         "statistics": statistics,
     }
-    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
+    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **arguments)
     if isinstance(estimator.temperature, Real):
         net.temperature = float(estimator.temperature)
     net.initialize()
@@ -270,7 +270,7 @@ def continue_net(
     net.continue_in(statistics, rescales=stream)
     if not data.costs.per_class:
         objective = net.criterion_
-        objective.loss = objective.loss.for_more_samples(data.target(), stream)
+        objective.loss = objective.loss._for_more_samples(data.target(), stream)
     return net
 
 
@@ -303,14 +303,14 @@ def _may_learn_costs(estimator: BaseCostSensitiveNet, costs: Costs) -> bool:
 def _check_cost_network(loss: Loss, data: TrainingSet, may_learn: bool) -> None:
     """Raise an error for costs that do not fit the network of a continued training."""
     n_classes = len(data.costs.classes)
-    if loss.n_cost_outputs(n_classes):
+    if loss._n_cost_outputs(n_classes):
         if data.costs.per_class:
             raise ValueError(
                 "Training continues with a network that has learnt per-sample costs with a "
                 "cost network, which costs of classes do not need. Refit "
                 "(warm_start=False), or pass cost= as before."
             )
-    elif may_learn and loss.for_sample_costs(data.target()).n_cost_outputs(n_classes):
+    elif may_learn and loss._for_sample_costs(data.target())._n_cost_outputs(n_classes):
         raise ValueError(
             "Training continues with a network that has learnt costs of classes, and it "
             "has no cost network for costs that differ within a class, as those in cost "
@@ -384,19 +384,19 @@ def build(
             share = estimator.validation_fraction
             seen, held_out = share_out(n, rows, data, share, fold_seed)
     is_long = len(rows) > LONG_EPOCHS[0]
-    known: Any = {
+    settings: Any = {
         "schedule": estimator.schedule,
         "constant_rate": CONSTANT_RATE if estimator.learning_rate == "auto" else None,
         "rates": RATES_OF_LONG_EPOCHS if is_long else RATES,
         "fold_seed": fold_seed,
     }
     if stream:  # one epoch at a constant rate
-        known["schedule"] = "plateau" if estimator.schedule == "plateau" else "constant"
-        return Training(net, seen, n_epochs=1, **known)
+        settings["schedule"] = "plateau" if estimator.schedule == "plateau" else "constant"
+        return Training(net, seen, n_epochs=1, **settings)
     if estimator._early_stopping:
-        known["patience"] = resolve_patience(estimator.patience, len(rows))
+        settings["patience"] = resolve_patience(estimator.patience, len(rows))
     n_epochs, ema_epochs = estimator.max_epochs, estimator.ema_epochs
-    return Training(net, seen, held_out, n_epochs=n_epochs, ema_epochs=ema_epochs, **known)
+    return Training(net, seen, held_out, n_epochs=n_epochs, ema_epochs=ema_epochs, **settings)
 
 
 def calibrate(

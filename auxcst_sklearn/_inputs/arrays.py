@@ -21,7 +21,7 @@ from ..modules._tables import UnitRange
 from ..modules._transforms import get_transform
 from .columns import is_of_strings, refuse_objects
 from .reading import (
-    FEW_ROWS,
+    PLAIN_ROWS,
     LazyRows,
     as_float32,
     bounds_of,
@@ -50,13 +50,13 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
     attributes = vars(estimator)
     rows = X
     if "feature_names_in_" in attributes:
-        if not has_columns_of_fit(estimator, X) or len(X) > FEW_ROWS:
+        if not has_columns_of_fit(estimator, X) or len(X) > PLAIN_ROWS:
             return None
         rows = np.ascontiguousarray(X.to_numpy())
     is_plain = (
         type(rows) is np.ndarray
         and rows.ndim == 2
-        and 0 < len(rows) <= FEW_ROWS
+        and 0 < len(rows) <= PLAIN_ROWS
         and rows.shape[1] == attributes.get("n_features_in_")
         and rows.dtype in (np.float32, np.float64)
         and rows.dtype.isnative
@@ -224,7 +224,7 @@ class ImageInputs(Inputs):
         self._check_same_shape(rows)  # again, because a list has a shape only now
         self._check_same_dtype(rows.dtype)
         if not reset and self.within_1:
-            share = (abs(rows[:FEW_ROWS]) > SIZE).mean()
+            share = (abs(rows[:PLAIN_ROWS]) > SIZE).mean()
             if share > SHARE:
                 warn(
                     f"{share:.0%} of the values of X are beyond {SIZE}, but {self.name} was fitted "

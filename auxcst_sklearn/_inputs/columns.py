@@ -24,7 +24,7 @@ from .._checks.data import (
     select,
     without_gaps,
 )
-from .reading import FEW_ROWS, row_blocks, stays_lazy
+from .reading import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
@@ -83,7 +83,7 @@ class CategoryCodes:
 
     def read(self, X: Any) -> Cells:
         """The cells of X, which other codes of the same columns can transform, too."""
-        if hasattr(X, "iloc") and len(X) <= FEW_ROWS and (cells := self._read_few(X)) is not None:
+        if hasattr(X, "iloc") and len(X) <= PLAIN_ROWS and (cells := self._read_few(X)) is not None:
             return cells
         return Cells(X, self._numbers(X), self._categories(X, exact=self.is_object))
 

@@ -14,7 +14,7 @@ from sklearn.utils import assert_all_finite
 from torch import Tensor
 
 # Up to this many rows are read in ways that suit single ones.
-FEW_ROWS = 100
+PLAIN_ROWS = 100
 # Rows on disk with more bytes than this, as network inputs, are not held in memory.
 DISK_BYTES = 2**27
 # With more bytes than this, rows in memory are not copied either, and are trained on in blocks.

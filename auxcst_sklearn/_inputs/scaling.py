@@ -21,11 +21,11 @@ MOST_SAMPLED, LEAST_SAMPLED, SAMPLED_VALUES = 2**14, 2**10, 2**21
 SEED = 8_316_470_529
 # Quantiles are computed again when there are more rows by this factor.
 GROWTH = 1.02
-# Levels of the quantiles: sixty-fourths, and smaller steps at both ends.
-EVEN_LEVELS = np.linspace(0, 1, 65)
+# Shares of the rows below the quantiles: sixty-fourths, and smaller steps at both ends.
+EVEN_SHARES = np.linspace(0, 1, 65)
 _ENDS = np.array([1 / 512, 1 / 256, 1 / 128])
-LEVELS = np.sort(np.concatenate([EVEN_LEVELS, _ENDS, 1 - _ENDS]))
-IS_EVEN = np.isin(LEVELS, EVEN_LEVELS)
+SHARES = np.sort(np.concatenate([EVEN_SHARES, _ENDS, 1 - _ENDS]))
+IS_EVEN = np.isin(SHARES, EVEN_SHARES)
 # Deviations, and root mean squares of features with a common unit, that suit initial weights and
 # learning rates; and the largest distance of a mean from zero, in deviations.
 SMALLEST_DEVIATION, LARGEST_DEVIATION, FARTHEST_MEAN = 0.1, 10.0, 10.0
@@ -56,7 +56,7 @@ class FeatureStatistics:
             self.sparse = sparse.issparse(X)
             self.count, self.mean, self.var = np.zeros((3, d))
             self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
-            self.quantiles = np.zeros((len(LEVELS), d))
+            self.quantiles = np.zeros((len(SHARES), d))
             self.sample = _Sample(d)
         for part in row_blocks(X):  # without a copy of all rows
             rows = X[part]
@@ -148,7 +148,7 @@ class _Sample:
         self._join()
         self.n_rows_before = self.n_rows
         rows = np.where(np.isnan(self.rows).all(axis=0), default, self.rows)
-        return np.nanquantile(rows, LEVELS, axis=0)
+        return np.nanquantile(rows, SHARES, axis=0)
 
 
 @dataclass
@@ -281,7 +281,7 @@ def _merge(
     inside = differ & (scaled[8:] - scaled[:-8] < MERGED)
     outlying = heavy & (np.minimum(abs(far[1:]), abs(far[:-1])) > OUTLYING)
     step = (np.diff(quantiles, axis=0) > resolution) & (np.diff(z, axis=0) < MERGED_OUTSIDE)
-    share = np.diff(LEVELS) @ (outlying & step)
+    share = np.diff(SHARES) @ (outlying & step)
     outside = (share >= MERGED_SHARE) & (share * statistics.count >= MERGED_ROWS)
     return (deviation > 0) & (inside.any(axis=0) | outside)
 
@@ -291,9 +291,9 @@ def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
     scores = np.empty_like(quantiles)
     for j, starts in enumerate((np.diff(quantiles, axis=0) > rounding_of(quantiles)).T):
         first = np.flatnonzero(np.r_[True, starts])
-        last = np.r_[first[1:], len(LEVELS)] - 1
-        middle = (LEVELS[first] + LEVELS[last]) / 2
-        lowest = LEVELS[1] / 2
+        last = np.r_[first[1:], len(SHARES)] - 1
+        middle = (SHARES[first] + SHARES[last]) / 2
+        lowest = SHARES[1] / 2
         score = norm.ppf(middle.clip(lowest, 1 - lowest))
         scores[:, j] = np.repeat(score, last - first + 1)
     return scores

@@ -29,7 +29,7 @@ from .arrays import Inputs, has_columns_of_fit
 from .columns import CategoryCodes, as_table, refuse_strings
 from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
 from .scaling import (
-    LEVELS,
+    SHARES,
     FeatureStatistics,
     Scaling,
     have_common_unit,
@@ -326,7 +326,7 @@ def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
 def _at(levels: NDArray[Any], quantiles: NDArray[Any]) -> NDArray[Any]:
     """Quantiles of each feature at other levels (n_levels, n_features), interpolated."""
     pairs = zip(levels.T, quantiles.T, strict=True)
-    return np.column_stack([np.interp(level, LEVELS, column) for level, column in pairs])
+    return np.column_stack([np.interp(level, SHARES, column) for level, column in pairs])
 
 
 def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | None:

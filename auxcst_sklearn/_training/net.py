@@ -47,7 +47,7 @@ from .state import (
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
-FEW_ROWS = 20
+PADDED_ROWS = 20
 
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
@@ -207,7 +207,7 @@ class CostNet(NeuralNet):
             output=not isinstance(objective.loss, ProbabilisticLoss),
             hidden=not isinstance(objective.aux_loss, ProbabilisticLoss),
         )
-        objective.loss = objective.loss.rescaled(factor, shift)
+        objective.loss = objective.loss._rescaled(factor, shift)
 
     def use_callbacks(self, callbacks: list[Any]) -> None:
         """Use the user's callbacks, if they have changed."""
@@ -305,7 +305,7 @@ class CostNet(NeuralNet):
         """Costs (n, K) in currency under given probabilities, by the costs learnt for each row."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.criterion_.loss.cost_matrices(self.module_(x)).mean(dim=0)]
+            return [self.criterion_.loss.class_costs(self.module_(x)).mean(dim=0)]
 
         expected = np.empty_like(probability)
         n, n_classes = probability.shape
@@ -319,7 +319,7 @@ class CostNet(NeuralNet):
     ) -> list[np.ndarray]:
         """Results of all rows in float64, computed batch by batch."""
         n = X.shape[0]
-        few = n <= FEW_ROWS
+        few = n <= PADDED_ROWS
         size = self.module_.even_rows if few else self.predict_rows
         arrays: list[np.ndarray] = []
         limit = thread_limit(min(size, n) * self.multiplications_per_row)

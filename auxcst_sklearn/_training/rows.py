@@ -85,7 +85,7 @@ class TrainingSet:
         if not stream:
             return self.statistics().completed(before)
         costs, offset, unit = self.costs, before.offset, before.unit
-        if (costs.rows > costs.rows.min(axis=1, keepdims=True)).any():
+        if (costs.values > costs.values.min(axis=1, keepdims=True)).any():
             weight = costs.class_weight(self.weight).sum()
             share = weight / (weight + before.weight.sum())
             own = self._unit()
@@ -97,7 +97,7 @@ class TrainingSet:
         return before.in_unit(offset, unit).updated(new, replaces=costs.per_class)
 
     def _unit(self) -> tuple[float, float]:
-        return unit_of(self.costs.rows, self.weight_of_costs)
+        return unit_of(self.costs.values, self.weight_of_costs)
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
@@ -123,7 +123,7 @@ class Rows:
             self.X = self.X.to(device)
         costs = data.costs
         self.label = torch.from_numpy(costs.label).to(device)
-        self.cost = torch.from_numpy(costs.rows.astype(np.float32)).to(device)
+        self.cost = torch.from_numpy(costs.values.astype(np.float32)).to(device)
         self.weight = self.matrices = None
         if data.weight is not None:
             weight = np.empty(len(data.weight), np.float32)  # without another copy in float64

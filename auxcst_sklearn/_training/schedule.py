@@ -79,8 +79,8 @@ def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Opti
     optimizer = make(groups)
     if not isinstance(optimizer, Optimizer):
         raise TypeError(
-            f"optimizer={make!r} returned a {type(optimizer).__name__}; expected a function of the parameters "
-            "that returns a torch.optim.Optimizer."
+            f"optimizer={make!r} returned a {type(optimizer).__name__}; expected a function of the "
+            "parameters that returns a torch.optim.Optimizer."
         )
     return optimizer
 
@@ -132,8 +132,8 @@ def scheduler_of(make: Callable[..., Any], optimizer: Optimizer) -> Any:
     scheduler = make(optimizer)
     if not isinstance(scheduler, LRScheduler):
         raise TypeError(
-            f"schedule={make!r} returned a {type(scheduler).__name__}; expected a function of the optimizer that "
-            "returns a scheduler of torch.optim.lr_scheduler."
+            f"schedule={make!r} returned a {type(scheduler).__name__}; expected a function of the "
+            "optimizer that returns a scheduler of torch.optim.lr_scheduler."
         )
     return scheduler
 

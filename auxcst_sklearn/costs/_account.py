@@ -35,14 +35,14 @@ from ._validation import (
 class Costs:
     """The costs of some rows, validated, with the labels of their axes.
 
-    `rows` are the cost vectors of the true classes (n, D), or with `per_class` of all classes
+    `values` are the cost vectors of the true classes (n, D), or with `per_class` of all classes
     (K, D). `label` (n,) are the places of the true classes. `matrices` (n, K, D) are costs that
     are known when deciding.
     """
 
     classes: NDArray[Any]
     decisions: NDArray[Any]
-    rows: NDArray[Any]
+    values: NDArray[Any]
     per_class: bool
     label: NDArray[Any]
     matrices: NDArray[Any] | None = None
@@ -127,16 +127,16 @@ class Costs:
 
     def part(self, index: NDArray[Any]) -> Costs:
         """The costs of some of the rows."""
-        rows = self.rows if self.per_class else self.rows[index]
+        values = self.values if self.per_class else self.values[index]
         matrices = None if self.matrices is None else self.matrices[index]
-        return replace(self, rows=rows, label=self.label[index], matrices=matrices)
+        return replace(self, values=values, label=self.label[index], matrices=matrices)
 
     def in_units(self, statistics: CostStatistics) -> Costs:
         """The same costs in units of a network."""
         matrices = self.matrices
         if matrices is not None:
             matrices = statistics.to_units(matrices).astype(np.float32)
-        return replace(self, rows=statistics.to_units(self.rows), matrices=matrices)
+        return replace(self, values=statistics.to_units(self.values), matrices=matrices)
 
     def expected_cost(self, probability: NDArray[Any], cost: Any = None) -> NDArray[np.float64]:
         """Expected cost of each decision (n, D) under class probabilities.
@@ -145,7 +145,7 @@ class Costs:
         """
         matrices = self.matrices if cost is None else self._matrices(cost, probability.shape)
         if matrices is None:
-            return probability @ self.rows
+            return probability @ self.values
         return np.einsum("nk,nkj->nj", probability, matrices)
 
     def _matrices(self, cost: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -167,7 +167,7 @@ class Costs:
 
     def vectors(self) -> NDArray[Any]:
         """The cost of each decision for each row, given its true class (n, D)."""
-        return self.rows[self.label] if self.per_class else self.rows
+        return self.values[self.label] if self.per_class else self.values
 
     def paid(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """The cost of the chosen decision of each row."""
@@ -181,15 +181,15 @@ class Costs:
         self, weight: NDArray[Any] | None = None, offset: float = 0.0, unit: float = 1.0
     ) -> CostStatistics:
         """Weight and mean cost vector of each class, in a unit."""
-        rows = to_units(self.rows, offset, unit)
+        values = to_units(self.values, offset, unit)
         if self.per_class:
-            return CostStatistics(self.class_weight(weight), rows, offset, unit)
-        found = CostStatistics.of(rows, self.label, weight, len(self.classes))
+            return CostStatistics(self.class_weight(weight), values, offset, unit)
+        found = CostStatistics.of(values, self.label, weight, len(self.classes))
         return replace(found, offset=offset, unit=unit)
 
     def matrix(self, weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """One matrix for all rows (K, D); of other costs the mean of each class."""
-        return self.rows if self.per_class else self.statistics(weight).class_mean
+        return self.values if self.per_class else self.statistics(weight).class_mean
 
     def warn_if_truth_is_not_cheapest(self) -> None:
         """Warn if for most rows of a class another class costs less than the true one."""
@@ -198,7 +198,7 @@ class Costs:
         of_label = {str(label): j for j, label in enumerate(self.decisions.tolist())}
         place = np.array([of_label[str(label)] for label in self.classes.tolist()])
         true = place if self.per_class else place[self.label]
-        dear = self.rows[np.arange(len(self.rows)), true] > self.rows.min(axis=1)
+        dear = self.values[np.arange(len(self.values)), true] > self.values.min(axis=1)
         if self.per_class:
             dear = dear[self.label]
         n_rows = np.bincount(self.label, minlength=len(self.classes))

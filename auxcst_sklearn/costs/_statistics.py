@@ -22,7 +22,7 @@ class CostStatistics:
     """
 
     weight: NDArray[Any]
-    rows: NDArray[Any]
+    costs: NDArray[Any]
     offset: float = 0.0
     unit: float = 1.0
 
@@ -46,31 +46,31 @@ class CostStatistics:
         """Statistics of these rows and others; or with the costs of the others alone."""
         weight = self.weight + other.weight
         if replaces:
-            return replace(self, weight=weight, rows=other.rows)
+            return replace(self, weight=weight, costs=other.costs)
         share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
         share = share[:, np.newaxis]
-        mixed = (1 - share) * np.nan_to_num(self.rows) + share * np.nan_to_num(other.rows)
-        return replace(self, weight=weight, rows=np.where(share > 0, mixed, self.rows))
+        mixed = (1 - share) * np.nan_to_num(self.costs) + share * np.nan_to_num(other.costs)
+        return replace(self, weight=weight, costs=np.where(share > 0, mixed, self.costs))
 
     def completed(self, other: CostStatistics) -> CostStatistics:
         """These, with the costs of others for the classes that have none here."""
-        rows = other.in_unit(self.offset, self.unit).rows
-        return replace(self, rows=np.where(np.isnan(self.rows), rows, self.rows))
+        costs = other.in_unit(self.offset, self.unit).costs
+        return replace(self, costs=np.where(np.isnan(self.costs), costs, self.costs))
 
     def in_unit(self, offset: float, unit: float) -> CostStatistics:
         """The same in another unit."""
         factor, shift = self.unit / unit, (self.offset - offset) / unit
-        return CostStatistics(self.weight, factor * self.rows + shift, offset, unit)
+        return CostStatistics(self.weight, factor * self.costs + shift, offset, unit)
 
     @property
     def mean(self) -> NDArray[Any]:
         """Mean cost vector of all rows (D,)."""
-        return self.weight @ np.nan_to_num(self.rows) / self.weight.sum()
+        return self.weight @ np.nan_to_num(self.costs) / self.weight.sum()
 
     @cached_property
     def class_mean(self) -> NDArray[Any]:
         """Mean cost vector of each class (K, D); the overall mean where unknown."""
-        return np.where(np.isnan(self.rows), self.mean, self.rows)
+        return np.where(np.isnan(self.costs), self.mean, self.costs)
 
     @property
     def prior(self) -> NDArray[Any]:

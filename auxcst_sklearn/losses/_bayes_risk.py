@@ -166,7 +166,7 @@ class BayesRisk(CrossEntropy):
 
     smoothing: float = 0.05
 
-    def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
+    def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
         """Return the loss for per-sample costs: this one, if they only repeat those of classes."""
         above, level, seen = _class_means(target)
         excess = target.cost - target.cost.min(axis=1, keepdims=True)
@@ -185,7 +185,7 @@ class SampleRisk(ProbabilisticLoss):
     level: Tensor = field(compare=False)
     seen: Tensor = field(compare=False)
 
-    def for_more_samples(self, target: Target, stream: bool = False) -> Loss:
+    def _for_more_samples(self, target: Target, stream: bool = False) -> Loss:
         """Set the means of new classes, and replace zeros, which no factor can change.
 
         The other means are kept, because the factors have been learnt for them; in a stream, whose
@@ -205,11 +205,11 @@ class SampleRisk(ProbabilisticLoss):
             self.seen + weight,
         )
 
-    def rescaled(self, factor: float, shift: float) -> Loss:
+    def _rescaled(self, factor: float, shift: float) -> Loss:
         """Convert the means of the classes to another unit."""
         return replace(self, above=factor * self.above, level=factor * self.level + shift)
 
-    def n_cost_outputs(self, n_classes: int) -> int:
+    def _n_cost_outputs(self, n_classes: int) -> int:
         """Outputs of the cost network."""
         return 2 * n_classes
 
@@ -231,10 +231,10 @@ class SampleRisk(ProbabilisticLoss):
         costs = expected_costs(p, self.above.to(p), a, b, LARGEST_TABLE) + level
         return costs.view(*outputs.shape[:-1], -1)
 
-    def cost_matrices(self, outputs: Tensor) -> Tensor:
+    def class_costs(self, outputs: Tensor) -> Tensor:
         """Cost of each prediction for each class of each row, (..., n_classes, n_classes)."""
         _, a, b = outputs.chunk(3, dim=-1)
-        return cost_matrices(self.above.to(a), a, b) + self.level.to(a).unsqueeze(-1)
+        return factored_costs(self.above.to(a), a, b) + self.level.to(a).unsqueeze(-1)
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
         """Logits, divided by the temperature, and unchanged factors."""
@@ -273,7 +273,7 @@ def bounded(h: Tensor) -> Tensor:
     return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)
 
 
-def cost_matrices(cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def factored_costs(cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The matrix ``cost_kj exp(bounded(a_j + b_k))`` of each row, (..., K, K)."""
     return cost * bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
 
@@ -285,7 +285,7 @@ def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table:
     """
 
     def expected(p: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return (p.unsqueeze(-1) * cost_matrices(cost, a, b)).sum(dim=-2)
+        return (p.unsqueeze(-1) * factored_costs(cost, a, b)).sum(dim=-2)
 
     if torch.compiler.is_compiling():  # for an ONNX file, in which nothing may depend on the rows
         return expected(p, a, b)

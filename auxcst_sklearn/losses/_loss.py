@@ -117,68 +117,22 @@ class Loss(ABC):
         n = self.n_outputs(*statistics.class_mean.shape)
         return bias if len(bias) == n else bias.new_zeros(n)
 
-    def for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
-        """Return the loss for a training set with per-sample costs; by default the same.
+    # What a cost network, of costs that differ within a class, needs; only `BayesRisk` has one.
 
-        Parameters
-        ----------
-        target : Target
-            Costs in units, labels and weights of the training set, as arrays.
-        stream : bool, default=False
-            Whether more samples will follow, whose costs may differ even if these do not.
-
-        Returns
-        -------
-        Loss
-            The loss to train with.
-        """
+    def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
+        """The loss for these costs of samples, as arrays; in a stream more will follow."""
         return self
 
-    def for_more_samples(self, target: Target, stream: bool = False) -> Loss:
-        """Return the loss for a training that continues with other samples; by default the same.
-
-        Parameters
-        ----------
-        target : Target
-            Costs in units, labels and weights of the new training set, as arrays.
-        stream : bool, default=False
-            Whether they are added to the previous samples, rather than replace them.
-
-        Returns
-        -------
-        Loss
-            The loss to continue with.
-        """
+    def _for_more_samples(self, target: Target, stream: bool = False) -> Loss:
+        """The loss for a training that continues with other samples, or in a stream with more."""
         return self
 
-    def rescaled(self, factor: float, shift: float) -> Loss:
-        """Return the loss for another unit of the costs; by default the same.
-
-        Parameters
-        ----------
-        factor, shift : float
-            A cost c becomes ``factor * c + shift``.
-
-        Returns
-        -------
-        Loss
-            The loss to continue with.
-        """
+    def _rescaled(self, factor: float, shift: float) -> Loss:
+        """The loss for another unit, in which a cost c becomes ``factor * c + shift``."""
         return self
 
-    def n_cost_outputs(self, n_classes: int) -> int:
-        """Number of outputs of a cost network in addition to the class network; 0 for none.
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of classes.
-
-        Returns
-        -------
-        int
-            Number of outputs.
-        """
+    def _n_cost_outputs(self, n_classes: int) -> int:
+        """Number of outputs of the cost network; 0 for none."""
         return 0
 
 

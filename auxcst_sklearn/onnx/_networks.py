@@ -115,7 +115,7 @@ class Decision(nn.Module):
             p = net.probabilities(output).mean(dim=0).double()
             results.append(p / p.sum(dim=1, keepdim=True))
         if net.learns_sample_costs:
-            matrices = net.criterion_.loss.cost_matrices(output).mean(dim=0)
+            matrices = net.criterion_.loss.class_costs(output).mean(dim=0)
             results.append(net.statistics.to_currency(matrices.double()))
         return results
 

@@ -41,7 +41,7 @@ class BinaryCosts(NamedTuple):
                 "y_true lacks one of two, name both in classes=."
             )
         costs, _, weights = evaluated(given, cost, cost_matrix, found, None, weight)
-        matrix = costs.rows if costs.per_class else costs.matrices
+        matrix = costs.values if costs.per_class else costs.matrices
         weights = np.ones(len(costs)) if weights is None else weights
         return cls(costs.vectors(), weights, found, _positive_class(pos_label, found), matrix)
 

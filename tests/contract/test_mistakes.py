@@ -31,7 +31,7 @@ def state(network):
         "history": deepcopy(network.history_),
         "net history": deepcopy(list(net.history)),
         "unit": (net.statistics.offset, net.statistics.unit),
-        "rows": net.statistics.rows.tolist(),
+        "class costs": net.statistics.costs.tolist(),
     }
 
 

@@ -69,9 +69,9 @@ def test_costs_have_one_source():
         of_fit(MATRIX[LABEL], MATRIX)
 
     assert of_fit(MATRIX[LABEL]).per_class is False
-    np.testing.assert_array_equal(of_fit(MATRIX[LABEL]).rows, MATRIX[LABEL])
-    np.testing.assert_array_equal(of_fit(None, MATRIX).rows, MATRIX)
-    np.testing.assert_array_equal(of_fit().rows, 1 - np.eye(3))
+    np.testing.assert_array_equal(of_fit(MATRIX[LABEL]).values, MATRIX[LABEL])
+    np.testing.assert_array_equal(of_fit(None, MATRIX).values, MATRIX)
+    np.testing.assert_array_equal(of_fit().values, 1 - np.eye(3))
 
 
 LABELS = np.array(["cat", "cow", "dog"])

@@ -26,10 +26,10 @@ def test_statistics_add_up():
     )
 
     np.testing.assert_array_equal(parts.weight, whole.weight)
-    np.testing.assert_array_equal(parts.rows, whole.rows)
+    np.testing.assert_array_equal(parts.costs, whole.costs)
     twice = whole.updated(whole, replaces=False)
     np.testing.assert_array_equal(twice.weight, 2 * whole.weight)
-    np.testing.assert_allclose(twice.rows, whole.rows)
+    np.testing.assert_allclose(twice.costs, whole.costs)
     replaced = whole.updated(CostStatistics(whole.weight, COST + 1), replaces=True)
     np.testing.assert_array_equal(replaced.weight, 2 * whole.weight)
-    np.testing.assert_array_equal(replaced.rows, COST + 1)
+    np.testing.assert_array_equal(replaced.costs, COST + 1)

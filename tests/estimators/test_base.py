@@ -136,7 +136,7 @@ def test_costs_per_sample_are_learnt_from_the_first_call_on(data):
 
     model = small_mlp().partial_fit(X[:2], y[:2], classes=[0, 1, 2], cost=MATRIX[y[:2]])
 
-    assert model.net_.criterion_.loss.n_cost_outputs(3) == 6
+    assert model.net_.criterion_.loss._n_cost_outputs(3) == 6
     model.partial_fit(X, y, cost=cost)
 
 
@@ -198,7 +198,7 @@ def test_a_warm_start_forgets_the_class_means_of_before(data):
 
     model.fit(X, y, cost=MATRIX.T[y] + 1 - np.eye(3)[y])
 
-    means = model.net_.statistics.to_currency(model.net_.statistics.rows)
+    means = model.net_.statistics.to_currency(model.net_.statistics.costs)
     np.testing.assert_allclose(means, MATRIX.T + 1 - np.eye(3))
 
 

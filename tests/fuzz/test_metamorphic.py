@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxcst_sklearn._inputs.scaling import LEVELS, MOST_SAMPLED, FeatureStatistics
+from auxcst_sklearn._inputs.scaling import MOST_SAMPLED, SHARES, FeatureStatistics
 from auxcst_sklearn.losses import LOSSES
 from tests.factories import small_mlp, small_stack
 from tests.fuzz.conftest import examples
@@ -60,7 +60,7 @@ def test_orders_of_training_rows(n, period, seed, stream):
     rows = (rng.lognormal(size=n) + 10.0 ** (3 * phase / period))[:, np.newaxis]
     tolerance = 0.0 if n <= MOST_SAMPLED else 0.02
     low, high = (
-        np.quantile(rows, (LEVELS + t).clip(0, 1), axis=0) for t in (-tolerance, tolerance)
+        np.quantile(rows, (SHARES + t).clip(0, 1), axis=0) for t in (-tolerance, tolerance)
     )
     for order in (np.arange(n), rows[:, 0].argsort(), phase.argsort(), rng.permutation(n)):
         statistics = FeatureStatistics()

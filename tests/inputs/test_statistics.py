@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs.scaling import LEVELS, MOST_SAMPLED, FeatureStatistics
+from auxcst_sklearn._inputs.scaling import MOST_SAMPLED, SHARES, FeatureStatistics
 
 N = 12 * 4096  # in every twelfth row, as in a table of months, the amounts are small
 
@@ -34,7 +34,7 @@ def expect_quantiles(statistics, X):
     """Quantiles of a sample lie between those of all rows at slightly different levels."""
     tolerance = 4 * 0.5 / np.sqrt(MOST_SAMPLED)
     for shift, sign in ((-tolerance, 1), (tolerance, -1)):
-        bound = np.quantile(X, (LEVELS + shift).clip(0, 1), axis=0)
+        bound = np.quantile(X, (SHARES + shift).clip(0, 1), axis=0)
         assert (sign * (statistics.quantiles - bound) >= 0).all()
 
 
@@ -58,7 +58,7 @@ def test_blocks_of_a_stream(months, order):
     few = FeatureStatistics()
     for block in np.array_split(in_order(months[:6000], order), 9):
         few.update(block)
-    np.testing.assert_allclose(few.quantiles, np.quantile(months[:6000], LEVELS, axis=0))
+    np.testing.assert_allclose(few.quantiles, np.quantile(months[:6000], SHARES, axis=0))
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -66,7 +66,7 @@ def test_all_of_fewer_rows_count(months, order):
     X = months[:6000].copy()
     X[::3, 0] = np.nan
     found = FeatureStatistics().update(in_order(X, order)).quantiles
-    np.testing.assert_array_equal(found, np.nanquantile(X, LEVELS, axis=0))
+    np.testing.assert_array_equal(found, np.nanquantile(X, SHARES, axis=0))
 
 
 def test_a_column_whose_few_values_are_not_sampled_has_their_mean():

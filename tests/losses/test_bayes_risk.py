@@ -44,16 +44,16 @@ def test_costs_that_only_repeat_those_of_classes_need_no_cost_network(problem, w
     _, label, weight = problem
     weight = weight if weighted else None
 
-    assert BayesRisk().for_sample_costs(Target(MATRIX[label], label, weight)) == BayesRisk()
+    assert BayesRisk()._for_sample_costs(Target(MATRIX[label], label, weight)) == BayesRisk()
     fee = np.linspace(0, 9, 20)[:, None]  # what every prediction costs changes no decision
-    assert BayesRisk().for_sample_costs(Target(MATRIX[label] + fee, label, weight)) == BayesRisk()
+    assert BayesRisk()._for_sample_costs(Target(MATRIX[label] + fee, label, weight)) == BayesRisk()
     target = Target(MATRIX[label] * (1 + fee), label, weight)
-    assert isinstance(BayesRisk().for_sample_costs(target), SampleRisk)
+    assert isinstance(BayesRisk()._for_sample_costs(target), SampleRisk)
 
 
 def test_loss_agrees_with_an_independent_computation(problem):
     cost, label, weight = problem
-    loss = BayesRisk(smoothing=0.1).for_sample_costs(Target(cost, label, weight))
+    loss = BayesRisk(smoothing=0.1)._for_sample_costs(Target(cost, label, weight))
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, _ = numpy_tables(cost, label, weight)
 
@@ -71,7 +71,7 @@ def test_loss_agrees_with_an_independent_computation(problem):
 
 def test_gradient(problem):
     cost, label, _ = problem
-    loss = BayesRisk().for_sample_costs(Target(cost, label))
+    loss = BayesRisk()._for_sample_costs(Target(cost, label))
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
     assert torch.autograd.gradcheck(
@@ -82,7 +82,7 @@ def test_gradient(problem):
 
 def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
     cost, label, weight = problem
-    loss = BayesRisk(smoothing=0.1).for_sample_costs(Target(cost, label, weight))
+    loss = BayesRisk(smoothing=0.1)._for_sample_costs(Target(cost, label, weight))
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, level = numpy_tables(cost, label, weight)
 
@@ -94,7 +94,7 @@ def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
         matrices.append(level[:, None] + above * factors(a, b))
         expected.append(p / p.sum() @ matrices[-1])
 
-    found = loss.cost_matrices(torch.from_numpy(outputs))
+    found = loss.class_costs(torch.from_numpy(outputs))
     np.testing.assert_allclose(found.numpy(), matrices, rtol=1e-12)
     for size in (2**20, 40):
         monkeypatch.setattr("auxcst_sklearn.losses._bayes_risk.LARGEST_TABLE", size)
@@ -108,7 +108,7 @@ def test_estimates_of_many_classes_agree_with_an_independent_computation(spread)
     label = np.arange(2 * n_classes) % n_classes
     cost = rng.uniform(1, 9, size=(2 * n_classes, n_classes))
     cost[np.arange(2 * n_classes), label] = 0
-    loss = BayesRisk().for_sample_costs(Target(cost, label))
+    loss = BayesRisk()._for_sample_costs(Target(cost, label))
     logits, a, b = rng.normal(size=(3, 20, n_classes)) * np.array([4, spread, 2])[:, None, None]
     a[-1] *= 3  # rows of several spreads
     outputs = torch.from_numpy(np.concatenate([logits, a + 1, b], axis=1).astype(np.float32))
@@ -130,7 +130,7 @@ def test_estimates_of_many_classes_agree_with_an_independent_computation(spread)
 
 def test_an_estimate_that_is_not_a_number_stays_in_its_row():
     label = np.arange(200) % 100
-    loss = BayesRisk().for_sample_costs(Target(np.random.default_rng(0).random((200, 100)), label))
+    loss = BayesRisk()._for_sample_costs(Target(np.random.default_rng(0).random((200, 100)), label))
     outputs = torch.zeros(5, 300)
     outputs[1] = torch.nan
 
@@ -204,7 +204,7 @@ def test_pretrained_networks_take_costs_per_sample_by_their_class_means():
 
 def test_several_heads_at_once(problem):
     cost, label, _ = problem
-    loss = BayesRisk().for_sample_costs(Target(cost, label))
+    loss = BayesRisk()._for_sample_costs(Target(cost, label))
     outputs = torch.randn(2, 20, 9, dtype=torch.float64)
     target = Target(torch.from_numpy(cost), torch.from_numpy(label))
 
@@ -241,10 +241,10 @@ def test_a_class_that_first_occurs_later_costs_what_it_costs_then(how):
 
 def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
     cost = np.array([[0.0, 1, 2], [0, 3, 4], [2, 0, 0]])
-    loss = BayesRisk().for_sample_costs(Target(cost, np.array([0, 0, 1])))
+    loss = BayesRisk()._for_sample_costs(Target(cost, np.array([0, 0, 1])))
 
     more = Target(np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]]), np.array([0, 1, 2]))
-    later = loss.for_more_samples(more)
+    later = loss._for_more_samples(more)
 
     # The zeros of class 1 and all of class 2, which had no example, are new.
     np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])
@@ -258,11 +258,11 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
     blocks = [slice(3), slice(3, 10), slice(10, 40)]
     first, *others = (Target(cost[block], label[block]) for block in blocks)
 
-    loss = BayesRisk().for_sample_costs(first, stream=True)
+    loss = BayesRisk()._for_sample_costs(first, stream=True)
     for target in others:
-        loss = loss.for_more_samples(target, stream=True)
+        loss = loss._for_more_samples(target, stream=True)
 
-    whole = BayesRisk().for_sample_costs(Target(cost, label))
+    whole = BayesRisk()._for_sample_costs(Target(cost, label))
     torch.testing.assert_close(loss.above, whole.above)
     torch.testing.assert_close(loss.level, whole.level)
     torch.testing.assert_close(loss.seen, whole.seen)
@@ -271,9 +271,9 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
 def test_another_unit_rescales_the_means(problem):
     cost, label, _ = problem
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    loss = BayesRisk().for_sample_costs(Target(cost, label))
+    loss = BayesRisk()._for_sample_costs(Target(cost, label))
 
-    found = loss.rescaled(3.0, 7.0).to_cost(outputs, None)
+    found = loss._rescaled(3.0, 7.0).to_cost(outputs, None)
 
     torch.testing.assert_close(found, 3 * loss.to_cost(outputs, None) + 7)
 

@@ -17,14 +17,14 @@ def test_a_matrix_stands_for_its_rows(weight):
     found, expected = by_class.statistics(), by_row.statistics()
     assert (found.offset, found.unit) == pytest.approx((expected.offset, expected.unit))
     np.testing.assert_allclose(found.weight, expected.weight)
-    np.testing.assert_allclose(found.rows[[0, 2]], expected.rows[[0, 2]], atol=1e-12)
+    np.testing.assert_allclose(found.costs[[0, 2]], expected.costs[[0, 2]], atol=1e-12)
 
 
 def test_statistics_are_in_units_of_the_costs():
     found = training_set(None, LABEL, MATRIX[LABEL], False, None).statistics()
 
     expected = CostStatistics.of((MATRIX[LABEL] - found.offset) / found.unit, LABEL)
-    np.testing.assert_allclose(found.rows, expected.rows)
+    np.testing.assert_allclose(found.costs, expected.costs)
 
 
 def test_a_stream_has_the_unit_and_the_statistics_of_all_its_rows():
@@ -37,8 +37,8 @@ def test_a_stream_has_the_unit_and_the_statistics_of_all_its_rows():
 
     assert found.unit == pytest.approx((before.unit + second.statistics().unit) / 2)
     mean = (MATRIX[LABEL] + 10 * MATRIX[LABEL]) / 2
-    expected = CostStatistics.of(mean, LABEL).rows
-    np.testing.assert_allclose(found.to_currency(found.rows), expected)
+    expected = CostStatistics.of(mean, LABEL).costs
+    np.testing.assert_allclose(found.to_currency(found.costs), expected)
     replaced = second.statistics_after(before, stream=False)
     assert replaced.unit == second.statistics().unit
 
@@ -49,7 +49,7 @@ def test_a_class_that_later_rows_lack_keeps_its_costs_in_currency():
 
     found = later.statistics_after(before, stream=False)
 
-    np.testing.assert_allclose(found.to_currency(found.rows)[1], MATRIX[1])
+    np.testing.assert_allclose(found.to_currency(found.costs)[1], MATRIX[1])
 
 
 @pytest.mark.parametrize("per_class", [True, False])
@@ -63,7 +63,7 @@ def test_rows_without_weight_do_not_count(per_class):
     assert kept.X.ravel().tolist() == [0, 2, 4]
     assert kept.costs.label.tolist() == [0, 2, 2]
     assert kept.weight.tolist() == [1, 2, 1]
-    np.testing.assert_array_equal(kept.costs.rows, MATRIX if per_class else MATRIX[[0, 2, 2]])
+    np.testing.assert_array_equal(kept.costs.values, MATRIX if per_class else MATRIX[[0, 2, 2]])
 
 
 def test_small_weights_are_raised():
