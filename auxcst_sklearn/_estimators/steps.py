@@ -409,10 +409,13 @@ def calibrate(
         return float(estimator.temperature), None
     if held_out is None or not calibrates(estimator, net):
         return net.temperature, net.head_weights if combines else None
-    several = combines and len(net.module_.layers) > 1
+    n_classes, losses = len(net.statistics.weight), (net.criterion_.loss, net.criterion_.aux_loss)
+    votes = combines and len(net.module_.layers) > 1
     weights = None
     with net.thread_limit():
-        if several and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
+        if votes and all(
+            isinstance(one, ProbabilisticLoss) and one._has_logits(n_classes) for one in losses
+        ):
             weights = first(net.learn_head_weights(held_out))
         return (first(net.learn_temperature(held_out)) if weights is None else 1.0), weights
 

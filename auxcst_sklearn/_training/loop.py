@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .batches import Batches
 from .checkpoints import Checkpoints, TrainingCheckpoints
-from .net import CostNet
+from .net import PRIOR_ROWS, STOP_TEMPERATURES, CostNet
 from .rows import Batch, Rows
 from .runtime import InterruptWatch, processes, report, reports
 from .schedule import (
@@ -268,7 +268,9 @@ class Training:
             self._record_with_best("valid_cost", float(cost.mean()))
             self.stop_values = cost
             if refined:
-                self.stop_values = np.min(refined, axis=0) / weight
+                n_rows = sum(self.evaluated.sizes) if self.evaluated else 1
+                prior = PRIOR_ROWS / n_rows * np.log(STOP_TEMPERATURES) ** 2
+                self.stop_values = (refined / weight + prior[:, np.newaxis]).min(axis=0)
                 record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:

@@ -49,13 +49,18 @@ from .state import (
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
 PADDED_ROWS = 20
 
+# Logarithms of the temperatures that are tried, from 0.2 to 9. Steps grow with the distance from 1,
+# where small steps already change small probabilities.
+HEATS = np.concatenate(
+    [-(np.linspace(np.log(5) ** 0.5, 0, 16)[:-1] ** 2), np.linspace(0, np.log(9) ** 0.5, 24) ** 2]
+)
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
-STOP_TEMPERATURES = np.geomspace(1.0, 9.0, 12).tolist()
+STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
 
-# Largest temperature, and number of those that are tried.
-HOTTEST = 9.0
-N_TRIED = 24
+# From this number of classes on, the probabilities of networks are combined by their geometric
+# mean: the arithmetic mean is less sure than each of them, the more so the more classes there are.
+MANY_CLASSES = 10
 
 # Rows of a batch without a gradient.
 PREDICT_ROWS, FEWEST_PREDICT_ROWS = 4096, 256
@@ -233,10 +238,28 @@ class CostNet(NeuralNet):
         values = [target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)]
         values.append(torch.ones_like(values[0]))
         if isinstance(loss, ProbabilisticLoss):
-            for t in STOP_TEMPERATURES:
+            for t in STOP_TEMPERATURES.tolist():
                 values.append(loss(loss.with_temperature(output, t), target))
         weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
         return weighted.view(-1, *shape).mean(dim=-1)
+
+    def combined(self, x: Tensor, module: Any = None) -> Tensor:
+        """Outputs of the networks after the temperature, with the probabilities of their mean.
+
+        `module` is a copy of that of the net, with other settings.
+        """
+        loss, output = self.criterion_.loss, self._tempered(self.output(x, module))
+        if not self.has_geometric_mean:
+            return output
+        logs = loss.probabilities(output).clamp(min=SMALLEST).log()
+        return loss.with_probabilities(output, logs.mean(dim=0).softmax(dim=-1).expand_as(logs))
+
+    @cached_property
+    def has_geometric_mean(self) -> bool:
+        """Whether the mean of the networks is geometric: outputs are logits of many classes."""
+        loss, n_classes = self.criterion_.loss, len(self.statistics.weight)
+        few = self.n_networks == 1 or n_classes < MANY_CLASSES
+        return not few and isinstance(loss, ProbabilisticLoss) and loss._has_logits(n_classes)
 
     def output(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the output layer, or with the mean probabilities of all layers.
@@ -281,7 +304,8 @@ class CostNet(NeuralNet):
         def compute(x: Tensor) -> list[Tensor]:
             hidden = self.module_.forward_heads(x)[:-1] if every_head else []
             estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
-            return [r.mean(dim=0) for r in (*estimates, self.to_cost(self.output(x)))]
+            output = self.criterion_.loss.to_cost(self.combined(x), self.statistics)
+            return [r.mean(dim=0) for r in (*estimates, output)]
 
         return [self.statistics.to_currency(cost) for cost in self._predict_batches(X, compute)]
 
@@ -289,7 +313,7 @@ class CostNet(NeuralNet):
         """Class probabilities (n, K), for losses that have them."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.probabilities(self.output(x)).mean(dim=0)]
+            return [self.criterion_.loss.probabilities(self.combined(x)).mean(dim=0)]
 
         (p,) = self._predict_batches(X, compute)
         return p / p.sum(axis=1, keepdims=True)
@@ -344,12 +368,10 @@ class CostNet(NeuralNet):
 
         Both are computed on held-out rows. The loss weights all rows equally, but ignores which
         classes are expensive to confuse; errors of the expected costs depend on the few rows with
-        the highest costs. The result is never below 1: otherwise rare, expensive mistakes that do
-        not occur in the rows would seem impossible.
+        the highest costs. A prior keeps the temperature of few rows near 1: otherwise rare,
+        expensive mistakes that do not occur in the rows would seem impossible.
         """
-        # Steps grow with the temperature: near 1, small steps already raise tiny probabilities.
-        heats = np.linspace(0, np.log(HOTTEST) ** 0.5, N_TRIED) ** 2
-        sums, unit, n = np.zeros((N_TRIED, 2)), 0.0, 0
+        sums, unit, n = np.zeros((len(HEATS), 2)), 0.0, 0
         for x, target in self.get_iterator(rows):
             output = self.module_(x).flatten(0, -2).float()
             if target.weight is not None:  # rows that pad the smaller folds have none
@@ -357,13 +379,13 @@ class CostNet(NeuralNet):
                 output = output[counts]
                 target = Target(*(None if field is None else field[counts] for field in target))
             if len(output):
-                of_batch, unit_of_batch = self._sums_of_risks(output, target, np.exp(heats))
+                of_batch, unit_of_batch = self._sums_of_risks(output, target, np.exp(HEATS))
                 sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
         risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
         n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-        prior = PRIOR_ROWS * n_copies / n * heats**2
+        prior = PRIOR_ROWS * n_copies / n * HEATS**2
         best = (risks + prior[:, np.newaxis]).argmin(axis=0)
-        return float(np.exp(heats[best].mean()))
+        return float(np.exp(HEATS[best].mean()))
 
     def _sums_of_risks(
         self, output: Tensor, target: Target, temperatures: NDArray[np.float64]

@@ -246,6 +246,9 @@ class SampleRisk(ProbabilisticLoss):
         logits, *factors = outputs.chunk(3, dim=-1)
         return torch.cat([self.classes.with_probabilities(logits, probability), *factors], dim=-1)
 
+    def _has_logits(self, n_classes: int) -> bool:
+        return self.classes._has_logits(n_classes)
+
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities, from the network of the classes only."""
         return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])

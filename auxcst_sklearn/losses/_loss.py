@@ -204,6 +204,14 @@ class ProbabilisticLoss(Loss):
         """
         return probability.log()
 
+    def _has_logits(self, n_classes: int) -> bool:
+        """Whether `with_probabilities` makes outputs that have given probabilities."""
+        p = torch.arange(1.0, n_classes + 1).unsqueeze(0) / (n_classes * (n_classes + 1) / 2)
+        if self.n_outputs(n_classes, n_classes) != n_classes:
+            return False
+        found = self.probabilities(self.with_probabilities(p.log(), p))
+        return torch.allclose(found, p, rtol=1e-3)
+
 
 class LayerWiseLoss(nn.Module):
     """The training objective: sum over hidden layers of alpha_i L_i, plus the loss of the output.

@@ -109,14 +109,15 @@ class Decision(nn.Module):
     def forward(self, x: Tensor) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
-        output = net.output(self._prepared(x).unsqueeze(0), self.module)
-        results = [net.statistics.to_currency(net.to_cost(output).mean(dim=0).double())]
+        output = net.combined(self._prepared(x).unsqueeze(0), self.module)
+        loss, statistics = net.criterion_.loss, net.statistics
+        results = [statistics.to_currency(loss.to_cost(output, statistics).mean(dim=0).double())]
         if self.has_probabilities:
-            p = net.probabilities(output).mean(dim=0).double()
+            p = loss.probabilities(output).mean(dim=0).double()
             results.append(p / p.sum(dim=1, keepdim=True))
         if net.learns_sample_costs:
-            matrices = net.criterion_.loss.class_costs(output).mean(dim=0)
-            results.append(net.statistics.to_currency(matrices.double()))
+            matrices = loss.class_costs(output).mean(dim=0)
+            results.append(statistics.to_currency(matrices.double()))
         return results
 
     def _prepared(self, x: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ def expected(model, X):
             p = np.maximum(smoothed - SMOOTHING / 10, 1e-3 * smoothed)
             logs.append(np.log(np.maximum(p / p.sum(axis=1, keepdims=True), SMALLEST)))
         ensembles.append(softmax(np.tensordot(model.head_weights_, logs, 1), axis=1))
-    return np.mean(ensembles, axis=0)
+    return softmax(np.log(np.maximum(ensembles, SMALLEST)).mean(axis=0), axis=1)
 
 
 def test_probabilities_are_an_ensemble_of_those_of_all_heads(rows, combined):

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from auxcst_sklearn._estimators.steps import build, make_net, prepare, validate
 from auxcst_sklearn._training.held_out import folds
 from auxcst_sklearn._training.loop import Training
-from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS, STOP_TEMPERATURES
+from auxcst_sklearn._training.net import HEATS, PRIOR_ROWS, STOP_TEMPERATURES
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
 
@@ -52,6 +52,28 @@ def test_probabilities_are_means_of_those_of_the_networks(data):
     assert model.temperature_ == 2
     np.testing.assert_allclose(model.predict_proba(data[0]), p, rtol=1e-5)
     np.testing.assert_allclose(model.predict_cost(data[0]), p @ COST_MATRIX, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["bayes_risk", CrossEntropy()])
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_means_of_many_classes_are_geometric(loss, per_sample):
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 12
+    X = (rng.normal(size=(240, 5)) + np.eye(12)[y][:, :5]).astype(np.float32)
+    cost = rng.uniform(1, 5, size=(240, 12)) * (np.arange(12) != y[:, None])
+    matrix = 1.0 - np.eye(12) if not per_sample else None
+    model = small_stack(loss=loss, cost_matrix=matrix, temperature=0.8, learning_rate=0.02)
+    model.fit(X, y, cost=cost if per_sample else None)
+
+    logits = logits_of(model, X)[..., :12]
+    p = softmax(logits / 0.8, axis=-1)
+    smoothing = getattr(model.net_.criterion_.loss, "classes", model.net_.criterion_.loss).smoothing
+    p = np.maximum(p - smoothing / 12, 1e-3 * p)
+    p /= p.sum(axis=-1, keepdims=True)
+    mean = softmax(np.log(np.maximum(p, 1e-6)).mean(axis=0), axis=1)
+    np.testing.assert_allclose(model.predict_proba(X), mean, rtol=1e-4, atol=1e-7)
+    if not per_sample:
+        np.testing.assert_allclose(model.predict_cost(X), 1 - mean, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("ema_epochs", [0, 1.0])
@@ -103,15 +125,14 @@ def numpy_temperature(logits, y, weight, cost_matrix):
     paid = cost_matrix[y] - cost_matrix[y].mean(axis=1, keepdims=True)
     unit = weight @ (paid**2).sum(axis=1)
     risks = []
-    heats = np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2
-    for heat in heats:
+    for heat in HEATS:
         log_p = log_softmax(logits / np.exp(heat), axis=1)
         expected = np.exp(log_p) @ cost_matrix
         errors = (expected - expected.mean(axis=1, keepdims=True) - paid) ** 2
         loss = -(weight @ log_p[np.arange(len(y)), y]) / len(y)
         prior = PRIOR_ROWS / len(y) * heat**2
         risks.append([loss + prior, weight @ errors.sum(axis=1) / unit + prior])
-    return np.exp(heats[np.argmin(risks, axis=0)].mean())
+    return np.exp(HEATS[np.argmin(risks, axis=0)].mean())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -141,7 +162,8 @@ def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size
             for t in (1.0, *STOP_TEMPERATURES)
         ]
         loss.append(losses[0])
-        refinement.append(min(losses[1:]))
+        prior = PRIOR_ROWS / max(map(len, parts)) * np.log(STOP_TEMPERATURES) ** 2
+        refinement.append(min(losses[1:] + prior))
 
     assert len({len(part) for part in parts}) > 1
     (record,) = model.history_

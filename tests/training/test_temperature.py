@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
-from auxcst_sklearn._training.net import HOTTEST, N_TRIED, PRIOR_ROWS
+from auxcst_sklearn._training.net import HEATS, PRIOR_ROWS
 from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
@@ -67,7 +67,7 @@ def numpy_temperature(logits, y, loss, weight):
         prior = PRIOR_ROWS * np.log(temperature) ** 2
         return weight @ losses + prior, weight @ errors.sum(axis=1) / unit + prior
 
-    grid = np.exp(np.linspace(0, np.sqrt(np.log(HOTTEST)), N_TRIED) ** 2)
+    grid = np.exp(HEATS)
     by_loss, by_money = np.argmin([risks(temperature) for temperature in grid], axis=0)
     return np.sqrt(grid[by_loss] * grid[by_money])
 
@@ -87,7 +87,7 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)[None])[0].double().numpy()
     assert found == pytest.approx(numpy_temperature(logits, y, loss, weight))
-    assert 1 < found < HOTTEST
+    assert 1 < found < 9
 
 
 class Noting(CrossEntropy):
@@ -115,7 +115,7 @@ def test_it_is_that_of_all_rows_though_learnt_batch_by_batch():
     model.net_.iterator_valid__batch_size = 64
     model.net_.criterion_.loss.most = 0
     assert model.net_.learn_temperature(rows) == pytest.approx(expected, rel=1e-6)
-    assert 1 < expected < HOTTEST
+    assert 1 < expected < 9
     assert 0 < model.net_.criterion_.loss.most <= 64
 
 
@@ -145,12 +145,30 @@ def test_where_classes_overlap_it_saves_money():
     assert np.mean(soft) < 0.98 * np.mean(sure)
 
 
-def test_where_classes_are_apart_it_is_one():
+def test_where_classes_are_apart_it_is_near_one():
     X, y = make_classification(
         400, 10, n_informative=5, n_classes=K, class_sep=4, flip_y=0, random_state=0
     )
 
-    assert fit(network(), X, y).temperature_ == 1
+    assert 0.9 < fit(network(), X, y).temperature_ <= 1
+
+
+def test_a_network_that_is_too_cautious_becomes_surer():
+    X, y = make_classification(
+        900, 10, n_informative=8, n_classes=K, class_sep=2, flip_y=0, random_state=0
+    )
+    cautious = fit(network(loss=CrossEntropy(), max_epochs=3, alpha=0), X, y)
+
+    assert cautious.temperature_ < 0.9
+
+
+def test_few_rows_keep_it_near_one():
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.eye(3), 4, axis=0) + 0.01 * rng.normal(size=(12, 3))
+
+    model = small_stack(max_epochs=5).fit(X, np.repeat([0, 1, 2], 4))
+
+    assert 0.5 < model.temperature_ < 2
 
 
 def test_the_currency_does_not_matter(fitted):
@@ -185,8 +203,8 @@ def test_rows_held_out_by_early_stopping_serve():
     model = network(**stopping).fit(X, y)
     sure = network(**stopping, temperature=1.0).fit(X, y)
 
-    assert model.temperature_ > 1
-    assert sure.temperature_ == 1
+    assert 0.2 <= model.temperature_ <= 9
+    assert model.temperature_ != sure.temperature_ == 1
     assert len(model.history_) == len(sure.history_)
     for weight, other in zip(*(m.net_.module_.parameters() for m in (model, sure))):
         assert torch.equal(weight, other)
@@ -225,7 +243,7 @@ def test_a_convolutional_network_learns_one():
     sure = CostSensitiveAuxCNN(**parameters, temperature=1.0).fit(images, y)
     model = CostSensitiveAuxCNN(**parameters).fit(images, y)
 
-    assert sure.temperature_ == 1 < model.temperature_ <= HOTTEST
+    assert sure.temperature_ == 1 < model.temperature_ <= 9
     for weight, other in zip(*(m.net_.module_.parameters() for m in (model, sure))):
         assert torch.equal(weight, other)
 
@@ -239,5 +257,6 @@ def test_a_module_of_ones_own_learns_one_from_held_out_rows(n_networks):
     sees_all = CostSensitiveAuxNet(module, **parameters).fit(X, y)
     model = CostSensitiveAuxNet(module, **parameters, early_stopping=True).fit(X, y)
 
-    assert sees_all.temperature_ == 1 < model.temperature_ <= HOTTEST
+    assert sees_all.temperature_ == 1
+    assert model.temperature_ not in (1, 0.2, 9)
     assert model.set_params(temperature=1.5).fit(X, y).temperature_ == 1.5
