@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
@@ -223,6 +224,72 @@ def test_a_class_that_is_missing_in_a_fold():
     assert np.isfinite(model.predict_proba(X)).all()
     # The row whose class no member has seen has no part in losses and weights.
     assert model.held_out_losses_[0] == pytest.approx(log_loss(y[:100], p[:100]), abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def late():
+    """Rows in time, of which the last ones have a new class, far away; and such rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    y[300:][rng.random(100) < 0.3] = 2
+    X[:, 0] += 2 * (y == 1)
+    X[y == 2] += [0, 5, 0]
+    folds = [(np.arange(end), np.arange(end, end + 100)) for end in (100, 200, 300)]
+    folds.append((np.arange(100, 400), np.arange(100)))  # the only fit that knows the class
+    return X, y, folds, rng.normal(size=(50, 3)) + [0, 5, 0]
+
+
+def test_fits_that_have_not_seen_a_class_leave_it_to_the_others(late):
+    X, y, folds, new = late
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+
+    model = ensemble([("a", LogisticRegression())], cv=folds).fit(X, y)
+    of_frozen = ensemble([("a", frozen)], cv=folds).fit(X, y)
+
+    *others, last = (LogisticRegression().fit(X[seen], y[seen]) for seen, _ in folds)
+    expected = last.predict_proba(new)
+    rest = sum(one.predict_proba(new) for one in others) * (1 - expected[:, 2:])
+    expected[:, :2] = (expected[:, :2] + rest) / 4
+    for one, p in ((model, expected), (of_frozen, frozen.predict_proba(new))):
+        found = one.named_estimators_["a"].predict_proba(new)
+        np.testing.assert_allclose(found, p, rtol=1e-6, atol=1e-9)
+    assert (model.predict(new) == 2).all()
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])  # False: a network for each fold
+def test_networks_that_have_not_seen_a_class_leave_it_to_the_others(late, early_stopping):
+    X, y, folds, new = late
+    network = CostSensitiveAuxMLP(1, 32, max_epochs=40, early_stopping=early_stopping)
+    cost = 1 - np.eye(3)[y]
+
+    model = ensemble([("network", network)], cv=folds).fit(X, y, cost=cost)
+
+    assert model.predict_proba(new)[:, 2].mean() > 0.8
+    member = model.named_estimators_["network"]
+    np.testing.assert_allclose(member.predict_proba(new).sum(axis=1), 1, atol=1e-6)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(new), model.predict_proba(new))
+
+
+def test_held_out_rows_are_judged_by_the_fits_that_know_their_class(late):
+    X, y, _, _ = late
+    rows = np.arange(400)
+    unseen = rows[301::2]  # by both fits, of which the first one lacks class 2
+    folds = [(rows[:250], unseen), (rows[::2], unseen)]
+    one, other = (GaussianNB().fit(X[seen], y[seen]).predict_proba(X[unseen]) for seen, _ in folds)
+
+    model = ensemble([("a", GaussianNB())], cv=folds).fit(X, y)
+
+    expected = other.copy()
+    expected[:, :2] = (other[:, :2] + one * (1 - other[:, 2:])) / 2
+    assert model.held_out_losses_[0] == pytest.approx(log_loss(y[unseen], expected), rel=1e-4)
+
+
+def test_a_class_that_no_fit_would_see_is_an_error(late):
+    X, y, folds, _ = late
+
+    with pytest.raises(ValueError, match=r"no training rows of the classes \[2\]"):
+        ensemble([("a", GaussianNB())], cv=folds[:3]).fit(X, y)
 
 
 def test_groups_are_in_one_fold_each(data):
