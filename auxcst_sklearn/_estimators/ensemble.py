@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
+from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
@@ -21,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from .._checks.calls import described_like, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting
-from .._checks.data import check_frame, with_days
+from .._checks.data import check_table
 from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
 from .._training.geometric_mean import geometric_mean, log_clipped, log_loss_of, mean_weights
@@ -245,16 +244,12 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows that can be selected; their values are checked by the members."""
-        X = with_days(X)
-        check_frame(X)
-        if sparse.issparse(X):
-            X = X.tocsr()  # some formats have no rows
-        elif not hasattr(X, "shape"):
-            X = np.asarray(X)
-        if len(X.shape) < 2:
+        """The caller's rows, which can be selected; their values are checked by the members."""
+        check_table(X)
+        (X,) = indexable(X)
+        if len(shape := getattr(X, "shape", None) or np.asarray(X, dtype=object).shape) < 2:
             raise ValueError(
-                f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "
+                f"X has shape {shape}; expected two dimensions, (n_samples, n_features). Reshape "
                 "your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."
             )
         if reset or not has_columns_of_fit(self, X):

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -26,7 +27,8 @@ from sklearn.model_selection import (
     cross_val_predict,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
@@ -323,6 +325,61 @@ def test_boosting_is_stopped_by_its_fold(data):
 
     for one in model.estimators_[0].estimators:
         assert one.n_iter_ < 200
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def weekdays(table):
+    return table.apply(lambda column: column.dt.day_name())
+
+
+def of_dates(columns):
+    names = make_pipeline(FunctionTransformer(weekdays), OneHotEncoder())
+    return make_pipeline(make_column_transformer((names, columns)), LogisticRegression())
+
+
+@pytest.fixture(scope="module")
+def dates():
+    rng = np.random.default_rng(0)
+    opened = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 365, 300), "D")
+    X = pd.DataFrame({"opened": opened, "age": rng.normal(50, 15, 300)})
+    return X, (X["opened"].dt.day_of_week >= 5).astype(int)
+
+
+@pytest.mark.parametrize("columns", [["opened"], make_column_selector(dtype_include="datetime")])
+def test_members_get_dates_as_dates(dates, columns):
+    X, y = dates
+
+    model = ensemble([("a", of_dates(columns))]).fit(X[:200], y[:200])
+
+    np.testing.assert_array_equal(model.predict(X[200:]), y[200:])
+
+
+def test_the_default_members_read_dates_as_days(dates):
+    X, _ = dates
+    y = (X["opened"] > "2026-06-01").astype(int)
+    model = CostSensitiveEnsembleClassifier(random_state=0)
+    model.set_params(network__max_epochs=3, network__width=8, boosting__max_iter=20).fit(X, y)
+
+    days = X.assign(opened=(X["opened"] - pd.Timestamp(0)) / pd.Timedelta("1D"))
+    assert (model.predict(X) == y).mean() > 0.95
+    for member in model.estimators_:
+        np.testing.assert_array_equal(member.predict_proba(X), member.predict_proba(days))
+
+
+def test_members_get_numbers_in_lists_as_numbers():
+    rng = np.random.default_rng(0)
+    X = [[city, int(n)] for city, n in zip(rng.choice(["a", "b"], 300), rng.integers(0, 3, 300))]
+    y = np.array([(city == "a") ^ (n == 1) for city, n in X], dtype=int)
+    trees = make_pipeline(
+        OneHotEncoder(categories=[["a", "b"], [0, 1, 2]], handle_unknown="ignore"),
+        RandomForestClassifier(10, random_state=0),
+    )
+
+    model = ensemble([("a", trees)]).fit(X[:200], y[:200])
+
+    np.testing.assert_array_equal(model.predict(X[200:]), y[200:])
 
 
 # --- costs ------------------------------------------------------------------------------------
