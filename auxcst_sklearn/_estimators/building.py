@@ -212,8 +212,8 @@ def _make_net(
     if _may_learn_costs(data, architecture):
         loss = loss.for_sample_costs(data.target(), stream)
     n_cost_outputs = loss.n_cost_outputs(prepared.n_classes)
-    statistics = data.statistics()
-    start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
+    counted = data.costs.statistics(data.weight)  # weights that count repetitions are rows
+    start = loss.start_bias(counted), aux_loss.start_bias(counted)
     modules, alpha = [], list[float]()
     for _ in range(resolve_n_networks(recipe.n_networks, len(data.costs))):
         make = architecture._make_module
@@ -228,7 +228,7 @@ def _make_net(
         **architecture._net_arguments(module),
         **check_net_params(recipe.net_params),
         "scale": prepared.scale,
-        "statistics": statistics,
+        "statistics": data.statistics(),
     }
     net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **known)
     net.module.set_precision(recipe.precision == "bf16")

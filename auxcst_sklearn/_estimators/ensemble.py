@@ -239,8 +239,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = (reweighting(member) for _, member in members)
-            self._set_costs(data, next(filter(None, reasons), None))
+            reasons = filter(None, map(reweighting, self.estimators_))
+            self._set_costs(data, next(reasons, None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:

@@ -202,8 +202,8 @@ class CostNet(NeuralNet):
         costs = data.costs
         if not (costs.rows > costs.rows.min(axis=1, keepdims=True)).any():
             return
-        before, weight = self.scale, costs.class_weight(data.weight).sum()
-        share = weight / (weight + self.statistics.weight.sum())
+        before, n = self.scale, len(costs)
+        share = n / (n + self.statistics.weight.sum())
         self.scale = before.towards(data.scale(), share)
         factor = before.unit / self.scale.unit
         shift = (before.offset - self.scale.offset) / self.scale.unit

@@ -65,6 +65,11 @@ class TrainingSet:
         return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
 
     @property
+    def relative_weight(self) -> np.ndarray | None:
+        """Weights with a mean of 1, as in training: a block of a stream counts by its rows."""
+        return None if self.weight is None else self.weight / self.weight.mean()
+
+    @property
     def weight_of_costs(self) -> np.ndarray | None:
         """Weights of the rows of the costs: of the samples, or of the classes."""
         return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
@@ -79,11 +84,11 @@ class TrainingSet:
 
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class."""
-        return self.costs.statistics(self.weight)
+        return self.costs.statistics(self.relative_weight)
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
-        return Target(self.costs.vectors(), self.costs.label, self.weight)
+        return Target(self.costs.vectors(), self.costs.label, self.relative_weight)
 
 
 class Rows:
