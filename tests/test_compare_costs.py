@@ -415,6 +415,11 @@ WITHOUT_REFIT = GridSearchCV(
 )
 
 
+class Undecided(GaussianNB):
+    def fit(self, X, y):
+        raise UnicodeDecodeError("utf-8", b"?", 0, 1, "no text")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -434,7 +439,8 @@ WITHOUT_REFIT = GridSearchCV(
             r"models\['Bayes'\]=.*expected a classifier",
         ),
         ({"models": {"Bayes": "NB"}}, TypeError, r"models\['Bayes'\]='NB'; expected a classifier"),
-        ({"models": {"search": WITHOUT_REFIT}}, ValueError, r"models\['search'\].*'predict'"),
+        ({"models": {"search": WITHOUT_REFIT}}, AttributeError, "'predict'"),
+        ({"models": {"text": Undecided()}}, ValueError, r"models\['text'\].* no text"),
         ({"cost_matrix": None}, ValueError, "neither cost nor cost_matrix"),
         ({"groups": [1, 2]}, ValueError, "groups has 2 values"),
         ({"y": ["a"] * 149 + [None]}, ValueError, "y contains NaN or None for 1 of 150 rows"),

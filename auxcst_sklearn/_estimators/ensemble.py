@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.calls import described_like, unchanged_on_error
+from .._checks.calls import described_like, naming, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting
 from .._checks.data import check_table
 from .._checks.labels import check_groups
@@ -42,7 +42,6 @@ from .members import (
     default_members,
     is_dropped,
     known_classes,
-    naming,
     prepare,
     with_weight,
 )
@@ -364,7 +363,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         logs = []
         for name, model in self.named_estimators_.items():
             if not is_dropped(model):
-                with naming(name):
+                with naming(f"In the member {name!r} of the ensemble"):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return geometric_mean(self.estimator_weights_[self.estimator_weights_ > 0], np.stack(logs))
 

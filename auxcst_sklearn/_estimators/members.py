@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from .._checks.calls import naming
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import as_labels, label_index, shorten
 from .._training.known_classes import mean_of_known
@@ -141,7 +141,7 @@ class Task(NamedTuple):
         """
         start = time.perf_counter()
         estimator, params = clone(self.member.estimator), self.member.fit_params
-        with naming(self.member.name):
+        with naming(f"In the member {self.member.name!r} of the ensemble"):
             if self.member.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
                 n_networks = max(n_networks, len(self.folds))
@@ -185,19 +185,6 @@ def check_folds(folds: Sequence[Fold], y: NDArray[Any]) -> None:
             "would know; expected each class in y among those of a fold, at least. Pass another "
             "cv, or leave the rows of these classes out."
         )
-
-
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Name the member whose fit or prediction failed."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"In the member {name!r} of the ensemble: {error}") from error
-    except Exception as error:
-        raise RuntimeError(
-            f"In the member {name!r} of the ensemble: {type(error).__name__}: {error}"
-        ) from error
 
 
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks.calls import naming
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs import Inputs
@@ -110,15 +111,13 @@ def given_validation_set(X: Any, y: Any, cost: Any, weight: Any, has_cost: bool)
 
 
 def _validation_set(estimator: Any, given: Given, inputs: Inputs, training: Costs) -> TrainingSet:
-    try:
+    with naming("In the validation set (X_val, y_val, cost_val)"):
         given.check()
         X, y = inputs.validate(estimator, given.X, given.y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
         source = given.cost, estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(given.sample_weight, X)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
     known = training.matrices is not None
     if known != (costs.matrices is not None):
         dimensions = 3 if known else 2

@@ -22,7 +22,7 @@ from sklearn.utils import Bunch, _safe_indexing, check_consistent_length
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._checks.calls import described_like
+from .._checks.calls import described_like, naming
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import check_row_order, holds_categories, is_frame, select
 from .._checks.labels import as_labels, check_groups
@@ -193,15 +193,11 @@ class _Task(NamedTuple):
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
         times = [perf_counter()]
-        try:
+        with naming(f"models[{name!r}]", lambda: "" if times[1:] else _advice(self.X, model)):
             ready = self._fit(model, train)
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)
             times.append(perf_counter())
-        except Exception as error:  # other libraries have classes of their own
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            advice = _advice(self.X, model) if len(times) == 1 else ""
-            raise kind(f"models[{name!r}]: {error}{advice}") from error
         return chosen, self._most_probable(ready, train, test), *np.diff(times)
 
     def _fit(self, model: Any, train: NDArray[Any]) -> Any:

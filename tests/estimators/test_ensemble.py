@@ -1,5 +1,6 @@
 """The ensemble of classifiers: weights, folds, costs, parameters, files."""
 
+import json
 import pickle
 
 import joblib
@@ -645,7 +646,7 @@ class Broken(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         if self.error is not None:
-            raise self.error("out of order")
+            raise self.error
         self.classes_ = np.unique(y)
         return self
 
@@ -653,18 +654,34 @@ class Broken(ClassifierMixin, BaseEstimator):
         return np.full((len(X), len(self.classes_)), np.nan)
 
 
-@pytest.mark.parametrize(
-    ("error", "raised"), [(ValueError, ValueError), (KeyError, RuntimeError), (None, ValueError)]
-)
-def test_a_member_that_fails_names_itself_and_changes_nothing(data, error, raised):
+class PrunedError(Exception):
+    """A signal to the caller."""
+
+
+FAILURES = {
+    "value": (ValueError("out of order"), ValueError, "ensemble: out of order"),
+    "type": (TypeError("out of order"), TypeError, "ensemble: out of order"),
+    "decoding": (UnicodeDecodeError("utf-8", b"?", 0, 1, "no text"), ValueError, "no text"),
+    "json": (json.JSONDecodeError("no rules", "{", 1), ValueError, "no rules"),
+    "signal": (PrunedError("early"), PrunedError, "early"),
+    "NaN": (None, ValueError, "not finite"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_member_that_fails_names_itself_and_changes_nothing(data, kind):
+    error, raised, reason = FAILURES[kind]
     X, y = data
     model = ensemble().fit(X, y)
     before = model.predict_proba(X)
     kept = vars(model).copy()
 
     model.set_params(estimators=[("broken", Broken(error)), *members()])
-    with pytest.raises(raised, match="In the member 'broken' of the ensemble"):
+    with pytest.raises(raised, match=reason) as found:
         model.fit(X, y)
+    assert type(found.value) is raised
+    place = [str(found.value), *getattr(found.value, "__notes__", [])]
+    assert any("In the member 'broken' of the ensemble" in one for one in place)
 
     np.testing.assert_array_equal(model.predict_proba(X), before)
     assert set(vars(model)) == set(kept)
