@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -352,6 +353,20 @@ def test_groups_reach_a_fit_that_takes_them(alerts):
     )
 
     assert plain.loc["a", "cost"] == grouped.loc["a", "cost"]
+
+
+@pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_sparse_rows_of_all_formats(letters, kind):
+    X, y = letters
+    models = {"logistic": LogisticRegression(), "network": small_mlp(max_epochs=2)}
+    models["rule"] = BayesMinimumRiskClassifier(LogisticRegression(), calibration="sigmoid")
+
+    found, expected = (
+        compare_costs(models, rows, y, cost_matrix=MATRIX, cv=3)
+        for rows in (sparse.csr_matrix(X).asformat(kind), sparse.csr_matrix(X))
+    )
+
+    pd.testing.assert_frame_equal(found.iloc[:, :-2], expected.iloc[:, :-2])
 
 
 def test_without_pandas_there_are_arrays(letters, monkeypatch):

@@ -18,7 +18,7 @@ from sklearn.model_selection import FixedThresholdClassifier as FixedThreshold
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.model_selection import TunedThresholdClassifierCV as TunedThreshold
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Bunch, _safe_indexing, check_consistent_length
+from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -126,8 +126,7 @@ def compare_costs(
     _check_models(models)
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
-    labels = as_labels(y, "y")
-    check_consistent_length(X, labels)
+    X, labels = indexable(X, as_labels(y, "y"))
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
