@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -34,6 +35,12 @@ REWEIGHTING = (
 FITTED_PARTS = (
     *("best_estimator_", "calibrated_classifiers_", "estimator_", "estimators_"),
     "final_estimator_",
+)
+
+# What errors name that are about labels, beside the labels.
+ABOUT_LABELS = re.compile(
+    r"\b(class|classes|labels?|targets?|y)\b|negative elements|out of bounds|numpy\.(object|str)_",
+    re.IGNORECASE,
 )
 
 
@@ -93,10 +100,13 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
         _check_calibration(classifier, X, y, params.get("groups"))
     try:
         return clone(classifier).fit(X, y, **params)
-    except Exception:
-        # Unless labels are named, as in class_weight, or are not the reason.
+    except Exception as error:
+        text, classes = str(error), np.unique(y)
+        texts = [repr(label) for label in classes.tolist() if isinstance(label, str)]
+        about = ABOUT_LABELS.search(text) or any(label in text for label in texts)
+        # Labels that are named, as in class_weight, cannot be others.
         named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
-        if not named and not np.array_equal(classes := np.unique(y), np.arange(len(classes))):
+        if about and not named and not np.array_equal(classes, np.arange(len(classes))):
             encoding = VotingClassifier([("encoded", classifier)], voting="soft")
             with suppress(Exception):
                 return encoding.set_params(flatten_transform=False).fit(X, y, **params)

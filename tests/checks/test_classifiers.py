@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -202,6 +203,47 @@ def test_errors_that_are_not_of_the_labels_stay_as_they_are():
     ]:
         with pytest.raises(ValueError, match=message):
             rule(inner).fit(X, NAMES[Y])
+
+
+class Unlucky(Foreign):
+    """Fails at first, for a reason of its own."""
+
+    n_fits = 0
+
+    def fit(self, X, y):
+        Unlucky.n_fits += 1
+        if Unlucky.n_fits == 1:
+            raise RuntimeError("the licence server does not answer")
+        return super().fit(X, y)
+
+
+def test_other_errors_are_raised_at_once():
+    with pytest.raises(RuntimeError, match="licence server"):
+        rule(Unlucky()).fit(X, NAMES[Y])
+    assert Unlucky.n_fits == 1
+
+
+class Indexed(Numbered):
+    """Fails in ways of its own at labels other than 0 .. K-1."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def fit(self, X, y, sample_weight=None):
+        if self.how == "numbers":
+            y.astype(float)
+        elif self.how == "tensor":
+            torch.from_numpy(y)
+        np.zeros(3)[y.astype(int)]
+        np.bincount(y.astype(int))
+        return super().fit(X, y.astype(int), sample_weight)
+
+
+@pytest.mark.parametrize("how", ["numbers", "tensor", "index"])
+@pytest.mark.parametrize("labels", [NAMES, np.array([1, 2, 3]), np.array([-1, 0, 1])])
+def test_errors_about_labels_are_recognised(how, labels):
+    found = rule(Indexed(how)).fit(X, labels[Y]).predict_proba(X)
+    np.testing.assert_allclose(found, rule(GaussianNB()).fit(X, Y).predict_proba(X))
 
 
 @pytest.mark.parametrize("make", [rule, ensemble])
