@@ -410,15 +410,18 @@ class CostNet(NeuralNet):
     @torch.no_grad()
     def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
         """Weights of all layers with least log loss on held-out rows; None if they do not pay."""
-        parts = []
-        for x, target in self.get_iterator(rows):
+        parts, batches = [], self.get_iterator(rows)
+        for x, target in batches:
             logs = self._log_probabilities(self.module_.forward_heads(x)).flatten(1, 2)
             weight = torch.ones(len(target.label)) if target.weight is None else target.weight
             parts.append((logs.transpose(0, 1), target.label, weight))
         log_p, label, weight = (torch.cat(part).numpy(force=True) for part in zip(*parts))
         counts = weight > 0  # rows that pad the smaller folds have none
         of_layers = np.swapaxes(log_p[counts], 0, 1).astype(np.float64)
-        return useful_weights(of_layers, label[counts], weight[counts].astype(np.float64))
+        numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
+        number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
+        weight = weight[counts].astype(np.float64)
+        return useful_weights(of_layers, label[counts], weight, number.numpy()[counts])
 
     # ----------------------------------------------------------------- state
 
