@@ -5,8 +5,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -23,8 +25,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
-from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_matrices
+from auxcst_sklearn.decisions import decide
 from auxcst_sklearn.metrics import (
     compare_costs,
     cost_difference,
@@ -32,7 +35,7 @@ from auxcst_sklearn.metrics import (
     make_cost_scorer,
     mean_cost,
 )
-from tests.factories import small_mlp
+from tests.factories import small_mlp, small_stack
 
 TERMS = {
     "ok": {"pay": 0, "call": 5, "investigate": 20},
@@ -264,6 +267,108 @@ def test_thresholds_and_fitted_models_decide_themselves(letters):
     assert table.loc["fitted", "cost"] == mean_cost(y, fitted.predict(X), cost_matrix=matrix)
 
 
+OWN = {
+    "rule": lambda: BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=FIXED),
+    "pipeline": lambda: make_pipeline(StandardScaler(), OWN["rule"]()),
+    "network": lambda: small_mlp(cost_matrix=FIXED, random_state=0),
+    "ensemble": lambda: CostSensitiveEnsembleClassifier(
+        [("a", GaussianNB())], cost_matrix=FIXED, random_state=0
+    ),
+    "search": lambda: GridSearchCV(OWN["rule"](), {"calibration": [None]}, scoring="neg_log_loss"),
+}
+FIXED = [[0, 5], [40, 5]]
+
+
+@pytest.fixture(scope="module")
+def alerts():
+    """Rows of customers, costs of alerts and of missed amounts, and one fold."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + rng.normal(size=300) > 1).astype(int)
+    C = np.zeros((300, 2, 2))
+    C[:, :, 1], C[:, 1, 0] = 5, rng.lognormal(3, 1.5, 300)
+    return X, y, C, np.sort(rng.integers(0, 30, 300)), (np.arange(200), np.arange(200, 300))
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_cost_matrix_of_its_own_decides(alerts, kind, frozen):
+    X, y, C, _, (old, new) = alerts
+    fitted = OWN[kind]().fit(X[old], y[old])
+    model = FrozenEstimator(fitted) if frozen else OWN[kind]()
+
+    table = compare_costs({"own": model}, X, y, cost=C, cv=[(old, new)])
+
+    assert table.loc["own", "cost"] == mean_cost(y[new], fitted.predict(X[new]), cost=C[new])
+
+
+class Grouped(GaussianNB):
+    """Needs the groups of its rows."""
+
+    def fit(self, X, y, groups=None):
+        assert len(groups) == len(y)
+        return super().fit(X, y)
+
+
+GROUPED = {
+    "rule": (BayesMinimumRiskClassifier(small_stack()), "groups"),
+    "pipelines": (
+        make_pipeline(
+            StandardScaler(),
+            BayesMinimumRiskClassifier(make_pipeline(StandardScaler(), small_stack())),
+        ),
+        "bayesminimumriskclassifier__costsensitiveauxmlp__groups",
+    ),
+    "calibration": (
+        BayesMinimumRiskClassifier(small_stack(), calibration="sigmoid", cv=2),
+        "groups",
+    ),
+    "calibrated": (
+        BayesMinimumRiskClassifier(CalibratedClassifierCV(small_stack(), cv=2)),
+        "groups",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+def test_groups_reach_the_classifier_of_a_rule(alerts, kind):
+    X, y, C, customer, (old, new) = alerts
+    model, name = GROUPED[kind]
+
+    found = compare_costs({"a": model}, X, y, cost=C, groups=customer, cv=[(old, new)])
+
+    decided = []
+    for params in ({name: customer[old]}, {}):
+        ready = clone(model).fit(X[old], y[old], **params)
+        decided.append(decide(ready, X[new], C[new]))
+    assert found.loc["a", "cost"] == mean_cost(y[new], decided[0], cost=C[new])
+    assert found.loc["a", "cost"] != mean_cost(y[new], decided[1], cost=C[new])
+
+
+def test_groups_reach_a_fit_that_takes_them(alerts):
+    X, y, C, customer, _ = alerts
+    plain, grouped = (
+        compare_costs({"a": model}, X, y, cost=C, groups=customer, cv=GroupKFold(3))
+        for model in (GaussianNB(), Grouped())
+    )
+
+    assert plain.loc["a", "cost"] == grouped.loc["a", "cost"]
+
+
+@pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_sparse_rows_of_all_formats(letters, kind):
+    X, y = letters
+    models = {"logistic": LogisticRegression(), "network": small_mlp(max_epochs=2)}
+    models["rule"] = BayesMinimumRiskClassifier(LogisticRegression(), calibration="sigmoid")
+
+    found, expected = (
+        compare_costs(models, rows, y, cost_matrix=MATRIX, cv=3)
+        for rows in (sparse.csr_matrix(X).asformat(kind), sparse.csr_matrix(X))
+    )
+
+    pd.testing.assert_frame_equal(found.iloc[:, :-2], expected.iloc[:, :-2])
+
+
 def test_without_pandas_there_are_arrays(letters, monkeypatch):
     X, y = letters
     monkeypatch.delitem(sys.modules, "pandas")
@@ -325,6 +430,11 @@ WITHOUT_REFIT = GridSearchCV(
 )
 
 
+class Undecided(GaussianNB):
+    def fit(self, X, y):
+        raise UnicodeDecodeError("utf-8", b"?", 0, 1, "no text")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -344,7 +454,8 @@ WITHOUT_REFIT = GridSearchCV(
             r"models\['Bayes'\]=.*expected a classifier",
         ),
         ({"models": {"Bayes": "NB"}}, TypeError, r"models\['Bayes'\]='NB'; expected a classifier"),
-        ({"models": {"search": WITHOUT_REFIT}}, ValueError, r"models\['search'\].*'predict'"),
+        ({"models": {"search": WITHOUT_REFIT}}, AttributeError, "'predict'"),
+        ({"models": {"text": Undecided()}}, ValueError, r"models\['text'\].* no text"),
         ({"cost_matrix": None}, ValueError, "neither cost nor cost_matrix"),
         ({"groups": [1, 2]}, ValueError, "groups has 2 values"),
         ({"y": ["a"] * 149 + [None]}, ValueError, "y contains NaN or None for 1 of 150 rows"),

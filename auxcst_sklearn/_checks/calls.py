@@ -39,6 +39,20 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 @contextmanager
+def naming(where: str, advice: Callable[[], str] = str) -> Iterator[None]:
+    """Say where an error arose: in its message, or in a note if its class may mean something."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:  # of any class, which may need more than a message
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{where}: {error}{advice()}") from error
+    except Exception as error:
+        if hasattr(error, "add_note"):  # from Python 3.11 on
+            error.add_note(f"{where}{advice()}")
+        raise
+
+
+@contextmanager
 def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Restore the attributes of a fitted estimator when a new fit fails."""
     before = dict(vars(estimator))

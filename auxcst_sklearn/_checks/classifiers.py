@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
+from sklearn.naive_bayes import ComplementNB
 from sklearn.utils.validation import _num_samples
 
 from .data import is_frame
@@ -25,7 +27,20 @@ SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
 # Parameters of classifiers, of any library, that change the class frequencies if they are set.
 REWEIGHTING = (
     *("auto_class_weights", "class_prior", "class_weight", "class_weights", "is_unbalance"),
-    *("priors", "sampling_strategy", "scale_pos_weight"),
+    *("neg_bagging", "neg_bagging_fraction", "neg_sub_row", "neg_subsample", "pos_bagging"),
+    *("pos_bagging_fraction", "pos_sub_row", "pos_subsample", "priors", "sampling_strategy"),
+    *("scale_pos_weight", "unbalance", "unbalanced_sets"),
+)
+# Attributes with the fitted parts of classifiers, of which the parameters are only copies.
+FITTED_PARTS = (
+    *("best_estimator_", "calibrated_classifiers_", "estimator_", "estimators_"),
+    "final_estimator_",
+)
+
+# What errors name that are about labels, beside the labels.
+ABOUT_LABELS = re.compile(
+    r"\b(class|classes|labels?|targets?|y)\b|negative elements|out of bounds|numpy\.(object|str)_",
+    re.IGNORECASE,
 )
 
 
@@ -85,10 +100,13 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
         _check_calibration(classifier, X, y, params.get("groups"))
     try:
         return clone(classifier).fit(X, y, **params)
-    except Exception:
-        # Unless labels are named, as in class_weight, or are not the reason.
+    except Exception as error:
+        text, classes = str(error), np.unique(y)
+        texts = [repr(label) for label in classes.tolist() if isinstance(label, str)]
+        about = ABOUT_LABELS.search(text) or any(label in text for label in texts)
+        # Labels that are named, as in class_weight, cannot be others.
         named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
-        if not named and not np.array_equal(classes := np.unique(y), np.arange(len(classes))):
+        if about and not named and not np.array_equal(classes, np.arange(len(classes))):
             encoding = VotingClassifier([("encoded", classifier)], voting="soft")
             with suppress(Exception):
                 return encoding.set_params(flatten_transform=False).fit(X, y, **params)
@@ -121,14 +139,27 @@ def requesting_weights(estimator: Any) -> Any:
     return estimator
 
 
-def reweighting(classifier: Any) -> str | None:
-    """What moves a classifier's probabilities from the class frequencies of its rows, if any."""
-    if isinstance(classifier, CalibratedClassifierCV) and classifier.method != "temperature":
+def reweighting(model: Any) -> str | None:
+    """What moves a fitted model's probabilities from the class frequencies of its rows, if any."""
+    if isinstance(model, CalibratedClassifierCV) and model.method != "temperature":
         return None  # which moves them back
-    for name, value in {"the classifier": classifier, **classifier.get_params(deep=True)}.items():
-        changes = name.rpartition("__")[2] in REWEIGHTING
-        if changes and str(value) not in ("None", "False", "1", "1.0"):
-            return f"{name}={value!r} changes them"
-        if isinstance(value, FrozenEstimator) or hasattr(value, "fit_resample"):
-            return f"{name}={value!r} learns from other rows"
-    return None
+    if isinstance(model, FrozenEstimator) or hasattr(model, "fit_resample"):
+        return f"{model!r} learns from other rows"
+    if isinstance(model, ComplementNB):
+        return f"{model!r} ignores them"
+    params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
+    for name, value in params.items():
+        changes = name in REWEIGHTING and str(value) not in ("None", "False", "1", "1.0")
+        if changes or (name == "fit_prior" and not value):
+            return f"{name}={value!r} of {type(model).__name__} changes them"
+    fitted = [getattr(model, name) for name in FITTED_PARTS if hasattr(model, name)]
+    return next(filter(None, map(reweighting, _models(fitted or [*params.values()]))), None)
+
+
+def _models(parts: Any) -> Iterator[Any]:
+    """The models in lists, and in pairs of names and models."""
+    for part in parts:
+        if isinstance(part, list | tuple):
+            yield from _models(part)
+        elif hasattr(part, "estimator") or (hasattr(part, "fit") and not isinstance(part, type)):
+            yield part

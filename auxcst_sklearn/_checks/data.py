@@ -127,6 +127,12 @@ def with_days(X: Any) -> Any:
 
 
 def check_frame(X: Any) -> None:
+    """As `check_table`, and for cells that are no numbers and no categories."""
+    check_table(X)
+    _refuse_times_and_lists(X)
+
+
+def check_table(X: Any) -> None:
     """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully."""
     check_in_memory(X)
     check_no_mask(X, "X")
@@ -136,7 +142,6 @@ def check_frame(X: Any) -> None:
             f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
             "DataFrame without columns."
         )
-    _refuse_times_and_lists(X)
 
 
 # Data on a disk or on other machines, by the module of their type, and how to load them.

@@ -187,7 +187,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
         has_prior = known.shape == columns.shape
         prior = np.bincount(columns, known, len(classes)) if has_prior else None
-        self._set_costs(data, reweighting(classifier), prior)
+        self._set_costs(data, reweighting(model), prior)
         self.estimator_ = model
         return self
 

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags
+from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.calls import described_like, unchanged_on_error
+from .._checks.calls import described_like, naming, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting
-from .._checks.data import check_frame, with_days
+from .._checks.data import check_table
 from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
 from .._training.geometric_mean import geometric_mean, log_clipped, log_loss_of, mean_weights
 from .._training.held_out import N_FOLDS, folds, resolve_n_networks
+from .._training.known_classes import mean_of_known
 from .._training.runtime import report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
@@ -36,12 +36,12 @@ from .members import (
     FoldMean,
     Member,
     Task,
+    check_folds,
     check_members,
     cost_estimators,
     default_members,
     is_dropped,
-    mean_of_known,
-    naming,
+    known_classes,
     prepare,
     with_weight,
 )
@@ -61,8 +61,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
     once: each of its networks holds out a fold, and there is one at least for each fold. Other
-    members are fitted once per fold, and the means of their probabilities predict. Members whose
-    weight is 0 are dropped, and take no time when predicting.
+    members are fitted once per fold, and the means of their probabilities predict; a fit that has
+    not seen a class has no part in its probability. Members whose weight is 0 are dropped, and take
+    no time when predicting.
 
     If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
     learn these costs from the features, too, and decisions use their estimates instead of means.
@@ -228,27 +229,24 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
             rng = check_random_state(self.random_state)
             found = self._random_folds(data, groups, rng) if given is None else given
+            check_folds(found, data.labels)
             ready = [
                 Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
             ]
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = (reweighting(member) for _, member in members)
-            self._set_costs(data, next(filter(None, reasons), None))
+            reasons = filter(None, map(reweighting, self.estimators_))
+            self._set_costs(data, next(reasons, None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows that can be selected; their values are checked by the members."""
-        X = with_days(X)
-        check_frame(X)
-        if sparse.issparse(X):
-            X = X.tocsr()  # some formats have no rows
-        elif not hasattr(X, "shape"):
-            X = np.asarray(X)
-        if len(X.shape) < 2:
+        """The caller's rows, which can be selected; their values are checked by the members."""
+        check_table(X)
+        (X,) = indexable(X)
+        if len(shape := getattr(X, "shape", None) or np.asarray(X, dtype=object).shape) < 2:
             raise ValueError(
-                f"X has shape {X.shape}; expected two dimensions, (n_samples, n_features). Reshape "
+                f"X has shape {shape}; expected two dimensions, (n_samples, n_features). Reshape "
                 "your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."
             )
         if reset or not has_columns_of_fit(self, X):
@@ -303,21 +301,27 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, n, K)."""
+        labels, classes = data.labels, data.costs.classes
         tasks = [member.tasks(found) for member in members]
         run = delayed(Task.run)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            run(task, X, data.labels, data.costs.classes) for of_one in tasks for task in of_one
+            run(task, X, labels, classes) for of_one in tasks for task in of_one
         )
         fitted: list[Any] = []
         held_out = []
         for member, of_one in zip(members, tasks):
             models, parts, seconds = zip(*(next(results) for _ in of_one))
-            whole = member.holds_out_itself
-            fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
-            held_out.append(mean_of_known(parts))
+            if member.holds_out_itself:
+                fitted.append(models[0])
+            else:
+                pairs = zip(models, found)
+                masks = [known_classes(model, labels[seen], classes) for model, (seen, _) in pairs]
+                known = np.array(masks) | ~np.any(masks, axis=0)  # 0 of what none of them knows
+                fitted.append(FoldMean(list(models), classes, known))
+            held_out.append(mean_of_known(np.concatenate(parts)))
             if reports(self.verbose):
-                known = ~np.isnan(held_out[-1]).any(axis=1)
-                loss = log_loss_of(log_clipped(held_out[-1][known]), data.costs.label[known])
+                rows = ~np.isnan(held_out[-1]).any(axis=1)
+                loss = log_loss_of(log_clipped(held_out[-1][rows]), data.costs.label[rows])
                 line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
                 report(line, self.verbose)
         return fitted, np.stack(held_out)
@@ -357,7 +361,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         logs = []
         for name, model in self.named_estimators_.items():
             if not is_dropped(model):
-                with naming(name):
+                with naming(f"In the member {name!r} of the ensemble"):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return geometric_mean(self.estimator_weights_[self.estimator_weights_ > 0], np.stack(logs))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -15,9 +14,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from .._checks.calls import naming
 from .._checks.classifiers import fitted, probabilities, requesting_weights
-from .._checks.labels import label_index
+from .._checks.labels import as_labels, label_index, shorten
 from .._training.held_out import resolve_n_networks
+from .._training.known_classes import mean_of_known
 from ..costs._account import Costs
 from .boosting import TableBoosting, read_once
 from .decision import Labelled
@@ -76,12 +77,15 @@ def check_members(members: Any, taken: Collection[str]) -> list[tuple[str, Any]]
 class FoldMean(ClassifierMixin, BaseEstimator):
     """Classifiers of one kind, each fitted without one fold, which predict by their mean.
 
-    Their classes may differ; `classes_` are all.
+    `classes_` are all classes, of which the estimators know those in their row of `known`.
     """
 
-    def __init__(self, estimators: Sequence[Any], classes: NDArray[Any]) -> None:
+    def __init__(
+        self, estimators: Sequence[Any], classes: NDArray[Any], known: NDArray[np.bool_]
+    ) -> None:
         self.estimators = estimators
         self.classes = classes
+        self.known = known
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -90,8 +94,10 @@ class FoldMean(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Mean probabilities, (n_samples, n_classes)."""
         X = read_once(self.estimators, X)
-        total = sum(probabilities(estimator, X, self.classes) for estimator in self.estimators)
-        return np.asarray(total) / len(self.estimators)
+        parts = [probabilities(estimator, X, self.classes) for estimator in self.estimators]
+        if self.known.all():
+            return np.asarray(sum(parts)) / len(parts)
+        return mean_of_known(np.where(self.known[:, np.newaxis], parts, np.nan))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable labels."""
@@ -127,23 +133,28 @@ class Task(NamedTuple):
     def run(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any]
     ) -> tuple[Any, NDArray[np.float64], float]:
-        """The fitted classifier, probabilities of held-out rows (NaN for others), and seconds."""
+        """The fitted classifier, probabilities by each model of it (M, n, K), and seconds.
+
+        They are NaN for other than held-out rows, and for classes that a model does not know.
+        """
         start = time.perf_counter()
         estimator, params = clone(self.member.estimator), self.member.fit_params
-        found = np.full((len(y), len(classes)), np.nan)
-        with naming(self.member.name):
+        with naming(f"In the member {self.member.name!r} of the ensemble"):
             if self.member.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
                 n_networks = max(n_networks, len(self.folds))
                 estimator.set_params(n_networks=n_networks)
                 held_out = estimator._fit_on_folds(X, y, self.folds, **params)
-                found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out
+                found = np.full((len(held_out), len(y), len(classes)), np.nan)
+                found[..., label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
                 ((seen, unseen),) = self.folds
                 params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
-                found[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
+                found = np.full((1, len(y), len(classes)), np.nan)
+                p = probabilities(estimator, _safe_indexing(X, unseen), classes)
+                found[0, unseen] = np.where(known_classes(estimator, y[seen], classes), p, np.nan)
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
@@ -158,17 +169,20 @@ class Task(NamedTuple):
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
 
 
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Name the member whose fit or prediction failed."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"In the member {name!r} of the ensemble: {error}") from error
-    except Exception as error:
-        raise RuntimeError(
-            f"In the member {name!r} of the ensemble: {type(error).__name__}: {error}"
-        ) from error
+def known_classes(model: Any, y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the classes that a model has seen among the labels of its training rows."""
+    return np.isin(classes, y) & np.isin(classes, as_labels(model.classes_, "classes_"))
+
+
+def check_folds(folds: Sequence[Fold], y: NDArray[Any]) -> None:
+    """Raise an error for a class that no fit would see."""
+    unknown = np.setdiff1d(y, np.concatenate([y[seen] for seen, _ in folds]))
+    if len(unknown):
+        raise ValueError(
+            f"The folds have no training rows of the classes {shorten(unknown)}, which no member "
+            "would know; expected each class in y among those of a fold, at least. Pass another "
+            "cv, or leave the rows of these classes out."
+        )
 
 
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
@@ -227,12 +241,3 @@ def prepare(
         fit_params = {**fit_params, "cost": data.costs}
     member.set_params(**changed)  # which a FrozenEstimator does not return
     return member, fit_params
-
-
-def mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of the probabilities that are not NaN; NaN where all are."""
-    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
-    count = np.sum([np.isfinite(part) for part in parts], axis=0)
-    mean: NDArray[np.float64] = np.full_like(total, np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return mean

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from .._checks.calls import naming
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs import Inputs
@@ -122,15 +123,13 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 def _validation_set(
     estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> TrainingSet:
-    try:
+    with naming("In the validation set (X_val, y_val, cost_val)"):
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
         source = cost, estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(weight, X)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"In the validation set (X_val, y_val, cost_val): {error}") from error
     known = training.matrices is not None
     if known != (costs.matrices is not None):
         dimensions = 3 if known else 2
@@ -217,7 +216,8 @@ def make_net(
     if _may_learn_costs(estimator, data.costs):
         loss = loss._for_sample_costs(data.target(), stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
-    start = loss.start_bias(statistics), aux_loss.start_bias(statistics)
+    counted = replace(statistics, weight=data.costs.class_weight(data.weight))
+    start = loss.start_bias(counted), aux_loss.start_bias(counted)
     modules, alpha = [], list[float]()
     for _ in range(resolve_n_networks(estimator.n_networks, len(data.costs))):
         seed, make = draw_seed(rng), estimator._make_module
@@ -383,6 +383,7 @@ def build(
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
             share = estimator.validation_fraction
             seen, held_out = share_out(n, rows, data, share, fold_seed)
+    net.note_classes(seen, len(data.costs.classes))
     is_long = len(rows) > LONG_EPOCHS[0]
     settings: Any = {
         "schedule": estimator.schedule,
@@ -409,13 +410,10 @@ def calibrate(
         return float(estimator.temperature), None
     if held_out is None or not calibrates(estimator, net):
         return net.temperature, net.head_weights if combines else None
-    n_classes, losses = len(net.statistics.weight), (net.criterion_.loss, net.criterion_.aux_loss)
     votes = combines and len(net.module_.layers) > 1
     weights = None
     with net.thread_limit():
-        if votes and all(
-            isinstance(one, ProbabilisticLoss) and one._has_logits(n_classes) for one in losses
-        ):
+        if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
             weights = first(net.learn_head_weights(held_out))
         return (first(net.learn_temperature(held_out)) if weights is None else 1.0), weights
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
+from functools import cached_property
+from itertools import count, repeat
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -76,6 +77,15 @@ class CategoryCodes:
         n = max(map(len, levels))
         return np.column_stack([np.pad(level, (0, n - len(level)), "edge") for level in levels])
 
+    @cached_property
+    def _places(self) -> list[dict[Any, int]]:
+        """The code of each category, of each column; for one row, the encoder takes 1 ms."""
+        return [dict(zip(levels.tolist(), count())) for levels in self.encoder.categories_]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes, without those that others determine."""
+        return {name: value for name, value in vars(self).items() if name != "_places"}
+
     @property
     def sizes(self) -> list[int]:
         """Number of codes of each column."""
@@ -123,8 +133,7 @@ class CategoryCodes:
         if not self.is_object:
             assert_all_finite(values, allow_nan=True, input_name="X")
         codes, missing = np.empty(values.shape), values != values
-        for j, levels in enumerate(self.encoder.categories_):  # for a row, the encoder takes 1 ms
-            code = {level: i for i, level in enumerate(levels.tolist())}
+        for j, (levels, code) in enumerate(zip(self.encoder.categories_, self._places)):
             codes[:, j] = [*map(code.get, values[:, j].tolist(), repeat(UNKNOWN))]
             codes[missing[:, j], j] = np.nan if levels[-1] != levels[-1] else UNKNOWN
         unknown = codes == UNKNOWN

@@ -87,25 +87,29 @@ def useful_weights(
     logs: NDArray[np.float64],
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64] | None = None,
+    number: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64] | None:
     """The weights, if the ensemble is better than its last member alone by more than the noise.
 
-    Both get the weights of other rows, in five folds; the noise is the standard error of the
-    difference of their log losses.
+    Both get the weights of other samples, in five folds; the noise is the standard error of the
+    difference of their log losses. Rows with a common `number` are of one sample.
     """
     n = len(label)
     weight = np.ones(n) if sample_weight is None else sample_weight
-    if n < FEWEST_ROWS:
+    number = np.arange(n) if number is None else number
+    _, first, sample = np.unique(number, return_index=True, return_inverse=True)
+    if len(first) < FEWEST_ROWS:
         return None
-    gain = np.empty(n)
-    for seen, unseen in KFold(5, shuffle=True, random_state=0).split(label):
-        losses = []
+    gain, sample = np.empty(n), first.argsort().argsort()[sample]
+    for _, fold in KFold(5, shuffle=True, random_state=0).split(first):
+        unseen = np.isin(sample, fold)
+        seen, losses = ~unseen, []
         for members in (logs[-1:], logs):
             weights = mean_weights(members[:, seen], label[seen], weight[seen])
             p = geometric_mean(weights, members[:, unseen])
-            losses.append(-np.log(p[np.arange(len(unseen)), label[unseen]]))
+            losses.append(-np.log(p[np.arange(len(p)), label[unseen]]))
         gain[unseen] = losses[0] - losses[1]
     share = weight / weight.sum()
     mean = share @ gain
-    noise = np.sqrt(share**2 @ (gain - mean) ** 2)
+    noise = np.linalg.norm(np.bincount(sample, share * (gain - mean)))
     return mean_weights(logs, label, sample_weight) if mean > noise else None

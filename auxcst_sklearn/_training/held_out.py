@@ -24,7 +24,6 @@ from .runtime import neutral_torch_modes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .loop import Training
-    from .net import CostNet
 
 # With fewer rows, none are held out.
 MIN_HOLD_OUT_ROWS = 10
@@ -282,32 +281,23 @@ def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
 
 
 def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]:
-    """Class probabilities (n_samples, K) by the networks that held a row out; NaN where none did.
+    """Class probabilities (n_networks, n_samples, K) by the networks that held a row out.
 
-    Rows so many that only a sample of them is evaluated have none.
+    They are NaN for other rows, also for those so many that only a sample of them is evaluated, and
+    for classes that a network does not know.
     """
-    counts, held_out = data.counts, training.held_out
-    found = np.full((len(data.costs.label), len(data.costs.classes)), np.nan)
-    if held_out is not None and not training.rows[0].in_blocks:
-        found[counts] = _means(training.net, held_out, int(counts.sum()))
-    return found
-
-
-@torch.no_grad()
-def _means(net: CostNet, held_out: Sequence[Rows], n_rows: int) -> NDArray[np.float64]:
-    with neutral_torch_modes():
+    number, held_out, net = np.flatnonzero(data.counts), training.held_out, training.net
+    found = np.full((net.n_networks, len(data.costs.label), len(data.costs.classes)), np.nan)
+    if held_out is None or training.rows[0].in_blocks:
+        return found
+    with neutral_torch_modes(), torch.no_grad():
         batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
     of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
-    total = torch.zeros(n_rows, of_sets.shape[-1], dtype=torch.float64)
-    count = torch.zeros(n_rows, dtype=torch.float64)
-    for rows, probability in zip(held_out, of_sets):
+    for i, (rows, probability) in enumerate(zip(held_out, of_sets)):
         index = torch.arange(len(rows)) if rows.index is None else rows.index.cpu()
         if rows.weight is not None:  # rows that pad a smaller part have none
             counts = rows.weight.cpu()[index] > 0
             index, probability = index[counts], probability[: len(counts)][counts]
-        total.index_add_(0, index, probability[: len(index)])
-        count.index_add_(0, index, torch.ones(len(index), dtype=torch.float64))
-    mean: NDArray[np.float64] = (total / count.unsqueeze(1)).numpy()
-    mean /= mean.sum(axis=1, keepdims=True)
-    return mean
+        found[i, number[index]] = probability[: len(index)]
+    return found if net.known is None else np.where(net.known, found, np.nan)

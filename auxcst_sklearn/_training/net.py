@@ -26,6 +26,7 @@ from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
 from .geometric_mean import SMALLEST, useful_weights
+from .known_classes import completed
 from .rows import Rows
 from .runtime import (
     ALONE,
@@ -91,6 +92,8 @@ class CostNet(NeuralNet):
     temperature: float = 1.0
     # Of the heads and the output in a weighted geometric mean, in place of the temperature.
     head_weights: NDArray[np.float64] | None = None
+    # Classes that each network has seen, (n_networks, 1, n_classes), if these differ.
+    known: NDArray[np.bool_] | None = None
 
     def __init__(
         self,
@@ -191,6 +194,7 @@ class CostNet(NeuralNet):
             copied.optimizer_.load_state_dict(deepcopy(self.optimizer_.state_dict()))
         copied.history.extend(self.history)
         copied.temperature, copied.head_weights = self.temperature, self.head_weights
+        copied.known = self.known
         return copied
 
     @torch.no_grad()
@@ -213,6 +217,15 @@ class CostNet(NeuralNet):
             hidden=not isinstance(objective.aux_loss, ProbabilisticLoss),
         )
         objective.loss = objective.loss._rescaled(factor, shift)
+
+    def note_classes(self, rows: Sequence[Rows], n_classes: int) -> None:
+        """Note the classes of the training rows of each network, which may lack one in a fold."""
+        counts = [part.own_label.bincount(minlength=n_classes).numpy(force=True) for part in rows]
+        known = np.array(counts)[:, np.newaxis] > 0
+        if self.history:  # of an earlier training
+            known |= True if self.known is None else self.known
+        known |= ~known.any(axis=0)  # of those that no network knows, all estimate a probability
+        self.known = None if known.all() else known
 
     def use_callbacks(self, callbacks: list[Any]) -> None:
         """Use the user's callbacks, if they have changed."""
@@ -246,20 +259,29 @@ class CostNet(NeuralNet):
     def combined(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the networks after the temperature, with the probabilities of their mean.
 
-        `module` is a copy of that of the net, with other settings.
+        For classes that a network has not seen, the other networks decide. `module` is a copy of
+        that of the net, with other settings.
         """
         loss, output = self.criterion_.loss, self._tempered(self.output(x, module))
-        if not self.has_geometric_mean:
+        if not self.has_logits or (self.known is None and not self.is_geometric):
             return output
-        logs = loss.probabilities(output).clamp(min=SMALLEST).log()
-        return loss.with_probabilities(output, logs.mean(dim=0).softmax(dim=-1).expand_as(logs))
+        p = loss.probabilities(output)
+        if self.known is not None:
+            p = completed(p, torch.from_numpy(self.known))
+        if self.is_geometric:
+            p = p.clamp(min=SMALLEST).log().mean(dim=0).softmax(dim=-1).expand_as(p)
+        return loss.with_probabilities(output, p)
+
+    @property
+    def is_geometric(self) -> bool:
+        """Whether the mean of the networks' probabilities is geometric."""
+        return self.n_networks > 1 and len(self.statistics.weight) >= MANY_CLASSES
 
     @cached_property
-    def has_geometric_mean(self) -> bool:
-        """Whether the mean of the networks is geometric: outputs are logits of many classes."""
-        loss, n_classes = self.criterion_.loss, len(self.statistics.weight)
-        few = self.n_networks == 1 or n_classes < MANY_CLASSES
-        return not few and isinstance(loss, ProbabilisticLoss) and loss._has_logits(n_classes)
+    def has_logits(self) -> bool:
+        """Whether the loss has class probabilities, and outputs for given ones."""
+        loss = self.criterion_.loss
+        return isinstance(loss, ProbabilisticLoss) and loss._has_logits(len(self.statistics.weight))
 
     def output(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the output layer, or with the mean probabilities of all layers.
@@ -403,15 +425,18 @@ class CostNet(NeuralNet):
     @torch.no_grad()
     def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
         """Weights of all layers with least log loss on held-out rows; None if they do not pay."""
-        parts = []
-        for x, target in self.get_iterator(rows):
+        parts, batches = [], self.get_iterator(rows)
+        for x, target in batches:
             logs = self._log_probabilities(self.module_.forward_heads(x)).flatten(1, 2)
             weight = torch.ones(len(target.label)) if target.weight is None else target.weight
             parts.append((logs.transpose(0, 1), target.label, weight))
         log_p, label, weight = (torch.cat(part).numpy(force=True) for part in zip(*parts))
         counts = weight > 0  # rows that pad the smaller folds have none
         of_layers = np.swapaxes(log_p[counts], 0, 1).astype(np.float64)
-        return useful_weights(of_layers, label[counts], weight[counts].astype(np.float64))
+        numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
+        number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
+        weight = weight[counts].astype(np.float64)
+        return useful_weights(of_layers, label[counts], weight, number.numpy()[counts])
 
     # ----------------------------------------------------------------- state
 
@@ -427,6 +452,7 @@ class CostNet(NeuralNet):
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
+            "known": self.known,
             "history": list(self.history),
         }
 
@@ -445,6 +471,7 @@ class CostNet(NeuralNet):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature, self.head_weights = state["temperature"], state["head_weights"]
+        self.known = state.get("known")
 
 
 def _squares(difference: Tensor) -> Tensor:

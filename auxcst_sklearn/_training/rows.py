@@ -64,6 +64,11 @@ class TrainingSet:
         return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
 
     @property
+    def relative_weight(self) -> np.ndarray | None:
+        """Weights with a mean of 1, as in training: a block of a stream counts by its rows."""
+        return None if self.weight is None else self.weight / self.weight.mean()
+
+    @property
     def weight_of_costs(self) -> np.ndarray | None:
         """Weights of the rows of the costs: of the samples, or of the classes."""
         return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
@@ -74,7 +79,7 @@ class TrainingSet:
 
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class, with their unit; the costs are in currency."""
-        return self.costs.statistics(self.weight, *self._unit())
+        return self.costs.statistics(self.relative_weight, *self._unit())
 
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these rows.
@@ -86,14 +91,13 @@ class TrainingSet:
             return self.statistics().completed(before)
         costs, offset, unit = self.costs, before.offset, before.unit
         if (costs.values > costs.values.min(axis=1, keepdims=True)).any():
-            weight = costs.class_weight(self.weight).sum()
-            share = weight / (weight + before.weight.sum())
+            share = len(costs) / (len(costs) + before.weight.sum())
             own = self._unit()
             offset, unit = (
                 (1 - share) * offset + share * own[0],
                 (1 - share) * unit + share * own[1],
             )
-        new = costs.statistics(self.weight, offset, unit)
+        new = costs.statistics(self.relative_weight, offset, unit)
         return before.in_unit(offset, unit).updated(new, replaces=costs.per_class)
 
     def _unit(self) -> tuple[float, float]:
@@ -101,7 +105,7 @@ class TrainingSet:
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
-        return Target(self.costs.vectors(), self.costs.label, self.weight)
+        return Target(self.costs.vectors(), self.costs.label, self.relative_weight)
 
 
 class Rows:
@@ -147,6 +151,13 @@ class Rows:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
         return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
+
+    @property
+    def own_label(self) -> Tensor:
+        """Labels of these rows."""
+        if self.fold is None:
+            return self.label if self.index is None else self.label[self.index]
+        return self.label[self.include(torch.arange(len(self.label)))]
 
     # ------------------------------------------------------------------ parts
 

@@ -120,7 +120,8 @@ def decisions_of(estimator: Any) -> Any:
 
 def is_search(estimator: Any) -> bool:
     """Whether an estimator is a search of scikit-learn, or like one."""
-    return hasattr(estimator, "error_score") and hasattr(estimator, "estimator")
+    has_both = hasattr(estimator, "error_score") and hasattr(estimator, "estimator")
+    return has_both and not isinstance(estimator, FrozenEstimator)  # which has those of a search
 
 
 def final_estimator(estimator: Any) -> Any:

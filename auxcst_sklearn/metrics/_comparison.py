@@ -13,20 +13,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import FixedThresholdClassifier as FixedThreshold
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.model_selection import TunedThresholdClassifierCV as TunedThreshold
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Bunch, _safe_indexing, check_consistent_length
+from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._checks.calls import described_like
+from .._checks.calls import described_like, naming
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import check_row_order, holds_categories, is_frame, select
 from .._checks.labels import as_labels, check_groups
 from ..costs._account import Costs
-from ..costs._evaluation import check_one_source, chosen_columns, decided, is_search
+from ..costs._evaluation import (
+    check_one_source,
+    chosen_columns,
+    decided,
+    final_estimator,
+    is_search,
+)
 from ._measures import mean_cost, mean_interval
 
 MOST_PROBABLE = "most probable class"
@@ -119,8 +126,7 @@ def compare_costs(
     _check_models(models)
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
-    labels = as_labels(y, "y")
-    check_consistent_length(X, labels)
+    X, labels = indexable(X, as_labels(y, "y"))
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
@@ -186,42 +192,40 @@ class _Task(NamedTuple):
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
         times = [perf_counter()]
-        try:
+        with naming(f"models[{name!r}]", lambda: "" if times[1:] else _advice(self.X, model)):
             ready = self._fit(model, train)
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)
             times.append(perf_counter())
-        except Exception as error:  # other libraries have classes of their own
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            advice = _advice(self.X, model) if len(times) == 1 else ""
-            raise kind(f"models[{name!r}]: {error}{advice}") from error
         return chosen, self._most_probable(ready, train, test), *np.diff(times)
 
     def _fit(self, model: Any, train: NDArray[Any]) -> Any:
         X, y = (_safe_indexing(rows, train) for rows in (self.X, self.y))
-        last, of_parameters, of_arguments = _last(model)
-        if not _has_rule(last):
-            return fitted(model, X, as_labels(y, "y"))
+        last, of_parameters, _ = _last(model)
+        names = _arguments(model)
+        if get_config()["enable_metadata_routing"]:
+            consumed = get_routing_for_object(model).consumes("fit", self.per_row)
+            names = {name: name for name in (*consumed, *signature(model.fit).parameters)}
         own = last.get_params(deep=False)
+        if not _has_rule(last) or own.get("cost_matrix") is not None:
+            names.pop("cost", None)
+        given = {name: values for name, values in self.per_row.items() if name in names}
+        parts = {names[name]: _safe_indexing(values, train) for name, values in given.items()}
+        if not _has_rule(last):
+            return fitted(model, X, as_labels(y, "y"), **parts)
         new = {name: value for name, value in self.parameters.items() if own.get(name, 0) is None}
         model = clone(model)
         if new:  # a FrozenEstimator takes none
             model.set_params(**{of_parameters + name: new[name] for name in new})
-        taken = set(signature(last.fit).parameters)
-        if get_config()["enable_metadata_routing"]:
-            consumed = get_routing_for_object(model).consumes("fit", self.per_row)
-            taken, of_arguments = {*consumed, *signature(model.fit).parameters}, ""
-        if own.get("cost_matrix") is not None:
-            taken.discard("cost")
-        parts = {n: _safe_indexing(v, train) for n, v in self.per_row.items() if n in taken}
-        return model.fit(X, y, **{of_arguments + name: part for name, part in parts.items()})
+        return model.fit(X, y, **parts)
 
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
         X, costs = _safe_indexing(self.X, test), self.costs
         if _has_rule(_last(model)[0]):
             cost = self.per_row.get("cost")
-            part = None if cost is None else _safe_indexing(cost, test)
+            own = getattr(final_estimator(model), "cost_matrix", None)
+            part = None if own is not None or cost is None else _safe_indexing(cost, test)
             made = as_labels(decided(model, X, part), "predict")
             return chosen_columns(made, costs.decisions, "predict")
         if not hasattr(model, "predict_proba"):
@@ -251,6 +255,7 @@ class _Task(NamedTuple):
 
 def _has_rule(model: Any) -> bool:
     """Whether an estimator decides by costs, or by a threshold, itself."""
+    model = final_estimator(model)
     return hasattr(model, "predict_cost") or isinstance(model, TunedThreshold | FixedThreshold)
 
 
@@ -264,6 +269,19 @@ def _last(model: Any) -> tuple[Any, str, str]:
         else:
             of_parameters, model = f"{of_parameters}estimator__", model.estimator
     return model, of_parameters, of_arguments
+
+
+def _arguments(model: Any) -> dict[str, str]:
+    """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
+    found: dict[str, str] = {}
+    prefix = ""
+    while model is not None:
+        last, _, of_arguments = _last(model)
+        prefix += of_arguments
+        found = {name: prefix + name for name in signature(last.fit).parameters} | found
+        passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
+        model = getattr(last, "estimator", None) if passes else None
+    return found
 
 
 def _advice(X: Any, model: Any) -> str:

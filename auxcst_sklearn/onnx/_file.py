@@ -173,7 +173,7 @@ def _rows(X: Any) -> Any:
     if is_frame(X):
         return with_days(X)
     if sparse.issparse(X):
-        return X[:100].toarray()
+        return X.tocsr()[:100].toarray()
     rows = np.asarray(X)
     if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
         return np.asarray(X, dtype=object)  # lists may mix strings and numbers

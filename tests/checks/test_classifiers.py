@@ -1,18 +1,27 @@
 """Classifiers of other libraries: their probabilities, labels, folds and class frequencies."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
-from sklearn.naive_bayes import GaussianNB
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    TimeSeriesSplit,
+)
+from sklearn.naive_bayes import ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.decisions import adjust_prior, estimate_prior
@@ -196,6 +205,47 @@ def test_errors_that_are_not_of_the_labels_stay_as_they_are():
             rule(inner).fit(X, NAMES[Y])
 
 
+class Unlucky(Foreign):
+    """Fails at first, for a reason of its own."""
+
+    n_fits = 0
+
+    def fit(self, X, y):
+        Unlucky.n_fits += 1
+        if Unlucky.n_fits == 1:
+            raise RuntimeError("the licence server does not answer")
+        return super().fit(X, y)
+
+
+def test_other_errors_are_raised_at_once():
+    with pytest.raises(RuntimeError, match="licence server"):
+        rule(Unlucky()).fit(X, NAMES[Y])
+    assert Unlucky.n_fits == 1
+
+
+class Indexed(Numbered):
+    """Fails in ways of its own at labels other than 0 .. K-1."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def fit(self, X, y, sample_weight=None):
+        if self.how == "numbers":
+            y.astype(float)
+        elif self.how == "tensor":
+            torch.from_numpy(y)
+        np.zeros(3)[y.astype(int)]
+        np.bincount(y.astype(int))
+        return super().fit(X, y.astype(int), sample_weight)
+
+
+@pytest.mark.parametrize("how", ["numbers", "tensor", "index"])
+@pytest.mark.parametrize("labels", [NAMES, np.array([1, 2, 3]), np.array([-1, 0, 1])])
+def test_errors_about_labels_are_recognised(how, labels):
+    found = rule(Indexed(how)).fit(X, labels[Y]).predict_proba(X)
+    np.testing.assert_allclose(found, rule(GaussianNB()).fit(X, Y).predict_proba(X))
+
+
 @pytest.mark.parametrize("make", [rule, ensemble])
 @pytest.mark.parametrize("weights", [None, [1, 3], np.array([0.2, 0.8])])
 def test_soft_votes_with_weights(make, weights):
@@ -255,8 +305,19 @@ def test_calibration_of_a_frozen_classifier_needs_its_classes(seen):
 class Reweighted(LogisticRegression):
     """Has the parameters of imbalanced-learn, LightGBM and XGBoost."""
 
-    def __init__(self, sampling_strategy=None, is_unbalance=False, scale_pos_weight=1.0):
+    def __init__(
+        self,
+        sampling_strategy=None,
+        is_unbalance=False,
+        scale_pos_weight=1.0,
+        neg_bagging_fraction=1.0,
+        unbalance=None,
+        unbalanced_sets=None,
+    ):
         super().__init__()
+        self.neg_bagging_fraction = neg_bagging_fraction
+        self.unbalance = unbalance
+        self.unbalanced_sets = unbalanced_sets
         self.sampling_strategy = sampling_strategy
         self.is_unbalance = is_unbalance
         self.scale_pos_weight = scale_pos_weight
@@ -275,6 +336,14 @@ class Sampler(BaseEstimator):
 
 TWO = (Y > 1).astype(int)
 RARE = np.array([[0, 1], [5, 0]])
+
+
+def search(class_weight):
+    """A search that finds these weights, around a classifier with others."""
+    inner = LogisticRegression(class_weight=None if class_weight else "balanced")
+    return GridSearchCV(inner, {"class_weight": [class_weight]}, cv=2)
+
+
 OTHER_FREQUENCIES = {
     "weights": LogisticRegression(class_weight="balanced"),
     "some weights": make_pipeline(StandardScaler(), LogisticRegression(class_weight={0: 1, 1: 9})),
@@ -283,6 +352,15 @@ OTHER_FREQUENCIES = {
     "under-sampling": Reweighted(sampling_strategy="auto"),
     "balanced": Reweighted(is_unbalance=True),
     "weight of a class": Reweighted(scale_pos_weight=9),
+    "a share of a class": Reweighted(neg_bagging_fraction=0.5),
+    "unbalance": Reweighted(unbalance=True),
+    "unbalanced sets": Reweighted(unbalanced_sets=True),
+    "found by a search": search("balanced"),
+    "found in a pipeline": make_pipeline(StandardScaler(), search("balanced")),
+    "found in votes": VotingClassifier([("a", search("balanced"))], voting="soft"),
+    "found in bags": BaggingClassifier(search("balanced"), 2),
+    "equal frequencies": make_pipeline(MinMaxScaler(), MultinomialNB(fit_prior=False)),
+    "no frequencies": make_pipeline(MinMaxScaler(), ComplementNB()),
     "votes": VotingClassifier([("a", LogisticRegression(class_weight="balanced"))], voting="soft"),
 }
 
@@ -329,8 +407,8 @@ def test_frozen_classifiers_keep_the_frequencies_of_their_training(kind):
 
 
 def test_parameters_that_change_nothing_leave_the_frequencies_of_the_rows():
-    for make in (rule, ensemble):
-        model = make(Reweighted(), cost_matrix=RARE).fit(X, TWO)
+    for make, inner in product((rule, ensemble), (Reweighted(), search(None))):
+        model = make(inner, cost_matrix=RARE).fit(X, TWO)
         np.testing.assert_allclose(model.class_prior_, np.bincount(TWO) / 600)
 
 

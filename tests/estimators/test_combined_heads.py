@@ -210,3 +210,32 @@ def test_an_ensemble_that_gains_less_than_its_noise_is_not_used():
     of_half = useful_weights(logs[1:, :150], label[:150])
     wrong = np.where(weight > 0, label, (label + 1) % 3)
     assert useful_weights(logs[1:], wrong, weight) == pytest.approx(of_half, rel=0.2)
+
+
+def test_rows_of_one_sample_judge_the_weights_as_one():
+    rng = np.random.default_rng(0)
+    label = rng.integers(3, size=60)
+    noise, good = rng.normal(size=(2, 60, 3))
+    good[np.arange(60), label] += 2
+    noise[np.arange(60), label] += 0.7
+    logs = np.log(softmax([noise, good], axis=2))
+    assert useful_weights(logs, label) is None
+
+    copies = np.tile(logs, (1, 9, 1)), np.tile(label, 9)
+
+    assert useful_weights(*copies) is not None
+    assert useful_weights(*copies, number=np.tile(np.arange(60), 9)) is None
+
+
+def test_several_networks_do_not_make_samples_of_a_validation_set(rows):
+    X, y = rows
+    few = {"X_val": X[1000:1030], "y_val": y[1000:1030]}
+    many = {"X_val": X[1000:1300], "y_val": y[1000:1300]}
+    used = []
+    for given in (few, many):
+        model = CostSensitiveAuxNet(
+            module_with_weights(), n_networks=3, cost_matrix=COST, max_epochs=8, random_state=0
+        ).fit(X[:1000], y[:1000], **given)
+        used.append(model.head_weights_[:-1].any())
+
+    assert used == [False, True]

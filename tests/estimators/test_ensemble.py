@@ -1,5 +1,6 @@
 """The ensemble of classifiers: weights, folds, costs, parameters, files."""
 
+import json
 import pickle
 
 import joblib
@@ -9,9 +10,11 @@ import pytest
 import sklearn
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
@@ -25,7 +28,8 @@ from sklearn.model_selection import (
     cross_val_predict,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
@@ -225,6 +229,72 @@ def test_a_class_that_is_missing_in_a_fold():
     assert model.held_out_losses_[0] == pytest.approx(log_loss(y[:100], p[:100]), abs=0.05)
 
 
+@pytest.fixture(scope="module")
+def late():
+    """Rows in time, of which the last ones have a new class, far away; and such rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    y[300:][rng.random(100) < 0.3] = 2
+    X[:, 0] += 2 * (y == 1)
+    X[y == 2] += [0, 5, 0]
+    folds = [(np.arange(end), np.arange(end, end + 100)) for end in (100, 200, 300)]
+    folds.append((np.arange(100, 400), np.arange(100)))  # the only fit that knows the class
+    return X, y, folds, rng.normal(size=(50, 3)) + [0, 5, 0]
+
+
+def test_fits_that_have_not_seen_a_class_leave_it_to_the_others(late):
+    X, y, folds, new = late
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+
+    model = ensemble([("a", LogisticRegression())], cv=folds).fit(X, y)
+    of_frozen = ensemble([("a", frozen)], cv=folds).fit(X, y)
+
+    *others, last = (LogisticRegression().fit(X[seen], y[seen]) for seen, _ in folds)
+    expected = last.predict_proba(new)
+    rest = sum(one.predict_proba(new) for one in others) * (1 - expected[:, 2:])
+    expected[:, :2] = (expected[:, :2] + rest) / 4
+    for one, p in ((model, expected), (of_frozen, frozen.predict_proba(new))):
+        found = one.named_estimators_["a"].predict_proba(new)
+        np.testing.assert_allclose(found, p, rtol=1e-6, atol=1e-9)
+    assert (model.predict(new) == 2).all()
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])  # False: a network for each fold
+def test_networks_that_have_not_seen_a_class_leave_it_to_the_others(late, early_stopping):
+    X, y, folds, new = late
+    network = CostSensitiveAuxMLP(1, 32, max_epochs=40, early_stopping=early_stopping)
+    cost = 1 - np.eye(3)[y]
+
+    model = ensemble([("network", network)], cv=folds).fit(X, y, cost=cost)
+
+    assert model.predict_proba(new)[:, 2].mean() > 0.8
+    member = model.named_estimators_["network"]
+    np.testing.assert_allclose(member.predict_proba(new).sum(axis=1), 1, atol=1e-6)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(new), model.predict_proba(new))
+
+
+def test_held_out_rows_are_judged_by_the_fits_that_know_their_class(late):
+    X, y, _, _ = late
+    rows = np.arange(400)
+    unseen = rows[301::2]  # by both fits, of which the first one lacks class 2
+    folds = [(rows[:250], unseen), (rows[::2], unseen)]
+    one, other = (GaussianNB().fit(X[seen], y[seen]).predict_proba(X[unseen]) for seen, _ in folds)
+
+    model = ensemble([("a", GaussianNB())], cv=folds).fit(X, y)
+
+    expected = other.copy()
+    expected[:, :2] = (other[:, :2] + one * (1 - other[:, 2:])) / 2
+    assert model.held_out_losses_[0] == pytest.approx(log_loss(y[unseen], expected), rel=1e-4)
+
+
+def test_a_class_that_no_fit_would_see_is_an_error(late):
+    X, y, folds, _ = late
+
+    with pytest.raises(ValueError, match=r"no training rows of the classes \[2\]"):
+        ensemble([("a", GaussianNB())], cv=folds[:3]).fit(X, y)
+
+
 def test_groups_are_in_one_fold_each(data):
     X, y = data
     groups = np.arange(len(y)) // 10
@@ -256,6 +326,61 @@ def test_boosting_is_stopped_by_its_fold(data):
 
     for one in model.estimators_[0].estimators:
         assert one.n_iter_ < 200
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def weekdays(table):
+    return table.apply(lambda column: column.dt.day_name())
+
+
+def of_dates(columns):
+    names = make_pipeline(FunctionTransformer(weekdays), OneHotEncoder())
+    return make_pipeline(make_column_transformer((names, columns)), LogisticRegression())
+
+
+@pytest.fixture(scope="module")
+def dates():
+    rng = np.random.default_rng(0)
+    opened = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 365, 300), "D")
+    X = pd.DataFrame({"opened": opened, "age": rng.normal(50, 15, 300)})
+    return X, (X["opened"].dt.day_of_week >= 5).astype(int)
+
+
+@pytest.mark.parametrize("columns", [["opened"], make_column_selector(dtype_include="datetime")])
+def test_members_get_dates_as_dates(dates, columns):
+    X, y = dates
+
+    model = ensemble([("a", of_dates(columns))]).fit(X[:200], y[:200])
+
+    np.testing.assert_array_equal(model.predict(X[200:]), y[200:])
+
+
+def test_the_default_members_read_dates_as_days(dates):
+    X, _ = dates
+    y = (X["opened"] > "2026-06-01").astype(int)
+    model = CostSensitiveEnsembleClassifier(random_state=0)
+    model.set_params(network__max_epochs=3, network__width=8, boosting__max_iter=20).fit(X, y)
+
+    days = X.assign(opened=(X["opened"] - pd.Timestamp(0)) / pd.Timedelta("1D"))
+    assert (model.predict(X) == y).mean() > 0.95
+    for member in model.estimators_:
+        np.testing.assert_array_equal(member.predict_proba(X), member.predict_proba(days))
+
+
+def test_members_get_numbers_in_lists_as_numbers():
+    rng = np.random.default_rng(0)
+    X = [[city, int(n)] for city, n in zip(rng.choice(["a", "b"], 300), rng.integers(0, 3, 300))]
+    y = np.array([(city == "a") ^ (n == 1) for city, n in X], dtype=int)
+    trees = make_pipeline(
+        OneHotEncoder(categories=[["a", "b"], [0, 1, 2]], handle_unknown="ignore"),
+        RandomForestClassifier(10, random_state=0),
+    )
+
+    model = ensemble([("a", trees)]).fit(X[:200], y[:200])
+
+    np.testing.assert_array_equal(model.predict(X[200:]), y[200:])
 
 
 # --- costs ------------------------------------------------------------------------------------
@@ -521,7 +646,7 @@ class Broken(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         if self.error is not None:
-            raise self.error("out of order")
+            raise self.error
         self.classes_ = np.unique(y)
         return self
 
@@ -529,18 +654,34 @@ class Broken(ClassifierMixin, BaseEstimator):
         return np.full((len(X), len(self.classes_)), np.nan)
 
 
-@pytest.mark.parametrize(
-    ("error", "raised"), [(ValueError, ValueError), (KeyError, RuntimeError), (None, ValueError)]
-)
-def test_a_member_that_fails_names_itself_and_changes_nothing(data, error, raised):
+class PrunedError(Exception):
+    """A signal to the caller."""
+
+
+FAILURES = {
+    "value": (ValueError("out of order"), ValueError, "ensemble: out of order"),
+    "type": (TypeError("out of order"), TypeError, "ensemble: out of order"),
+    "decoding": (UnicodeDecodeError("utf-8", b"?", 0, 1, "no text"), ValueError, "no text"),
+    "json": (json.JSONDecodeError("no rules", "{", 1), ValueError, "no rules"),
+    "signal": (PrunedError("early"), PrunedError, "early"),
+    "NaN": (None, ValueError, "not finite"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_member_that_fails_names_itself_and_changes_nothing(data, kind):
+    error, raised, reason = FAILURES[kind]
     X, y = data
     model = ensemble().fit(X, y)
     before = model.predict_proba(X)
     kept = vars(model).copy()
 
     model.set_params(estimators=[("broken", Broken(error)), *members()])
-    with pytest.raises(raised, match="In the member 'broken' of the ensemble"):
+    with pytest.raises(raised, match=reason) as found:
         model.fit(X, y)
+    assert type(found.value) is raised
+    place = [str(found.value), *getattr(found.value, "__notes__", [])]
+    assert any("In the member 'broken' of the ensemble" in one for one in place)
 
     np.testing.assert_array_equal(model.predict_proba(X), before)
     assert set(vars(model)) == set(kept)

@@ -89,6 +89,28 @@ def test_sparse_rows_and_weights(data):
     assert model.predict(rows).shape == (N,)
 
 
+@pytest.mark.parametrize("start", ["fit", "partial_fit"])
+def test_the_unit_of_the_weights_of_a_block_has_no_effect(data, start):
+    X, y = data
+    first = np.where(np.arange(600) % 5 == 0, y[:600], 0)  # another mixture of classes
+    amount = np.where(np.arange(N) < 600, 1.0, 9.0)[:, np.newaxis]
+    cost = amount * np.array(COST)[np.r_[first, y[600:]]]
+    models = []
+    for weight in (1.0, 100.0):
+        model = mlp(cost_matrix=None)
+        given = {"cost": cost[:600], "sample_weight": np.full(600, weight)}
+        known = {"classes": [0, 1, 2]} if start == "partial_fit" else {}
+        getattr(model, start)(X[:600], first, **given, **known)
+        models.append(model.partial_fit(X[600:], y[600:], cost=cost[600:]))
+    shares = [np.bincount(part) / N for part in (first, y[600:])]
+    for model in models:
+        np.testing.assert_allclose(model.class_prior_, sum(shares))
+    expected, found = (model.net_.scale for model in models)
+    assert (found.unit, found.offset) == pytest.approx((expected.unit, expected.offset))
+    expected, found = (model.net_.statistics.class_mean for model in models)
+    np.testing.assert_allclose(found, expected)
+
+
 def test_a_block_in_the_memory_of_the_one_before(data):
     X, y = data
     expected = trained(mlp().fit(X, y), cut(X, y), epochs=1).predict_cost(X)

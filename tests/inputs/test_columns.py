@@ -1,3 +1,5 @@
+import pickle
+import timeit
 import warnings
 from datetime import date
 from decimal import Decimal
@@ -221,6 +223,19 @@ def test_codes_are_those_of_the_encoder(values):
     for rows in (values, np.where(np.eye(3, 2, dtype=bool), other, values)):
         found = codes.transform(rows)
         np.testing.assert_array_equal(found, codes.encoder.transform(rows))
+
+
+def test_a_row_takes_as_long_whatever_the_number_of_categories():
+    times = []
+    for n in (10, 100_000):
+        rows = np.array([f"c{i}" for i in range(n)], dtype=object)[:, np.newaxis]
+        codes = CategoryCodes(np.array([True])).fit(rows)
+        saved = pickle.dumps(codes)
+        assert codes.transform(rows[-1:]) == n - 1
+        times.append(min(timeit.repeat(lambda: codes.transform(rows[:1]), number=1, repeat=20)))  # noqa: B023
+        assert len(pickle.dumps(codes)) == len(saved)
+        assert pickle.loads(pickle.dumps(codes)).transform(rows[-1:]) == n - 1
+    assert times[1] < 20 * times[0]
 
 
 def test_numbers_stay_float32():

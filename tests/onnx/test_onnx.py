@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -121,6 +122,12 @@ def test_images_of_bytes_and_a_cost_network():
     Z = rng.integers(0, 255, size=(N, 3, 8, 8), dtype=np.uint8)
     model = small_cnn(augmentation="flip").fit(X, y, cost=rng.uniform(size=(40, 3)))
     assert_agrees(model, Z, to_onnx(model, X))
+
+
+def test_sparse_rows_without_selection(problem):
+    X = problem.X * (problem.X > 0)
+    model = small_mlp().fit(X, problem.y)
+    assert_agrees(model, X, to_onnx(model, sparse.coo_matrix(X)))
 
 
 def test_auto_encoders(problem):

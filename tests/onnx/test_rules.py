@@ -158,6 +158,7 @@ def test_an_ensemble_whose_network_has_learnt_costs():
 def test_a_class_that_a_fold_lacks_has_its_column():
     y = np.where(np.arange(len(X)) == 7, "z", labels(X, 2))
     members = [("boosting", TableBoosting(**QUICKLY)), ("logistic", LogisticRegression())]
+    members.append(("network", small_stack(max_epochs=10)))
     model = Ensemble(members, classes=["0", "a", "b", "z"], random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the class with one row
