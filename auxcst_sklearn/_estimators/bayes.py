@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -28,7 +29,16 @@ from .._checks.classifiers import fitted, probabilities, requesting_weights, rew
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, check_groups, label_index
 from ..costs._evaluation import final_estimator
-from .decision import BayesDecisionMixin, DecisionMixin
+from .calibration import (
+    folds_of,
+    learn_temperature,
+    learns_by_default,
+    tempered,
+    unseen_probabilities,
+    warn_of_few_classes,
+    warn_of_unknown,
+)
+from .decision import BayesDecisionMixin, DecisionMixin, Labelled
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,26 +52,29 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the prediction
     is the class with the smallest. The costs are not needed for training, and a separate matrix for
     each sample may be passed at prediction. The decision is only as good as the probabilities: see
-    `calibration`.
+    `calibration`. Where held-out probabilities show that it costs more than the most probable
+    class, a warning names both costs.
 
     Parameters
     ----------
     estimator : classifier, default=None
         The classifier whose `predict_proba` is used; with `calibration` a `decision_function` is
         enough. None for :class:`~sklearn.linear_model.LogisticRegression`.
-    calibration : {"sigmoid", "isotonic", "temperature"}, default=None
-        How to calibrate the probabilities, by
-        :class:`~sklearn.calibration.CalibratedClassifierCV`; None for not at all. "temperature"
-        needs scikit-learn 1.8. Where `estimator` has no `decision_function`, as those of this
-        package with probabilities, "sigmoid" fits a sigmoid of the probabilities, which is too
-        coarse near 0 and 1 if one mistake costs much more than another.
+    calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
+        How to calibrate the probabilities. "temperature" divides their logarithms by a number that
+        out-of-fold probabilities determine; `estimator` is then fitted to all rows. "sigmoid" and
+        "isotonic" are those of :class:`~sklearn.calibration.CalibratedClassifierCV`, for few
+        classes. None for not at all. "auto" is a temperature for ten or more classes, by a fifth of
+        the rows; see Notes.
     cv : int, cross-validation generator or iterable, default=None
-        The folds for calibration; None for 5, stratified. Not used without `calibration`.
+        The folds for calibration. If None, 5 stratified folds are used, or for "auto" one.
 
     Attributes
     ----------
     estimator_ : classifier
-        The fitted classifier, with `calibration` a `CalibratedClassifierCV`.
+        The fitted classifier, with "sigmoid" and "isotonic" a `CalibratedClassifierCV`.
+    temperature_ : float
+        Divisor of the logarithms of the probabilities; 1 without a temperature.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
         The costs used in the decision, both axes in the order of `classes_`.
     n_features_in_ : int
@@ -75,6 +88,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
 
     Notes
     -----
+    With many classes, the probabilities of most classifiers are far too cautious or too sure, so
+    that costs decide where the classifier knows better. A temperature needs one number only, which
+    a fifth of the rows determines well; "auto" fits `estimator` once more for it, unless
+    `estimator` ends in a network or ensemble of this package or in a `CalibratedClassifierCV`,
+    which calibrate themselves. A :class:`~sklearn.frozen.FrozenEstimator` is not fitted: the rows
+    of `fit`, which it should not have seen, determine the temperature if there are more than ten
+    for each class.
+
     With metadata routing enabled, arguments of `fit` are passed to the `fit` of `estimator`, which
     must request them; calibration uses `sample_weight` without a request. `predict` and `score`
     request `cost` by default.
@@ -109,7 +130,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
         "trained_prior": [Mapping, None],
-        "calibration": [StrOptions({"sigmoid", "isotonic", "temperature"}), None],
+        "calibration": [StrOptions({"auto", "sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
 
@@ -119,7 +140,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     trained_prior: Mapping[Any, float] | None = None
-    calibration: str | None = None
+    calibration: str | None = "auto"
     cv: Any = None
 
     @numpy_arrays()
@@ -172,7 +193,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         classifier = self._classifier()
         if not _has_stack(classifier):
             self._check_probabilities(classifier)
-        self._check_calibration()
+        self._check_calibration(classifier)
         data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
         if fit_params.get("groups") is not None:
             fit_params["groups"] = check_groups(fit_params["groups"], data.labels)
@@ -180,6 +201,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             fit_params["sample_weight"] = sample_weight
         if sklearn.get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
+        warn_of_few_classes(self.calibration, len(data.costs.classes))
+        temperature = self._learn_temperature(classifier, X, data, fit_params)
         model = fitted(classifier, X, data.labels, **fit_params)
         self._check_probabilities(model)
         labels, classes = as_labels(model.classes_, "classes_"), data.costs.classes
@@ -188,15 +211,37 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         has_prior = known.shape == columns.shape
         prior = np.bincount(columns, known, len(classes)) if has_prior else None
         self._set_costs(data, reweighting(model), prior)
-        self.estimator_ = model
+        self.estimator_, self.temperature_ = model, temperature
         return self
+
+    def _learn_temperature(
+        self, classifier: Any, X: Any, data: Labelled, fit_params: dict[str, Any]
+    ) -> float:
+        """The temperature of the probabilities, 1 for none, by rows that are not trained on."""
+        costs, n_classes = data.costs, len(data.costs.classes)
+        is_auto = self.calibration == "auto"
+        if is_auto and not learns_by_default(classifier, len(costs), n_classes):
+            return 1.0
+        if not (is_auto or self.calibration == "temperature"):
+            return 1.0
+        if isinstance(classifier, CalibratedClassifierCV):
+            return 1.0
+        if isinstance(classifier, FrozenEstimator):
+            p = probabilities(classifier, X, costs.classes)
+        else:
+            groups = fit_params.get("groups")
+            folds = folds_of(self.cv, X, costs.label, groups, one=is_auto)
+            p = unseen_probabilities(classifier, X, data.labels, costs.classes, folds, fit_params)
+            warn_of_unknown(p, folds)
+        return learn_temperature(p, costs, data.weight)
 
     def _classifier(self) -> BaseEstimator:
         """The unfitted classifier, wrapped for calibration if `calibration` is set."""
         estimator = self.estimator
         if estimator is None:
             estimator = requesting_weights(LogisticRegression())
-        if self.calibration is None:
+        by_temperature = self.calibration == "temperature" and hasattr(estimator, "predict_proba")
+        if self.calibration in (None, "auto") or by_temperature:
             return estimator
         calibrated = CalibratedClassifierCV(estimator, method=self.calibration, cv=self.cv)
         return requesting_weights(calibrated)
@@ -209,18 +254,22 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
                 "makes probabilities of a decision_function."
             )
 
-    def _check_calibration(self) -> None:
+    def _check_calibration(self, classifier: Any) -> None:
         release = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
-        if self.calibration == "temperature" and release < (1, 8):
+        if getattr(classifier, "method", None) == "temperature" and release < (1, 8):
             raise ValueError(
-                "calibration='temperature' needs scikit-learn 1.8 or later, but this is "
-                f"{sklearn.__version__}; use 'sigmoid' or 'isotonic', or upgrade scikit-learn."
+                "calibration='temperature' of a decision_function needs scikit-learn 1.8 or later, "
+                f"but this is {sklearn.__version__}; use 'sigmoid' or 'isotonic', or upgrade "
+                "scikit-learn."
             )
 
     @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        return probabilities(self.estimator_, X, self.classes_)
+        p = probabilities(self.estimator_, X, self.classes_)
+        if self.temperature_ == 1:
+            return p
+        return tempered(p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_))
 
     @property
     def n_features_in_(self) -> int:

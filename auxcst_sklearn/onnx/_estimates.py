@@ -102,7 +102,7 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
     if kind in ENSEMBLES:
         return ENSEMBLES[kind](model, graph, rows)
     if isinstance(model, BayesMinimumRiskClassifier):
-        return _aligned(model.estimator_, model.classes_, graph, rows)
+        return _aligned(model.estimator_, model.classes_, graph, rows, model.temperature_)
     if isinstance(model, CostSensitiveEnsembleClassifier):
         return _ensemble(model, graph, rows)
     return estimates(model, graph, rows)
@@ -115,10 +115,15 @@ def _mean_of_networks(p: str, models: Sequence[Any], graph: Graph, rows: GraphRo
     return graph.add("ReduceSum", weighted, np.array([1]), keepdims=0)
 
 
-def _aligned(model: Any, classes: NDArray[Any], graph: Graph, rows: GraphRows) -> str:
+def _aligned(
+    model: Any, classes: NDArray[Any], graph: Graph, rows: GraphRows, temperature: float = 1.0
+) -> str:
     """Probabilities of all classes, 0 for those that the classifier does not have."""
     columns = label_index(model.classes_, classes, name="classes_")
     p = probability(model, graph, rows)
+    if temperature != 1:
+        logs = graph.add("Log", graph.add("Clip", p, SMALLEST, 1.0))
+        p = graph.add("Softmax", graph.add("Mul", logs, 1 / temperature), axis=1)
     if np.array_equal(columns, np.arange(len(classes))):
         return p
     return graph.add("MatMul", p, np.eye(len(classes))[columns])

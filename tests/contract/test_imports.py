@@ -26,7 +26,7 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-STEPS = {"base", "building", "decision", "fit_key", "parameters", "validation"}
+STEPS = {"base", "calibration", "decision", "fit_key", "parameters", "steps"}
 BUILT_ON_OTHERS = {
     "members": {"boosting", "mlp"},
     "ensemble": {"members"},

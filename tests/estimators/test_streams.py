@@ -105,7 +105,7 @@ def test_the_unit_of_the_weights_of_a_block_has_no_effect(data, start):
     shares = [np.bincount(part) / N for part in (first, y[600:])]
     for model in models:
         np.testing.assert_allclose(model.class_prior_, sum(shares))
-    expected, found = (model.net_.scale for model in models)
+    expected, found = (model.net_.statistics for model in models)
     assert (found.unit, found.offset) == pytest.approx((expected.unit, expected.offset))
     expected, found = (model.net_.statistics.class_mean for model in models)
     np.testing.assert_allclose(found, expected)

@@ -1,0 +1,150 @@
+"""The temperature of a classifier, from probabilities of rows that it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
+
+from .._checks.calls import warn
+from .._checks.classifiers import fitted, probabilities
+from .._training.geometric_mean import geometric_mean, log_clipped, mean_weights
+from .._training.held_out import Fold, hold_out
+from ..costs._account import Costs
+from ..costs._evaluation import is_search
+
+# With fewer classes, or fewer rows for each on average, "auto" fits no classifier for a
+# temperature.
+MANY_CLASSES, FEWEST_ROWS = 10, 10
+HELD_OUT = 0.2
+# Share of the rows without probabilities from which on a warning counts them.
+MANY_UNKNOWN = 0.1
+COLDEST, HOTTEST = 0.2, 9.0
+
+
+def calibrates_itself(classifier: Any) -> bool:
+    """Whether a classifier ends in one that calibrates its probabilities."""
+    while True:
+        if isinstance(classifier, Pipeline):
+            classifier = classifier[-1]
+        elif isinstance(classifier, FrozenEstimator) or is_search(classifier):
+            classifier = classifier.estimator
+        else:
+            break
+    return isinstance(classifier, CalibratedClassifierCV) or hasattr(classifier, "predict_cost")
+
+
+def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
+    """Whether "auto" learns a temperature."""
+    enough = n_classes >= MANY_CLASSES and n_rows > FEWEST_ROWS * n_classes
+    return enough and not calibrates_itself(classifier)
+
+
+def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
+    """Warn of a calibration that is made for few classes."""
+    if calibration in ("sigmoid", "isotonic") and n_classes > MANY_CLASSES:
+        warn(
+            f"calibration={calibration!r} calibrates each of {n_classes} classes alone, from few "
+            "rows, so that expected costs are often worse than without; expected at most "
+            f"{MANY_CLASSES} classes. Use calibration='temperature'."
+        )
+
+
+def folds_of(cv: Any, X: Any, label: NDArray[np.intp], groups: Any, *, one: bool) -> list[Fold]:
+    """The folds of `cv`; for None 5, or with `one` a fifth of the rows."""
+    if cv is None and one:
+        return [hold_out(label, HELD_OUT, random_state=0, groups=groups)]
+    with warnings.catch_warnings():  # of classes that are too rare for every fold
+        warnings.simplefilter("ignore", UserWarning)
+        return list(check_cv(cv, label, classifier=True).split(X, label, groups))
+
+
+def unseen_probabilities(
+    classifier: Any,
+    X: Any,
+    labels: NDArray[Any],
+    classes: NDArray[Any],
+    folds: Iterable[Fold],
+    fit_params: dict[str, Any],
+) -> NDArray[np.float64]:
+    """Probabilities (n, K) by classifiers that have not seen a row; NaN where none has.
+
+    They are NaN, too, for rows of a class that the classifier does not know.
+    """
+    found = np.full((len(labels), len(classes)), np.nan)
+    for seen, unseen in folds:
+        params = _check_method_params(X, fit_params, indices=seen)
+        model = fitted(classifier, _safe_indexing(X, seen), labels[seen], **params)
+        rows = unseen[np.isin(labels[unseen], labels[seen])]
+        if len(rows):
+            found[rows] = probabilities(model, _safe_indexing(X, rows), classes)
+    return found
+
+
+def learn_temperature(
+    p: NDArray[np.float64], costs: Costs, weight: NDArray[np.float64] | None
+) -> float:
+    """The temperature of least log loss of the rows with probabilities; few rows keep it at 1.
+
+    A warning says so if the decision by expected cost costs more than the most probable class.
+    """
+    rows = np.flatnonzero(np.isfinite(p).all(axis=1))
+    weight = None if weight is None else weight[rows]
+    part, logs = costs.part(rows), log_clipped(p[rows])[np.newaxis]
+    (power,) = mean_weights(logs, part.label, weight)
+    temperature = float(np.clip(1 / power, COLDEST, HOTTEST))
+    _warn_if_rule_costs_more(geometric_mean(np.array([1 / temperature]), logs), part, weight)
+    return temperature
+
+
+def tempered(
+    p: NDArray[np.float64], temperature: float, known: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Probabilities at a temperature, 0 for classes that are not known."""
+    if temperature == 1:
+        return p
+    logs = np.where(known, log_clipped(p), -np.inf)
+    return geometric_mean(np.array([1 / temperature]), logs[np.newaxis])
+
+
+def warn_of_unknown(p: NDArray[np.float64], folds: list[Fold]) -> None:
+    """Warn of many rows whose class is too rare for the folds."""
+    unseen = np.unique(np.concatenate([rows for _, rows in folds]))
+    n_unknown = int(np.isnan(p[unseen]).any(axis=1).sum())
+    if n_unknown > MANY_UNKNOWN * len(unseen):
+        warn(
+            f"{n_unknown} of {len(unseen)} rows for calibration are of classes that the other "
+            "folds do not have, and do not count. Join rare classes, or make more folds (cv)."
+        )
+
+
+def _warn_if_rule_costs_more(
+    p: NDArray[np.float64], costs: Costs, weight: NDArray[np.float64] | None
+) -> None:
+    """Warn if the rule costs more than the most probable class, by two paired standard errors."""
+    columns = {label: j for j, label in enumerate(costs.decisions.astype(str).tolist())}
+    of_class = [columns.get(label, -1) for label in costs.classes.astype(str).tolist()]
+    if min(of_class) < 0 or len(p) < 2:  # the classes are no decisions
+        return
+    matrix = costs.matrices if costs.matrices is not None else costs.matrix(weight)
+    expected = np.einsum("nk,nkj->nj", p, matrix) if matrix.ndim == 3 else p @ matrix
+    paid = costs.paid(expected.argmin(axis=1))
+    most_probable = costs.paid(np.array(of_class)[p.argmax(axis=1)])
+    difference = paid - most_probable
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    if difference.mean() > 2 * error and difference.mean() > 0:
+        warn(
+            f"On {len(p)} rows that the classifier has not seen, the decision by expected cost "
+            f"costs {paid.mean():.4g} a row, the most probable class {most_probable.mean():.4g}: "
+            "the probabilities are not good enough for these costs. Use another classifier, or "
+            "calibration='temperature' with more rows; or decide by the classifier's own predict."
+        )
