@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -17,7 +19,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._training.geometric_mean import geometric_mean, log_clipped, mean_weights
+from .._training.geometric_mean import PRIOR_ROWS, log_clipped, log_loss_of
 from .._training.held_out import Fold, hold_out
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
@@ -99,10 +101,15 @@ def learn_temperature(
     """
     rows = np.flatnonzero(np.isfinite(p).all(axis=1))
     weight = None if weight is None else weight[rows]
-    part, logs = costs.part(rows), log_clipped(p[rows])[np.newaxis]
-    (power,) = mean_weights(logs, part.label, weight)
-    temperature = float(np.clip(1 / power, COLDEST, HOTTEST))
-    _warn_if_rule_costs_more(geometric_mean(np.array([1 / temperature]), logs), part, weight)
+    part, logs = costs.part(rows), log_clipped(p[rows])
+
+    def loss(heat: float) -> float:
+        log_p = log_softmax(logs * np.exp(-heat), axis=1)
+        return log_loss_of(log_p, part.label, weight) + PRIOR_ROWS / len(rows) * heat**2
+
+    bounds = np.log(COLDEST), np.log(HOTTEST)
+    temperature = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), part, weight)
     return temperature
 
 
@@ -112,8 +119,7 @@ def tempered(
     """Probabilities at a temperature, 0 for classes that are not known."""
     if temperature == 1:
         return p
-    logs = np.where(known, log_clipped(p), -np.inf)
-    return geometric_mean(np.array([1 / temperature]), logs[np.newaxis])
+    return softmax(np.where(known, log_clipped(p), -np.inf) / temperature, axis=1)
 
 
 def warn_of_unknown(p: NDArray[np.float64], folds: list[Fold]) -> None:

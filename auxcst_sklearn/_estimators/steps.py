@@ -45,7 +45,6 @@ from .parameters import check_callbacks, check_net_params
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.loop import Training
     from .._training.net import CostNet
-    from .base import BaseCostSensitiveNet
 
 # What validation makes of the rows of a fit: training set, validation set, and their inputs.
 Data = tuple[TrainingSet, "TrainingSet | None", Inputs]
@@ -200,7 +199,7 @@ def prepare(
 
 
 def make_net(
-    estimator: BaseCostSensitiveNet,
+    estimator: Any,
     data: TrainingSet,
     inputs: Inputs,
     statistics: CostStatistics,
@@ -248,7 +247,7 @@ def make_net(
 
 
 def continue_net(
-    estimator: BaseCostSensitiveNet,
+    estimator: Any,
     net: CostNet,
     data: TrainingSet,
     inputs: Inputs,
@@ -274,7 +273,7 @@ def continue_net(
     return net
 
 
-def _losses(estimator: BaseCostSensitiveNet) -> tuple[Loss, Loss]:
+def _losses(estimator: Any) -> tuple[Loss, Loss]:
     """The losses of the output and of the heads."""
     given = estimator.loss, estimator.aux_loss or estimator.loss
     loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
@@ -295,7 +294,7 @@ def _n_outputs(loss: Loss, aux_loss: Loss, costs: Costs) -> int:
     return n_outputs
 
 
-def _may_learn_costs(estimator: BaseCostSensitiveNet, costs: Costs) -> bool:
+def _may_learn_costs(estimator: Any, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
     return estimator._may_add_cost_network and kind_of_costs(costs) == (True, False)
 
@@ -318,9 +317,7 @@ def _check_cost_network(loss: Loss, data: TrainingSet, may_learn: bool) -> None:
         )
 
 
-def _net_arguments(
-    estimator: BaseCostSensitiveNet, data: TrainingSet, stream: bool
-) -> dict[str, Any]:
+def _net_arguments(estimator: Any, data: TrainingSet, stream: bool) -> dict[str, Any]:
     """Arguments of the skorch net that follow from the parameters."""
     n_inputs, device = int(np.prod(data.X.shape[1:])), resolve_device(estimator.device)
     rate = resolve_learning_rate(estimator.learning_rate, estimator.schedule, n_inputs)
@@ -336,12 +333,12 @@ def _net_arguments(
     }
 
 
-def _batch_size(estimator: BaseCostSensitiveNet, data: TrainingSet, stream: bool) -> int:
+def _batch_size(estimator: Any, data: TrainingSet, stream: bool) -> int:
     schedule = estimator.schedule if estimator._early_stopping and not stream else "constant"
     return resolve_batch_size(estimator.batch_size, len(data.costs), schedule)
 
 
-def _verbose(estimator: BaseCostSensitiveNet) -> int:
+def _verbose(estimator: Any) -> int:
     """How much the net prints, in one process only."""
     return int(estimator.verbose) if processes().rank == 0 else 0
 
@@ -350,7 +347,7 @@ def _verbose(estimator: BaseCostSensitiveNet) -> int:
 
 
 def build(
-    estimator: BaseCostSensitiveNet,
+    estimator: Any,
     net: CostNet,
     data: TrainingSet,
     validation: TrainingSet | None,
@@ -400,9 +397,7 @@ def build(
     return Training(net, seen, held_out, n_epochs=n_epochs, ema_epochs=ema_epochs, **settings)
 
 
-def calibrate(
-    estimator: BaseCostSensitiveNet, training: Training
-) -> tuple[float, NDArray[np.float64] | None]:
+def calibrate(estimator: Any, training: Training) -> tuple[float, NDArray[np.float64] | None]:
     """Temperature and weights of the heads: learnt from held-out rows, or as given."""
     net, held_out, first = training.net, training.held_out, processes().from_first
     combines = estimator._combine_heads
@@ -418,7 +413,7 @@ def calibrate(
         return (first(net.learn_temperature(held_out)) if weights is None else 1.0), weights
 
 
-def calibrates(estimator: BaseCostSensitiveNet, net: CostNet) -> bool:
+def calibrates(estimator: Any, net: CostNet) -> bool:
     """Whether a temperature is to be learnt, if there are rows for it."""
     return estimator.temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
 

@@ -1,0 +1,179 @@
+"""The temperature of the rule: learnt from rows that the classifier has not seen."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
+
+X, Y = load_digits(return_X_y=True)
+X, Y = X[:900] / 16, Y[:900]
+ASK = np.c_[1.0 - np.eye(10), np.full(10, 0.3)]
+DECISIONS = [*range(10), 10]
+
+
+def rule(inner, **parameters):
+    return BayesMinimumRiskClassifier(inner, **parameters)
+
+
+def cautious(C=0.02):
+    return LogisticRegression(C=C, max_iter=500)
+
+
+class Counting(LogisticRegression):
+    """Counts its fits, and their rows."""
+
+    fits: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        self.fits.append(len(y))
+        return super().fit(X, y, sample_weight)
+
+
+class Distracted(ClassifierMixin, BaseEstimator):
+    """Its most probable class is right, by a little; the other probabilities mean nothing."""
+
+    def fit(self, X, y):
+        self.classes_, self.model_ = np.unique(y), GaussianNB().fit(X, y)
+        return self
+
+    def predict_proba(self, X):
+        p = np.full((len(X), len(self.classes_)), 1e-6)
+        best = self.model_.predict_proba(X).argmax(axis=1)
+        p[np.arange(len(X)), best] = 0.51
+        p[np.arange(len(X)), (best + 1) % len(self.classes_)] += 0.49
+        return p / p.sum(axis=1, keepdims=True)
+
+
+def numpy_temperature(p, label):
+    logs = np.log(np.clip(p, 1e-6, 1))
+
+    def loss(heat):
+        log_p = log_softmax(logs / np.exp(heat), axis=1)[np.arange(len(p)), label]
+        return 10 / len(p) * heat**2 - log_p.mean()
+
+    return np.exp(minimize_scalar(loss, bounds=np.log([0.2, 9]), method="bounded").x)
+
+
+def test_probabilities_are_those_of_all_rows_at_the_temperature_of_out_of_fold_ones():
+    model = rule(GaussianNB(), calibration="temperature").fit(X, Y)
+
+    unseen = cross_val_predict(GaussianNB(), X, Y, cv=5, method="predict_proba")
+    assert model.temperature_ == pytest.approx(numpy_temperature(unseen, Y), rel=1e-3)
+    logs = np.log(np.clip(GaussianNB().fit(X, Y).predict_proba(X), 1e-6, 1))
+    expected = np.exp(log_softmax(logs / model.temperature_, axis=1))
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-6, atol=1e-12)
+
+
+def test_many_classes_have_one_by_default_for_one_more_fit():
+    Counting.fits.clear()
+    model = rule(Counting(C=0.02, max_iter=500), cost_matrix=ASK, decisions=DECISIONS).fit(X, Y)
+
+    assert sorted(Counting.fits) == [720, 900]
+    assert model.temperature_ < 0.7
+    plain = rule(cautious(), cost_matrix=ASK, decisions=DECISIONS, calibration=None).fit(X, Y)
+    assert plain.temperature_ == 1
+    assert (plain.decide(X) == 10).mean() > 2 * (model.decide(X) == 10).mean()
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        make_pipeline(StandardScaler(), CostSensitiveAuxMLP(1, 8, max_epochs=1, random_state=0)),
+        CalibratedClassifierCV(GaussianNB(), cv=2),
+        FrozenEstimator(GaussianNB().fit(X[:90], Y[:90])),
+    ],
+)
+def test_what_calibrates_itself_or_has_few_rows_has_none(inner):
+    assert rule(inner).fit(X[:95], Y[:95]).temperature_ == 1
+
+
+def test_few_classes_or_few_rows_have_none_by_default():
+    Counting.fits.clear()
+    assert rule(Counting(max_iter=500)).fit(X[Y < 9], Y[Y < 9]).temperature_ == 1
+    assert rule(Counting(max_iter=500)).fit(X[:100], Y[:100]).temperature_ == 1
+    assert len(Counting.fits) == 2
+
+
+def test_the_rows_of_fit_determine_that_of_a_frozen_classifier():
+    frozen = FrozenEstimator(cautious().fit(X[:300], Y[:300]))
+    model = rule(frozen).fit(X[300:], Y[300:])
+
+    expected = numpy_temperature(frozen.predict_proba(X[300:]), Y[300:])
+    assert model.temperature_ == pytest.approx(expected, rel=1e-3)
+
+
+def test_rows_of_classes_that_a_fold_does_not_know_are_left_out():
+    rare = np.r_[np.arange(600), np.flatnonzero(Y == 9)[:2]]
+    y = Y[rare].copy()
+    y[-2:] = 11  # two rows, for five folds
+    model = rule(GaussianNB(var_smoothing=0.1), calibration="temperature").fit(X[rare], y)
+    assert 0.2 < model.temperature_ < 9
+
+    alone = np.r_[np.arange(300), np.full(60, 0)]
+    y = np.r_[Y[:300], 20 + np.arange(60)]  # sixty classes of one row
+    with pytest.warns(UserWarning, match="60 of 360 rows for calibration are of classes that the"):
+        rule(GaussianNB(var_smoothing=0.1), calibration="temperature").fit(X[alone], y)
+
+
+def test_a_class_without_rows_stays_impossible():
+    keep = Y != 3
+    model = rule(GaussianNB(), calibration="temperature", classes=np.arange(10))
+    p = model.fit(X[keep], Y[keep]).predict_proba(X)
+
+    assert model.temperature_ > 1
+    assert not p[:, 3].any()
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_a_warning_says_where_the_rule_costs_more_than_the_most_probable_class():
+    cost = 1.0 - np.eye(10)
+    cost[np.arange(10), (np.arange(10) - 1) % 10] = 1.2  # a little more for the class before
+    with pytest.warns(UserWarning, match="expected cost costs .* a row, the most probable class"):
+        rule(Distracted(), cost_matrix=cost, calibration="temperature").fit(X, Y)
+
+
+@pytest.mark.parametrize("cost", [None, ASK])
+def test_no_warning_where_the_rule_pays(cost, recwarn):
+    parameters = {} if cost is None else {"cost_matrix": cost, "decisions": DECISIONS}
+    rule(cautious(), calibration="temperature", **parameters).fit(X, Y)
+    assert not recwarn
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+def test_calibration_for_few_classes_warns_of_many(calibration):
+    y = Y.copy()
+    y[Y == 0] = 10 + (X[Y == 0, 20] > 0.5)
+    with pytest.warns(UserWarning, match=f"calibration='{calibration}' .* 11 classes alone"):
+        rule(GaussianNB(), calibration=calibration, cv=2).fit(X, y)
+
+
+def test_folds_are_those_of_the_caller():
+    same = rule(cautious(), calibration="temperature", cv=StratifiedKFold(3)).fit(X, Y)
+    unseen = cross_val_predict(cautious(), X, Y, cv=3, method="predict_proba")
+    assert same.temperature_ == pytest.approx(numpy_temperature(unseen, Y), rel=1e-3)
+
+
+def test_weights_count():
+    weight = np.where(np.arange(900) < 450, 1.0, 1e-9)
+    model = rule(GaussianNB(), calibration="temperature").fit(X, Y, sample_weight=weight)
+    half = rule(GaussianNB(), calibration="temperature").fit(X, Y)
+    assert model.temperature_ != half.temperature_
+
+
+def test_a_file_has_the_temperature():
+    pytest.importorskip("onnxruntime")
+    from auxcst_sklearn.onnx import to_onnx
+
+    model = rule(cautious(), cost_matrix=ASK, decisions=DECISIONS).fit(X, Y)
+    to_onnx(model, X[:200])  # which compares them
