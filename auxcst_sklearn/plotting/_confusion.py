@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import described_like, validate_params
@@ -17,7 +18,7 @@ from ..costs._account import Costs, labels_of_rows
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
 from ..costs._named import column_names
 from ..metrics._measures import mean_cost
-from ._drawing import Display, amount, axes, cell_points, thin_out_ticks
+from ._drawing import Display, amount, axes, cell_points, share, thin_out_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +50,8 @@ class CostConfusionDisplay:
         Sum of all costs, and the mean as in :func:`auxcst_sklearn.metrics.mean_cost`.
     ax_, figure_, im_ : matplotlib Axes, Figure and AxesImage
         What is drawn.
-    text_ : ndarray of shape (n_classes, n_decisions) or None
-        The matplotlib Text in each cell, None in cells without; None without numbers.
+    text_ : ndarray of shape (n_rows, n_columns) or None
+        The matplotlib Text in each cell that is drawn, None in cells without; None without numbers.
 
     Examples
     --------
@@ -195,6 +196,7 @@ class CostConfusionDisplay:
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
             "include_values": ["boolean", StrOptions({"auto"})],
+            "max_classes": [Interval(Integral, 2, None, closed="left"), None],
         }
     )
     def plot(
@@ -205,6 +207,7 @@ class CostConfusionDisplay:
         include_values: bool | Literal["auto"] = "auto",
         cmap: Any = None,
         colorbar: bool = True,
+        max_classes: int | None = 30,
         unit: str | None = None,
     ) -> CostConfusionDisplay:
         """Draw the matrix.
@@ -221,13 +224,17 @@ class CostConfusionDisplay:
             Colour map. None for "Blues", or "RdBu_r" around zero if some costs are negative.
         colorbar : bool, default=True
             Whether to draw a colour bar.
+        max_classes : int or None, default=30
+            With more classes or decisions, only those of the costliest cells are drawn, in their
+            order, and the title has their share of the cost. If None, all are drawn.
 
         Raises
         ------
         ValueError
             If `normalize` is set, but some costs are negative.
         """
-        shown = self._shown(normalize)
+        rows, columns = self._costliest(max_classes)
+        shown = self._shown(normalize)[np.ix_(rows, columns)]
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         limit, signed = np.abs(shown).max(), shown.min() < 0
@@ -244,15 +251,37 @@ class CostConfusionDisplay:
             self.figure_.colorbar(self.im_, ax=ax, label=label)
         of = f" {unit}" if unit else ""
         title = f"total cost {amount(self.total_cost)}{of}, mean {amount(self.mean_cost)}{of}"
+        if shown.size < self.cost.size:
+            part = np.abs(self.cost[np.ix_(rows, columns)]).sum() / (np.abs(self.cost).sum() or 1)
+            title += f"\n{len(rows)} of {len(self.cost)} classes, with {share(part)} of the cost"
         ax.set_title(title, fontsize="medium")
         ax.set(ylabel="true label", xlabel="predicted label")
-        columns = rows = range(len(shown)) if self.display_labels is None else self.display_labels
+        labels = range(len(self.cost)) if self.display_labels is None else self.display_labels
         if self.decisions is not None:
-            columns = self.decisions
             ax.set(xlabel="decision")
-        thin_out_ticks(ax, *([str(name) for name in names] for names in (rows, columns)))
-        self.text_ = self._write_values(shown, include_values)
+        names = labels, labels if self.decisions is None else self.decisions
+        chosen = [[str(list(n)[i]) for i in part] for n, part in zip(names, (rows, columns))]
+        thin_out_ticks(ax, *chosen)
+        self.text_ = self._write_values(shown, self.counts[np.ix_(rows, columns)], include_values)
         return self
+
+    def _costliest(self, most: int | None) -> tuple[list[int], list[int]]:
+        """Rows and columns to draw: all, or those of the costliest cells."""
+        n_rows, n_columns = self.cost.shape
+        if most is None or max(n_rows, n_columns) <= most:
+            return list(range(n_rows)), list(range(n_columns))
+        rows, columns = set[int](), set[int]()
+        for i, j in zip(
+            *np.unravel_index(np.abs(self.cost).ravel().argsort()[::-1], self.cost.shape)
+        ):
+            more = {int(i)}, {int(j)}
+            if self.decisions is None:  # the axes have the same labels
+                more = ({int(i), int(j)},) * 2
+            if len(rows | more[0]) <= most and len(columns | more[1]) <= most:
+                rows, columns = rows | more[0], columns | more[1]
+            if min(most, n_rows) == len(rows) and min(most, n_columns) == len(columns):
+                break
+        return sorted(rows), sorted(columns)
 
     def _shown(self, normalize: str | None) -> NDArray[Any]:
         """Values of the cells: sums, or percentages."""
@@ -266,10 +295,12 @@ class CostConfusionDisplay:
         total = self.cost.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
         return 100 * self.cost / np.where(total > 0, total, 1)
 
-    def _write_values(self, shown: NDArray[Any], include_values: bool | str) -> NDArray[Any] | None:
+    def _write_values(
+        self, shown: NDArray[Any], counts: NDArray[Any], include_values: bool | str
+    ) -> NDArray[Any] | None:
         """Texts in the cells, as large as possible; with "auto" none that are too small."""
         for with_counts in (True, False):
-            texts = self._cell_texts(shown, with_counts)
+            texts = _cell_texts(shown, counts, with_counts)
             lines = [text.split("\n") for text in texts.values()] or [[""]]
             width = max(0.6 * len(line) for text in lines for line in text)
             room = cell_points(self.ax_, max(shown.shape)) / max(width, 1.2 * len(lines[0]))
@@ -286,17 +317,20 @@ class CostConfusionDisplay:
             )
         return written
 
-    def _cell_texts(self, shown: NDArray[Any], with_counts: bool) -> dict[tuple[int, int], str]:
-        """Texts of the cells with costs; with counts, of the cells with samples."""
-        largest = np.abs(shown).max() or 1
-        whole = np.array_equal(shown, np.round(shown))
-        decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
-        texts = {}
-        for i, j in np.argwhere(self.counts if with_counts else self.cost).tolist():
-            n = float(self.counts[i, j])
-            count = f"\nn = {f'{n:,.0f}' if n.is_integer() else amount(n)}"
-            texts[i, j] = f"{shown[i, j]:,.{decimals}f}" + (count if with_counts else "")
-        return texts
+
+def _cell_texts(
+    shown: NDArray[Any], counts: NDArray[Any], with_counts: bool
+) -> dict[tuple[int, int], str]:
+    """Texts of the cells with costs; with counts, of the cells with samples."""
+    largest = np.abs(shown).max() or 1
+    whole = np.array_equal(shown, np.round(shown))
+    decimals = 0 if whole else max(0, 2 - int(np.floor(np.log10(largest))))
+    texts = {}
+    for i, j in np.argwhere(counts if with_counts else shown).tolist():
+        n = float(counts[i, j])
+        count = f"\nn = {f'{n:,.0f}' if n.is_integer() else amount(n)}"
+        texts[i, j] = f"{shown[i, j]:,.{decimals}f}" + (count if with_counts else "")
+    return texts
 
 
 def _order(labels: ArrayLike, classes: NDArray[Any]) -> NDArray[np.intp]:

@@ -201,7 +201,8 @@ def test_numbers_stand_where_something_was_paid():
     texts = [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()]
     assert texts == ["64.6\nn = 1", "0.6\nn = 1"]
     assert display.plot(include_values=False).text_ is None
-    many = CostConfusionDisplay(np.eye(100), np.eye(100)).plot(include_values=True)
+    many = CostConfusionDisplay(np.eye(100), np.eye(100))
+    many.plot(include_values=True, max_classes=None)
     assert many.text_[99, 99].get_text() == "1"
 
 
@@ -218,7 +219,7 @@ def test_counts_stand_below_the_costs_wherever_there_are_samples():
 def test_many_classes_have_few_labels_and_no_numbers():
     names = [f"class {i}" for i in range(100)]
     display = CostConfusionDisplay(np.ones((100, 100)), np.ones((100, 100)), display_labels=names)
-    display.plot()
+    display.plot(max_classes=None)
     assert display.text_ is None
     labels = [label.get_text() for label in display.ax_.get_xticklabels()]
     assert 5 <= len(labels) <= 25
@@ -340,3 +341,35 @@ def test_classes_as_decisions_of_a_classifier_without_decisions(data):
 
     np.testing.assert_array_equal(display.counts[:, :3], pd.crosstab(y, model.predict(X)))
     np.testing.assert_array_equal(display.counts[:, 3], 0)
+
+
+def test_of_many_classes_those_of_the_costliest_cells_are_drawn():
+    rng = np.random.default_rng(0)
+    classes = [f"class {i:03d}" for i in range(150)]
+    y = rng.integers(150, size=3000)
+    pred = np.where(rng.random(3000) < 0.9, y, rng.integers(150, size=3000))
+    pred[y == 7] = 99  # the costliest mistake
+    names = np.array(classes)
+    matrix = 1.0 - np.eye(150)
+    display = CostConfusionDisplay.from_predictions(names[y], names[pred], cost_matrix=matrix)
+
+    assert display.cost.shape == (150, 150)
+    assert display.im_.get_array().shape == (30, 30)
+    shown = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert shown == sorted(shown)
+    assert {"class 007", "class 099"} <= set(shown)
+    assert "30 of 150 classes, with " in display.ax_.get_title()
+    total = display.im_.get_array().sum()
+    assert f"{100 * total / display.total_cost:.0f} % of the cost" in display.ax_.get_title()
+    whole = display.plot(max_classes=None)
+    assert whole.im_.get_array().shape == (150, 150)
+
+
+def test_of_many_decisions_those_of_the_costliest_cells_are_drawn():
+    y, decided = ["a", "b"] * 20, [f"d{i:02d}" for i in range(40)]
+    display = CostConfusionDisplay.from_predictions(
+        y, decided, cost_matrix=np.arange(80.0).reshape(2, 40), classes=["a", "b"],
+        decisions=decided, max_classes=5,
+    )  # fmt: skip
+    assert display.im_.get_array().shape == (2, 5)
+    assert [t.get_text() for t in display.ax_.get_xticklabels()] == decided[-9::2]
