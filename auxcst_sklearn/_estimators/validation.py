@@ -13,7 +13,7 @@ from .._checks.labels import as_labels, check_groups, check_labels, label_index,
 from .._inputs import Inputs
 from .._training.rows import TrainingSet
 from ..costs._account import Costs
-from ..costs._named import column_names, same_labels
+from ..costs._matching import column_names, same_labels
 
 
 @dataclass(frozen=True)
