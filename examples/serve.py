@@ -6,10 +6,11 @@
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
-numbers also as strings, True and False for 1 and 0, dates as 2026-01-31, and null or "" for a
-missing one; further columns are ignored. If the file has such an input, "cost_matrices" holds the
-costs of this row. The answer is the decision of least cost, the estimated cost of each, the class
-probabilities if the model has them, and the version of the file.
+numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Dates are
+strings such as 2026-01-31, perhaps with a time; no number is a date. Further columns are ignored.
+If the file has such an input, "cost_matrices" holds the costs of this row. The answer is the
+decision of least cost, the estimated cost of each, the class probabilities if the model has them,
+and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
@@ -80,7 +82,7 @@ class Decider:
         """Types and shapes of a row, the classes, the decisions, and the version of the file."""
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
         for name in self.dates:
-            inputs[name]["unit"] = "days since 1970, or a date"
+            inputs[name]["format"] = "a date such as 2026-01-31"
         labels = {"classes": self.classes, "decisions": self.decisions}
         return {"inputs": inputs, **labels, "version": self.version}
 
@@ -213,7 +215,7 @@ def assigned(
 def expected_value(kind: str, of_days: bool) -> str:
     """What an input takes."""
     if of_days:
-        return "a date such as 2026-01-31, days since 1970, or null"
+        return "a date such as 2026-01-31, or null"
     of_kind = {"tensor(string)": "a string or null", "tensor(int64)": "a whole number"}
     of_kind["tensor(uint8)"] = "a byte, 0 to 255"
     return of_kind.get(kind, "a number or null")
@@ -230,12 +232,12 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     whole = kind in ("tensor(int64)", "tensor(uint8)")
     if (value is None or value == "") and not whole:
         return math.nan
+    if of_days:
+        return days(value, problem)
     if isinstance(value, str):
         value = {"true": "1", "false": "0"}.get(value.lower(), value)
         try:
-            value = (
-                days(value) if of_days and "-" in value[1:] else (int if whole else float)(value)
-            )
+            value = (int if whole else float)(value)
         except ValueError as error:
             raise ValueError(problem) from error
     if not isinstance(value, int if whole else (int, float)):
@@ -247,9 +249,14 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     return value
 
 
-def days(text: str) -> float:
-    """Days since 1970 of a date in ISO format, in UTC unless it has a zone."""
-    time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+def days(text: Any, problem: str) -> float:
+    """Days since 1970 of a date with dashes, in UTC unless it has a zone: never of a number."""
+    if not isinstance(text, str) or not re.match(r"\d{4}-\d\d-\d\d(?:[T ]|$)", text):
+        raise ValueError(problem)
+    try:
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ValueError(problem) from error
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 

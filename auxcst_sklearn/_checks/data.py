@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain, combinations
 from typing import Any
@@ -106,6 +107,10 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
+DAY = 86_400_000_000  # microseconds are exact in float64
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+
+
 def date_columns(X: Any) -> dict[int, str]:
     """Positions and names of the columns of a DataFrame whose type is one of dates."""
     columns = enumerate(zip(X.columns, map(str, X.dtypes))) if is_frame(X) else ()
@@ -115,15 +120,67 @@ def date_columns(X: Any) -> dict[int, str]:
 
 def with_days(X: Any) -> Any:
     """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is."""
-    dates, day = date_columns(X), 86_400_000_000  # microseconds are exact in float64
+    dates = date_columns(X)
     if dates and not hasattr(X, "iloc"):
-        return X.with_columns(*(select(X, j).dt.epoch("us") / day for j in dates))
+        return X.with_columns(*(select(X, j).dt.epoch("us") / DAY for j in dates))
     X = X.copy(deep=False) if dates else X
     for j in dates:
         from pandas import to_datetime
 
         times = to_datetime(X.iloc[:, j], utc=True).dt.tz_localize(None).to_numpy("datetime64[us]")
-        X.isetitem(j, (times - np.datetime64(0, "us")) / np.timedelta64(day, "us"))
+        X.isetitem(j, (times - np.datetime64(0, "us")) / np.timedelta64(DAY, "us"))
+    return X
+
+
+def read_dates(X: Any, known: Collection[str]) -> Any:
+    """A DataFrame with dates for strings such as 2026-03-02, in columns known to hold dates.
+
+    Other values in these columns raise a ValueError: numbers may be days, seconds or 20260302.
+    """
+    if not known:
+        return X
+    if not is_frame(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, but the columns {[*known]} held dates in the training; "
+            "expected a DataFrame."
+        )
+    names, typed = enumerate(map(str, X.columns)), date_columns(X)
+    read = {j: _dates(select(X, j), k) for j, k in names if k in known and j not in typed}
+    return _with_columns(X, read)
+
+
+def _dates(column: Any, name: str) -> NDArray[np.datetime64]:
+    """Strings in ISO format as dates, in UTC unless they have a zone."""
+    days = np.full(len(column), "NaT", "M8[us]")
+    for i, text in enumerate(without_gaps(objects(column)).tolist()):
+        if text == "" or text != text:
+            continue
+        try:
+            iso = DATE.fullmatch(str(text) if isinstance(text, date) else text)
+            day = datetime.fromisoformat(iso[0].replace("Z", "+00:00"))  # type: ignore[index]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Column {name!r} of X holds {text!r}, but held dates in the training; expected "
+                "dates, as by pandas.to_datetime, or strings such as '2026-03-02'."
+            ) from error
+        days[i] = day.astimezone(timezone.utc).replace(tzinfo=None) if day.tzinfo else day
+    return days
+
+
+def with_dates(X: Any, names: Collection[str]) -> Any:
+    """The opposite of `with_days`, to a microsecond, for some columns."""
+    days = {j: select(X, j) for j, name in enumerate(X.columns) if name in names} if names else {}
+    times = {j: np.rint(np.asarray(column, float) * DAY) for j, column in days.items()}
+    return _with_columns(X, {j: time.astype("M8[us]") for j, time in times.items()})
+
+
+def _with_columns(X: Any, columns: dict[int, NDArray[Any]]) -> Any:
+    """A DataFrame with other values in some columns."""
+    if columns and not hasattr(X, "iloc"):
+        return X.with_columns(*(type(X[:, j])(X.columns[j], v) for j, v in columns.items()))
+    X = X.copy(deep=False) if columns else X
+    for j, values in columns.items():
+        X.isetitem(j, values)
     return X
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.data import date_columns, is_frame, with_days
+from .._checks.data import date_columns, is_frame, with_dates, with_days
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from ..costs._evaluation import before_last
@@ -149,18 +149,20 @@ def to_onnx(
     if terms is not None:
         account = Account(terms, model, estimator, rows)
         rows, own = account.table, account.own(account.table)
-    before = before_last(model, own) if isinstance(model, Pipeline) else own
+    dates = date_columns(X).values()
+    before = with_dates(own, dates)
+    before = before_last(model, before) if isinstance(model, Pipeline) else before
     if isinstance(estimator, BaseCostSensitiveNet):
         estimator._inputs.validate(estimator, before, reset=False)
     else:
         estimator.predict_proba(before)
     with _extra():
         file, graph = assemble(model, own, takes_costs, account)
-    check_agreement(file, model, rows, graph, account)
+    check_agreement(file, model, rows, graph, account, dates)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
     inputs = {given.name for given in file.graph.input}
-    if dates := [name for name in date_columns(X).values() if name in inputs]:
-        held["dates"] = dates
+    if read := [name for name in dates if name in inputs]:
+        held["dates"] = read
     for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
