@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.datasets import make_classification
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
@@ -413,3 +413,56 @@ def test_changed_frequencies_are_recovered_from_calibrated_probabilities():
     np.testing.assert_allclose(found, [0.95, 0.05], atol=0.005)
     at_found = adjust_prior(p, [0.5, 0.5], found)[:, 1]
     assert at_found.mean() == pytest.approx(0.05, abs=0.005)
+
+
+def log_likelihood(p, before, now):
+    return np.log((p / before) @ now).mean()
+
+
+@pytest.mark.parametrize("spread", [0.03, 0.3, 2])
+def test_the_estimated_frequencies_are_the_most_likely_ones(spread):
+    """Two classes, on a grid; expectation maximisation takes 100,000 steps where they overlap."""
+    rng = np.random.default_rng(1)
+    x, before = rng.normal(size=500) + spread * (rng.random(500) < 0.3), np.array([0.9, 0.1])
+    p = expit(np.log(1 / 9) + spread * x - spread**2 / 2)
+    p = np.c_[1 - p, p]
+    grid = np.linspace(0, 1, 10_001)
+    best = grid[np.argmax([log_likelihood(p, before, [1 - q, q]) for q in grid])]
+
+    found = estimate_prior(p, before)
+
+    assert found.sum() == pytest.approx(1)
+    assert found[1] == pytest.approx(best, abs=1e-4)
+
+
+def test_the_frequencies_of_many_rare_classes_are_the_most_likely_ones():
+    """No class could have more: its mean ratio would be above 1."""
+    rng = np.random.default_rng(0)
+    before = np.geomspace(1, 1e-5, 30)
+    before /= before.sum()
+    p = rng.dirichlet(np.full(30, 0.3), 2000) * before
+    p /= p.sum(axis=1, keepdims=True)
+    ratio = p / before
+    found = estimate_prior(p, before)
+    gain = (ratio / (ratio @ found)[:, None]).mean(axis=0)
+    assert gain.max() < 1 + 1e-6
+    np.testing.assert_allclose(gain[found > 1e-6], 1, atol=1e-6)
+
+
+def test_an_estimate_that_has_not_converged_warns():
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 100)
+    with pytest.warns(ConvergenceWarning, match="Increase max_iter=1"):
+        estimate_prior(p, [0.8, 0.1, 0.1], max_iter=1)
+
+
+def test_classes_without_rows_in_the_training_get_no_frequency():
+    p = [[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]]
+    np.testing.assert_allclose(estimate_prior(p, [0, 0.5, 0.5]), [0, 1, 0], atol=1e-8)
+    np.testing.assert_allclose(estimate_prior([[1, 0]], [0, 1]), [0, 1])
+
+
+def test_probabilities_of_no_rows_are_refused():
+    half = [0.5, 0.5]
+    for call in (lambda p: adjust_prior(p, half, half), lambda p: estimate_prior(p, half)):
+        with pytest.raises(ValueError, match="probability has no rows"):
+            call(np.empty((0, 2)))
