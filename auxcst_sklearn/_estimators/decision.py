@@ -111,7 +111,7 @@ class DecisionMixin(ClassifierMixin):
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies among these samples, if they are not those of the training, as after
             leaving out most rows of one class: probabilities are multiplied by the ratio.
-            "estimate" estimates them from `X` by expectation maximisation; see
+            "estimate" estimates them from `X` by maximum likelihood; see
             :func:`auxcst_sklearn.decisions.estimate_prior`. None for those of the training.
 
         Returns
