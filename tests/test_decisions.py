@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
@@ -251,8 +252,19 @@ def test_costs_and_labels_must_fit():
         pd.Series(pd.date_range("2026-01-01", periods=3).repeat(20)),
         pd.Series(pd.date_range("2026-01-01", periods=3).repeat(20)).dt.date,
         pd.Series(np.resize(["Mon", "Tue", "Wed"], 60), dtype="category"),
+        np.repeat(np.arange("2026-01-01", "2026-01-04", dtype="datetime64[D]"), 20),
+        np.repeat(np.arange("2026-01-01", "2026-01-04", dtype="M8[D]"), 20).astype("M8[ns]"),
+        pd.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
+        pd.DatetimeIndex(pd.date_range("2026-01-01", periods=3).repeat(20)),
+        pd.Series(pd.period_range("2026-01-01", periods=3, freq="D").repeat(20)),
+        pl.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
+        pl.Series(pd.date_range("2026-01-01", periods=3).date.repeat(20).tolist()),
+        pd.date_range("2026-01-01", periods=3, tz="UTC").repeat(20).tolist(),
     ],
-    ids=["numbers", "strings", "times", "dates", "categories"],
+    ids=[
+        *("numbers", "strings", "times", "dates", "categories", "days of numpy", "times of numpy"),
+        *("zones", "index", "periods", "zones of polars", "days of polars", "list"),
+    ],
 )
 def test_limits_hold_within_each_group(by):
     cost = np.random.default_rng(0).uniform(0, 10, size=(60, 3))
@@ -263,11 +275,11 @@ def test_limits_hold_within_each_group(by):
     prices = shadow_prices(cost, **arguments, by=by)
 
     assert len(prices) == 3
-    for group, of_group in prices.items():
-        rows = np.asarray(by == group)
+    for group in dict.fromkeys(by):
+        of_group, rows = prices[group], np.array([value == group for value in by])
         np.testing.assert_array_equal(found[rows], assign(cost[rows], **arguments))
         assert of_group == shadow_prices(cost[rows], **arguments)
-    assert prices[by[0]] == prices[list(by)[0]]
+    assert prices[by[0]] == prices[list(by)[0]]  # by the caller's own values
     np.testing.assert_array_equal(np.bincount(found)[1:], [12, 6])
 
 
@@ -466,3 +478,30 @@ def test_probabilities_of_no_rows_are_refused():
     for call in (lambda p: adjust_prior(p, half, half), lambda p: estimate_prior(p, half)):
         with pytest.raises(ValueError, match="probability has no rows"):
             call(np.empty((0, 2)))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, float])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.29, 0.3])
+def test_shares_are_those_that_are_written_in_any_precision(kind, share):
+    cost = np.tile([5.0, 0.0], (300, 1))
+    assert assign(cost, {1: kind(share)}).sum() == round(300 * share)
+
+
+@pytest.mark.parametrize("n_decisions", [3, 5])
+def test_few_rows_are_decided_as_among_many_that_need_no_limited_decision(n_decisions):
+    """Few rows are solved in another way."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        cost = rng.integers(0, 6, size=(9, n_decisions)) * rng.choice([1.0, 0.1])
+        capacity = {j: int(rng.integers(0, 4)) for j in range(1, n_decisions)}
+        others = np.tile([0.0, *[100.0] * (n_decisions - 1)], (60, 1))
+
+        few, many = (assign(c, capacity)[:9] for c in (cost, np.vstack([cost, others])))
+
+        paid = [cost[np.arange(9), choice].sum() for choice in (few, many)]
+        assert paid[0] == pytest.approx(paid[1], abs=1e-12)
+        prices = [shadow_prices(c, capacity) for c in (cost, np.vstack([cost, others]))]
+        assert prices[0] == pytest.approx(prices[1], abs=1e-12)
+        for i, j in itertools.combinations(range(9), 2):
+            if (cost[i] == cost[j]).all():  # the first gets the limited one
+                assert (few[i] > 0) >= (few[j] > 0)

@@ -118,40 +118,38 @@ def date_columns(X: Any) -> dict[int, str]:
     return {j: str(name) for j, (name, kind) in columns if kind.lower().startswith(dates)}
 
 
-def with_days(X: Any) -> Any:
-    """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is."""
-    dates = date_columns(X)
-    if dates and not hasattr(X, "iloc"):
-        return X.with_columns(*(select(X, j).dt.epoch("us") / DAY for j in dates))
-    X = X.copy(deep=False) if dates else X
+def with_days(X: Any, known: Collection[str] = ()) -> Any:
+    """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is.
+
+    Columns with `known` names held dates in the training. They may hold strings such as 2026-03-02,
+    and no other values: numbers may be days, seconds or 20260302.
+    """
+    if known and not is_frame(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, but the columns {known} held dates in the training; "
+            "expected a DataFrame."
+        )
+    dates, names = date_columns(X), enumerate(map(str, X.columns) if known else ())
+    of_texts = {j: k for j, k in names if k in known and j not in dates}
+    days = {j: _days_of_texts(select(X, j), name) for j, name in of_texts.items()}
+    if not hasattr(X, "iloc"):
+        columns = [type(X[:, j])(X.columns[j], values) for j, values in days.items()]
+        columns += [select(X, j).dt.epoch("us") / DAY for j in dates]
+        return X.with_columns(columns) if columns else X
     for j in dates:
         from pandas import to_datetime
 
         times = to_datetime(X.iloc[:, j], utc=True).dt.tz_localize(None).to_numpy("datetime64[us]")
-        X.isetitem(j, (times - np.datetime64(0, "us")) / np.timedelta64(DAY, "us"))
+        days[j] = (times - np.datetime64(0, "us")) / np.timedelta64(DAY, "us")
+    X = X.copy(deep=False) if days else X
+    for j, values in days.items():
+        X.isetitem(j, values)
     return X
 
 
-def read_dates(X: Any, known: Collection[str]) -> Any:
-    """A DataFrame with dates for strings such as 2026-03-02, in columns known to hold dates.
-
-    Other values in these columns raise a ValueError: numbers may be days, seconds or 20260302.
-    """
-    if not known:
-        return X
-    if not is_frame(X):
-        raise ValueError(
-            f"X is a {type(X).__name__}, but the columns {[*known]} held dates in the training; "
-            "expected a DataFrame."
-        )
-    names, typed = enumerate(map(str, X.columns)), date_columns(X)
-    read = {j: _dates(select(X, j), k) for j, k in names if k in known and j not in typed}
-    return _with_columns(X, read)
-
-
-def _dates(column: Any, name: str) -> NDArray[np.datetime64]:
-    """Strings in ISO format as dates, in UTC unless they have a zone."""
-    days = np.full(len(column), "NaT", "M8[us]")
+def _days_of_texts(column: Any, name: str) -> NDArray[np.float64]:
+    """Days since 1970 of strings in ISO format, which are in UTC unless they have a zone."""
+    days = np.full(len(column), np.nan)
     for i, text in enumerate(without_gaps(objects(column)).tolist()):
         if text == "" or text != text:
             continue
@@ -163,25 +161,9 @@ def _dates(column: Any, name: str) -> NDArray[np.datetime64]:
                 f"Column {name!r} of X holds {text!r}, but held dates in the training; expected "
                 "dates, as by pandas.to_datetime, or strings such as '2026-03-02'."
             ) from error
-        days[i] = day.astimezone(timezone.utc).replace(tzinfo=None) if day.tzinfo else day
+        epoch = datetime(1970, 1, 1, tzinfo=timezone.utc if day.tzinfo else None)
+        days[i] = (day - epoch) / timedelta(days=1)
     return days
-
-
-def with_dates(X: Any, names: Collection[str]) -> Any:
-    """The opposite of `with_days`, to a microsecond, for some columns."""
-    days = {j: select(X, j) for j, name in enumerate(X.columns) if name in names} if names else {}
-    times = {j: np.rint(np.asarray(column, float) * DAY) for j, column in days.items()}
-    return _with_columns(X, {j: time.astype("M8[us]") for j, time in times.items()})
-
-
-def _with_columns(X: Any, columns: dict[int, NDArray[Any]]) -> Any:
-    """A DataFrame with other values in some columns."""
-    if columns and not hasattr(X, "iloc"):
-        return X.with_columns(*(type(X[:, j])(X.columns[j], v) for j, v in columns.items()))
-    X = X.copy(deep=False) if columns else X
-    for j, values in columns.items():
-        X.isetitem(j, values)
-    return X
 
 
 def check_frame(X: Any) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, read_dates, with_days
+from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, with_days
 from ..modules._images import ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
@@ -87,7 +87,7 @@ class Inputs:
         alone = isinstance(y, str) and not reset and self.is_categorical is None
         if alone and not self.dates and (plain := plain_rows(estimator, X)) is not None:
             return self._checked(plain, reset)
-        X = with_days(read_dates(X, self.dates))
+        X = with_days(X, self.dates)
         check_frame(X)
         with numpy_arrays():
             try:

@@ -6,7 +6,7 @@ Both read rows of X, and rows drawn from its columns, with unusual values that t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,16 +17,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from .._checks.data import (
-    as_floats,
-    holds_string,
-    is_frame,
-    objects,
-    select,
-    with_dates,
-    with_days,
-    without_gaps,
-)
+from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
 from ..costs._evaluation import final_estimator, last_step
 from ..costs._terms import cost_matrices
@@ -50,12 +41,7 @@ Candidates = dict[int, NDArray[Any]]  # unusual values, by the positions of thei
 
 
 def check_agreement(
-    file: onnx.ModelProto,
-    model: Any,
-    X: Any,
-    graph: Graph,
-    account: Account | None,
-    dates: Collection[str],
+    file: onnx.ModelProto, model: Any, X: Any, graph: Graph, account: Account | None
 ) -> None:
     """Raise an error if the file cannot be run, or differs from the model on rows like X."""
     last = final_estimator(model)
@@ -64,15 +50,11 @@ def check_agreement(
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
-
-    def own(rows: Any) -> Any:
-        return with_dates(account.own(rows) if account else rows, dates)
-
+    own: Callable[[Any], Any] = account.own if account else lambda rows: rows
     with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
-        for table in _tables(X, lambda rows: _is_taken(model, own(rows))):
-            rows = with_days(with_dates(table, dates))  # as far as dates are exact
+        for rows in _tables(X, lambda rows: _is_taken(model, own(rows))):
             shape = (len(rows), len(last.classes_), len(last.decisions_))
             cost = rng.uniform(1, 9, shape) if takes_costs else None
             with _explained(graph):
@@ -193,10 +175,13 @@ def _shown(rows: Any, row: int) -> str:
 
 @contextmanager
 def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
-    """Compute in float32: networks not in bfloat16, nor a GPU's convolutions in TF32."""
+    """Compute in float32, not in bfloat16 or on a GPU in TF32, and from days instead of dates."""
     parts = [part for network in networks for part in network.net_.module_.modules()]
     parts = [part for part in parts if getattr(part, "bf16", False)]
+    dates = [(network._inputs, network._inputs.dates) for network in networks]
     try:
+        for inputs, _ in dates:
+            inputs.dates = ()
         for part in parts:
             part.bf16 = False
         with warnings.catch_warnings():
@@ -204,6 +189,8 @@ def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
             with torch.backends.cudnn.flags(allow_tf32=False):
                 yield
     finally:
+        for inputs, names in dates:
+            inputs.dates = names
         for part in parts:
             part.bf16 = True
 

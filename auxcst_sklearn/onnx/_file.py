@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.data import date_columns, is_frame, with_dates, with_days
+from .._checks.data import date_columns, is_frame, with_days
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from ..costs._evaluation import before_last
@@ -149,8 +149,8 @@ def to_onnx(
     if terms is not None:
         account = Account(terms, model, estimator, rows)
         rows, own = account.table, account.own(account.table)
-    dates = date_columns(X).values()
-    before = with_dates(own, dates)
+    before: Any = X
+    before = before[list(own.columns)] if is_frame(X) else own
     before = before_last(model, before) if isinstance(model, Pipeline) else before
     if isinstance(estimator, BaseCostSensitiveNet):
         estimator._inputs.validate(estimator, before, reset=False)
@@ -158,11 +158,11 @@ def to_onnx(
         estimator.predict_proba(before)
     with _extra():
         file, graph = assemble(model, own, takes_costs, account)
-    check_agreement(file, model, rows, graph, account, dates)
+    check_agreement(file, model, rows, graph, account)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
     inputs = {given.name for given in file.graph.input}
-    if read := [name for name in dates if name in inputs]:
-        held["dates"] = read
+    if dates := [name for name in date_columns(X).values() if name in inputs]:
+        held["dates"] = dates
     for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
