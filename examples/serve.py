@@ -16,7 +16,8 @@ and the version of the file.
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
 
 decide a batch, in which 20 rows at most are reviewed, and rows by the shadow prices that the answer
-to an earlier batch has. GET /schema lists the inputs. The process needs neither torch nor
+to an earlier batch has. Whole numbers in "capacity" are numbers of rows, also 1.0; numbers between
+0 and 1 are shares of the batch. GET /schema lists the inputs. The process needs neither torch nor
 scikit-learn; only "capacity" needs scikit-learn, and auxcst_sklearn.
 """
 
@@ -125,8 +126,8 @@ class Decider:
         is_batch = isinstance(body, dict) and isinstance(body.get("rows"), list)
         if not is_batch or "rows" in self.inputs:
             return {**self.decide(self.arrays(body)), "version": self.version}
-        rows = body.pop("rows")
-        if not rows or set(body) - {"capacity", "shadow_prices"} or len(body) > 1:
+        rows, given = body["rows"], {key: body[key] for key in body if key != "rows"}
+        if not rows or set(given) - {"capacity", "shadow_prices"} or len(given) > 1:
             raise ValueError(
                 'expected {"rows": [...]}, and perhaps one of "capacity" and "shadow_prices"'
             )
@@ -137,7 +138,7 @@ class Decider:
             except ValueError as error:
                 raise of_row(i, error) from error
         arrays = {name: np.concatenate([part[name] for part in parts]) for name in self.inputs}
-        limits = {key: self._by_decision(key, value) for key, value in body.items()}
+        limits = {key: self._by_decision(key, value) for key, value in given.items()}
         answers, shadow_prices = self.decide_all(arrays, **limits)
         return {"answers": answers, "shadow_prices": shadow_prices, "version": self.version}
 
@@ -147,7 +148,13 @@ class Decider:
         is_mapping = isinstance(given, dict) and set(given) <= set(labels)
         if not is_mapping or not all(is_amount(value) for value in given.values()):
             raise WrongValueError(name, given, f"numbers from 0 on for some of {[*labels]}")
-        return {labels[label]: value for label, value in given.items()}
+        amounts = {labels[label]: value for label, value in given.items()}
+        if name == "shadow_prices":
+            return amounts
+        if any(value > 1 and value % 1 for value in given.values()):
+            raise WrongValueError(name, given, "numbers of rows, or shares below 1")
+        # JSON has one kind of numbers: 1 and 1.0 are one row.
+        return {label: value if value % 1 else int(value) for label, value in amounts.items()}
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Decision, costs and probabilities of a row; raises a ValueError if one is not finite."""

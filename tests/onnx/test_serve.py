@@ -333,6 +333,22 @@ def test_limits_of_a_batch_and_prices_of_the_day_before(desk, tmp_path):
 
 
 DATE = "a date such as 2026-01-31, or null"
+
+
+def test_whole_numbers_of_json_are_rows_and_the_callers_request_stays(desk, tmp_path):
+    decider = read(desk[1])
+    rows = as_strings(claims(40, 3), tmp_path / "claims.csv")
+    expected = decider.answer({"rows": rows, "capacity": {"investigate": 1, "call": 4}})
+    for limits in ({"investigate": 1.0, "call": 4.0}, {"investigate": 1, "call": 0.1}):
+        request = {"rows": rows, "capacity": limits}
+        before = json.dumps(request)
+        for _ in range(2):
+            assert decider.answer(request) == expected
+        assert json.dumps(request) == before
+    with pytest.raises(ValueError, match="expected numbers of rows, or shares below 1"):
+        decider.answer({"rows": rows, "capacity": {"call": 1.5}})
+
+
 ROW = {"region": "south", "age": "52", "opened": "2026-01-31", "claim_amount": "810.5"}
 
 
