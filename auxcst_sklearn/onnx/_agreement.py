@@ -206,6 +206,8 @@ def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
     columns = [_at(column, at) for column in columns]
     yield _joined(X, columns)
     drawn = [_at(column, rng.integers(len(at), size=n)) for column in columns]
+    if len(X.shape) == 1:  # two texts in one, so that words occur twice and beside others
+        drawn = [drawn[0].astype(object) + " " + rng.choice(drawn[0], n).astype(object)]
     if not takes(_joined(X, drawn)):
         return
     few = [_at(column, np.arange(min(n, TRIED_ROWS))) for column in drawn]

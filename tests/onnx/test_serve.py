@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -424,6 +425,17 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     for wrong in ("3.5", 3.5, None, ""):
         with pytest.raises(ValueError, match=f"shop holds {wrong!r}; expected a whole number"):
             decider.arrays({"shop": wrong})
+
+
+def test_a_text_is_a_row(tmp_path):
+    texts = ["pay my bill", "lost card", "card stolen", "bill payment"] * 10
+    rule = BayesMinimumRiskClassifier(cost_matrix=[[0, 1], [3, 0]])
+    model = make_pipeline(TfidfVectorizer(), rule).fit(texts, ["bill", "card", "card", "bill"] * 10)
+    to_onnx(model, texts, tmp_path / "model.onnx")
+    found = read(tmp_path / "model.onnx").answer({"rows": [{"X": text} for text in texts[:4]]})
+    assert [answer["decision"] for answer in found["answers"]] == model.predict(texts[:4]).tolist()
+    with pytest.raises(ValueError, match="X holds 7; expected a string"):
+        read(tmp_path / "model.onnx").answer({"X": 7})
 
 
 def rounded(answer):
