@@ -6,16 +6,18 @@
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
-numbers also as strings, True and False for 1 and 0, dates as 2026-01-31, and null or "" for a
-missing one; further columns are ignored. If the file has such an input, "cost_matrices" holds the
-costs of this row. The answer is the decision of least cost, the estimated cost of each, the class
-probabilities if the model has them, and the version of the file.
+numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Dates are
+strings such as 2026-01-31, perhaps with a time; no number is a date. Further columns are ignored.
+If the file has such an input, "cost_matrices" holds the costs of this row. The answer is the
+decision of least cost, the estimated cost of each, the class probabilities if the model has them,
+and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
 
 decide a batch, in which 20 rows at most are reviewed, and rows by the shadow prices that the answer
-to an earlier batch has. GET /schema lists the inputs. The process needs neither torch nor
+to an earlier batch has. Whole numbers in "capacity" are numbers of rows, also 1.0; numbers between
+0 and 1 are shares of the batch. GET /schema lists the inputs. The process needs neither torch nor
 scikit-learn; only "capacity" needs scikit-learn, and auxcst_sklearn.
 """
 
@@ -24,6 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
@@ -80,7 +83,7 @@ class Decider:
         """Types and shapes of a row, the classes, the decisions, and the version of the file."""
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
         for name in self.dates:
-            inputs[name]["unit"] = "days since 1970, or a date"
+            inputs[name]["format"] = "a date such as 2026-01-31"
         labels = {"classes": self.classes, "decisions": self.decisions}
         return {"inputs": inputs, **labels, "version": self.version}
 
@@ -123,8 +126,8 @@ class Decider:
         is_batch = isinstance(body, dict) and isinstance(body.get("rows"), list)
         if not is_batch or "rows" in self.inputs:
             return {**self.decide(self.arrays(body)), "version": self.version}
-        rows = body.pop("rows")
-        if not rows or set(body) - {"capacity", "shadow_prices"} or len(body) > 1:
+        rows, given = body["rows"], {key: body[key] for key in body if key != "rows"}
+        if not rows or set(given) - {"capacity", "shadow_prices"} or len(given) > 1:
             raise ValueError(
                 'expected {"rows": [...]}, and perhaps one of "capacity" and "shadow_prices"'
             )
@@ -135,7 +138,7 @@ class Decider:
             except ValueError as error:
                 raise of_row(i, error) from error
         arrays = {name: np.concatenate([part[name] for part in parts]) for name in self.inputs}
-        limits = {key: self._by_decision(key, value) for key, value in body.items()}
+        limits = {key: self._by_decision(key, value) for key, value in given.items()}
         answers, shadow_prices = self.decide_all(arrays, **limits)
         return {"answers": answers, "shadow_prices": shadow_prices, "version": self.version}
 
@@ -145,7 +148,13 @@ class Decider:
         is_mapping = isinstance(given, dict) and set(given) <= set(labels)
         if not is_mapping or not all(is_amount(value) for value in given.values()):
             raise WrongValueError(name, given, f"numbers from 0 on for some of {[*labels]}")
-        return {labels[label]: value for label, value in given.items()}
+        amounts = {labels[label]: value for label, value in given.items()}
+        if name == "shadow_prices":
+            return amounts
+        if any(value > 1 and value % 1 for value in given.values()):
+            raise WrongValueError(name, given, "numbers of rows, or shares below 1")
+        # JSON has one kind of numbers: 1 and 1.0 are one row.
+        return {label: value if value % 1 else int(value) for label, value in amounts.items()}
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Decision, costs and probabilities of a row; raises a ValueError if one is not finite."""
@@ -213,7 +222,7 @@ def assigned(
 def expected_value(kind: str, of_days: bool) -> str:
     """What an input takes."""
     if of_days:
-        return "a date such as 2026-01-31, days since 1970, or null"
+        return "a date such as 2026-01-31, or null"
     of_kind = {"tensor(string)": "a string or null", "tensor(int64)": "a whole number"}
     of_kind["tensor(uint8)"] = "a byte, 0 to 255"
     return of_kind.get(kind, "a number or null")
@@ -230,12 +239,12 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     whole = kind in ("tensor(int64)", "tensor(uint8)")
     if (value is None or value == "") and not whole:
         return math.nan
+    if of_days:
+        return days(value, problem)
     if isinstance(value, str):
         value = {"true": "1", "false": "0"}.get(value.lower(), value)
         try:
-            value = (
-                days(value) if of_days and "-" in value[1:] else (int if whole else float)(value)
-            )
+            value = (int if whole else float)(value)
         except ValueError as error:
             raise ValueError(problem) from error
     if not isinstance(value, int if whole else (int, float)):
@@ -247,9 +256,14 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     return value
 
 
-def days(text: str) -> float:
-    """Days since 1970 of a date in ISO format, in UTC unless it has a zone."""
-    time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+def days(text: Any, problem: str) -> float:
+    """Days since 1970 of a date with dashes, in UTC unless it has a zone: never of a number."""
+    if not isinstance(text, str) or not re.match(r"\d{4}-\d\d-\d\d(?:[T ]|$)", text):
+        raise ValueError(problem)
+    try:
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ValueError(problem) from error
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 

@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.datasets import make_classification
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
@@ -251,8 +252,19 @@ def test_costs_and_labels_must_fit():
         pd.Series(pd.date_range("2026-01-01", periods=3).repeat(20)),
         pd.Series(pd.date_range("2026-01-01", periods=3).repeat(20)).dt.date,
         pd.Series(np.resize(["Mon", "Tue", "Wed"], 60), dtype="category"),
+        np.repeat(np.arange("2026-01-01", "2026-01-04", dtype="datetime64[D]"), 20),
+        np.repeat(np.arange("2026-01-01", "2026-01-04", dtype="M8[D]"), 20).astype("M8[ns]"),
+        pd.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
+        pd.DatetimeIndex(pd.date_range("2026-01-01", periods=3).repeat(20)),
+        pd.Series(pd.period_range("2026-01-01", periods=3, freq="D").repeat(20)),
+        pl.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
+        pl.Series(pd.date_range("2026-01-01", periods=3).date.repeat(20).tolist()),
+        pd.date_range("2026-01-01", periods=3, tz="UTC").repeat(20).tolist(),
     ],
-    ids=["numbers", "strings", "times", "dates", "categories"],
+    ids=[
+        *("numbers", "strings", "times", "dates", "categories", "days of numpy", "times of numpy"),
+        *("zones", "index", "periods", "zones of polars", "days of polars", "list"),
+    ],
 )
 def test_limits_hold_within_each_group(by):
     cost = np.random.default_rng(0).uniform(0, 10, size=(60, 3))
@@ -263,11 +275,11 @@ def test_limits_hold_within_each_group(by):
     prices = shadow_prices(cost, **arguments, by=by)
 
     assert len(prices) == 3
-    for group, of_group in prices.items():
-        rows = np.asarray(by == group)
+    for group in dict.fromkeys(by):
+        of_group, rows = prices[group], np.array([value == group for value in by])
         np.testing.assert_array_equal(found[rows], assign(cost[rows], **arguments))
         assert of_group == shadow_prices(cost[rows], **arguments)
-    assert prices[by[0]] == prices[list(by)[0]]
+    assert prices[by[0]] == prices[list(by)[0]]  # by the caller's own values
     np.testing.assert_array_equal(np.bincount(found)[1:], [12, 6])
 
 
@@ -413,3 +425,83 @@ def test_changed_frequencies_are_recovered_from_calibrated_probabilities():
     np.testing.assert_allclose(found, [0.95, 0.05], atol=0.005)
     at_found = adjust_prior(p, [0.5, 0.5], found)[:, 1]
     assert at_found.mean() == pytest.approx(0.05, abs=0.005)
+
+
+def log_likelihood(p, before, now):
+    return np.log((p / before) @ now).mean()
+
+
+@pytest.mark.parametrize("spread", [0.03, 0.3, 2])
+def test_the_estimated_frequencies_are_the_most_likely_ones(spread):
+    """Two classes, on a grid; expectation maximisation takes 100,000 steps where they overlap."""
+    rng = np.random.default_rng(1)
+    x, before = rng.normal(size=500) + spread * (rng.random(500) < 0.3), np.array([0.9, 0.1])
+    p = expit(np.log(1 / 9) + spread * x - spread**2 / 2)
+    p = np.c_[1 - p, p]
+    grid = np.linspace(0, 1, 10_001)
+    best = grid[np.argmax([log_likelihood(p, before, [1 - q, q]) for q in grid])]
+
+    found = estimate_prior(p, before)
+
+    assert found.sum() == pytest.approx(1)
+    assert found[1] == pytest.approx(best, abs=1e-4)
+
+
+def test_the_frequencies_of_many_rare_classes_are_the_most_likely_ones():
+    """No class could have more: its mean ratio would be above 1."""
+    rng = np.random.default_rng(0)
+    before = np.geomspace(1, 1e-5, 30)
+    before /= before.sum()
+    p = rng.dirichlet(np.full(30, 0.3), 2000) * before
+    p /= p.sum(axis=1, keepdims=True)
+    ratio = p / before
+    found = estimate_prior(p, before)
+    gain = (ratio / (ratio @ found)[:, None]).mean(axis=0)
+    assert gain.max() < 1 + 1e-6
+    np.testing.assert_allclose(gain[found > 1e-6], 1, atol=1e-6)
+
+
+def test_an_estimate_that_has_not_converged_warns():
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 100)
+    with pytest.warns(ConvergenceWarning, match="Increase max_iter=1"):
+        estimate_prior(p, [0.8, 0.1, 0.1], max_iter=1)
+
+
+def test_classes_without_rows_in_the_training_get_no_frequency():
+    p = [[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]]
+    np.testing.assert_allclose(estimate_prior(p, [0, 0.5, 0.5]), [0, 1, 0], atol=1e-8)
+    np.testing.assert_allclose(estimate_prior([[1, 0]], [0, 1]), [0, 1])
+
+
+def test_probabilities_of_no_rows_are_refused():
+    half = [0.5, 0.5]
+    for call in (lambda p: adjust_prior(p, half, half), lambda p: estimate_prior(p, half)):
+        with pytest.raises(ValueError, match="probability has no rows"):
+            call(np.empty((0, 2)))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, float])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.29, 0.3])
+def test_shares_are_those_that_are_written_in_any_precision(kind, share):
+    cost = np.tile([5.0, 0.0], (300, 1))
+    assert assign(cost, {1: kind(share)}).sum() == round(300 * share)
+
+
+@pytest.mark.parametrize("n_decisions", [3, 5])
+def test_few_rows_are_decided_as_among_many_that_need_no_limited_decision(n_decisions):
+    """Few rows are solved in another way."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        cost = rng.integers(0, 6, size=(9, n_decisions)) * rng.choice([1.0, 0.1])
+        capacity = {j: int(rng.integers(0, 4)) for j in range(1, n_decisions)}
+        others = np.tile([0.0, *[100.0] * (n_decisions - 1)], (60, 1))
+
+        few, many = (assign(c, capacity)[:9] for c in (cost, np.vstack([cost, others])))
+
+        paid = [cost[np.arange(9), choice].sum() for choice in (few, many)]
+        assert paid[0] == pytest.approx(paid[1], abs=1e-12)
+        prices = [shadow_prices(c, capacity) for c in (cost, np.vstack([cost, others]))]
+        assert prices[0] == pytest.approx(prices[1], abs=1e-12)
+        for i, j in itertools.combinations(range(9), 2):
+            if (cost[i] == cost[j]).all():  # the first gets the limited one
+                assert (few[i] > 0) >= (few[j] > 0)

@@ -56,6 +56,8 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
             f"{name} has shape {p.shape}; expected {shape}, a row for each sample, and a column "
             "for each class that it has learnt."
         )
+    if not p.size:
+        raise ValueError(f"{name} has no rows; expected the probabilities of at least one sample.")
     unknown = ~np.isfinite(p).all(axis=tuple(range(1, p.ndim)))
     total = p.sum(axis=1) if p.ndim == 2 else np.ones(1)
     low, high, other = p.min(), p.max(), total[~(np.abs(total - 1) <= SUM_ROUNDING)]

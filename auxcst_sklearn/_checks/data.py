@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain, combinations
 from typing import Any
@@ -105,6 +106,10 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
+DAY = 86_400_000_000  # microseconds are exact in float64
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+
+
 def date_columns(X: Any) -> dict[int, str]:
     """Positions and names of the columns of a DataFrame whose type is one of dates."""
     columns = enumerate(zip(X.columns, map(str, X.dtypes))) if is_frame(X) else ()
@@ -112,18 +117,52 @@ def date_columns(X: Any) -> dict[int, str]:
     return {j: str(name) for j, (name, kind) in columns if kind.lower().startswith(dates)}
 
 
-def with_days(X: Any) -> Any:
-    """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is."""
-    dates, day = date_columns(X), 86_400_000_000  # microseconds are exact in float64
-    if dates and not hasattr(X, "iloc"):
-        return X.with_columns(*(select(X, j).dt.epoch("us") / day for j in dates))
-    X = X.copy(deep=False) if dates else X
+def with_days(X: Any, known: Collection[str] = ()) -> Any:
+    """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is.
+
+    Columns with `known` names held dates in the training. They may hold strings such as 2026-03-02,
+    and no other values: numbers may be days, seconds or 20260302.
+    """
+    if known and not is_frame(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, but the columns {known} held dates in the training; "
+            "expected a DataFrame."
+        )
+    dates, names = date_columns(X), enumerate(map(str, X.columns) if known else ())
+    of_texts = {j: k for j, k in names if k in known and j not in dates}
+    days = {j: _days_of_texts(select(X, j), name) for j, name in of_texts.items()}
+    if not hasattr(X, "iloc"):
+        columns = [type(X[:, j])(X.columns[j], values) for j, values in days.items()]
+        columns += [select(X, j).dt.epoch("us") / DAY for j in dates]
+        return X.with_columns(columns) if columns else X
     for j in dates:
         from pandas import to_datetime
 
         times = to_datetime(X.iloc[:, j], utc=True).dt.tz_localize(None).to_numpy("datetime64[us]")
-        X.isetitem(j, (times - np.datetime64(0, "us")) / np.timedelta64(day, "us"))
+        days[j] = (times - np.datetime64(0, "us")) / np.timedelta64(DAY, "us")
+    X = X.copy(deep=False) if days else X
+    for j, values in days.items():
+        X.isetitem(j, values)
     return X
+
+
+def _days_of_texts(column: Any, name: str) -> NDArray[np.float64]:
+    """Days since 1970 of strings in ISO format, which are in UTC unless they have a zone."""
+    days = np.full(len(column), np.nan)
+    for i, text in enumerate(without_gaps(objects(column)).tolist()):
+        if text == "" or text != text:
+            continue
+        try:
+            iso = DATE.fullmatch(str(text) if isinstance(text, date) else text)
+            day = datetime.fromisoformat(iso[0].replace("Z", "+00:00"))  # type: ignore[index]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Column {name!r} of X holds {text!r}, but held dates in the training; expected "
+                "dates, as by pandas.to_datetime, or strings such as '2026-03-02'."
+            ) from error
+        epoch = datetime(1970, 1, 1, tzinfo=timezone.utc if day.tzinfo else None)
+        days[i] = (day - epoch) / timedelta(days=1)
+    return days
 
 
 def check_frame(X: Any) -> None:

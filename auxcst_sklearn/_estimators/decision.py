@@ -18,7 +18,7 @@ from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, mean_paid
-from ..costs._named import NamedState
+from ..costs._named import CostArray, named
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, check_frequencies, estimate_prior
 
@@ -111,7 +111,7 @@ class DecisionMixin(ClassifierMixin):
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies among these samples, if they are not those of the training, as after
             leaving out most rows of one class: probabilities are multiplied by the ratio.
-            "estimate" estimates them from `X` by expectation maximisation; see
+            "estimate" estimates them from `X` by maximum likelihood; see
             :func:`auxcst_sklearn.decisions.estimate_prior`. None for those of the training.
 
         Returns
@@ -128,13 +128,15 @@ class DecisionMixin(ClassifierMixin):
         """
 
     def __getstate__(self) -> dict[str, Any]:
-        """Attributes, with costs as plain arrays and their names."""
+        """Attributes, with costs as plain arrays, because skops stores a subclass without names."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: NamedState.of(value) for name, value in state.items()}
+        names = {k: v._names for k, v in state.items() if isinstance(v, CostArray)}
+        return state | {k: np.asarray(state[k]) for k in names} | {"_names_of_costs": names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        restored = {name: NamedState.restored(value) for name, value in state.items()}
-        super().__setstate__(restored)
+        state = dict(state)
+        names = state.pop("_names_of_costs", {})
+        super().__setstate__(state | {k: named(state[k], *names[k]) for k in names})
 
     @property
     def _decision_labels(self) -> NDArray[Any] | None:

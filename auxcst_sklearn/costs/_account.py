@@ -19,7 +19,8 @@ from .._checks.labels import (
     shorten,
     sorted_labels,
 )
-from ._named import CostArray, column_names, row_names, same_label_kind, same_labels
+from ._matching import column_names, joined, row_names, same_label_kind, same_labels
+from ._named import CostArray
 from ._statistics import CostStatistics, to_units
 from ._validation import (
     check_cost,
@@ -68,6 +69,7 @@ class Costs:
                 "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
                 "to use per-sample costs, or drop cost=."
             )
+        cost, cost_matrix = joined(cost), joined(cost_matrix)
         warn_if_order_is_lost(cost, cost_matrix, decisions if classes is None else classes, y=given)
         check_classification_targets(y)
         found = find_classes(y, classes, cost, cost_matrix, decisions)
@@ -96,7 +98,7 @@ class Costs:
     ) -> Costs:
         """Costs of rows with label indices; columns are the decisions, or for None the classes."""
         columns = classes if decisions is None else decisions
-        matrices = None
+        cost, matrices = joined(cost), None
         if is_per_sample_matrix(cost):
             matrices = check_cost_matrices(
                 cost, n_samples=len(label), classes=classes, decisions=decisions
@@ -150,6 +152,7 @@ class Costs:
 
     def _matrices(self, cost: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Matrices of other rows that have the same classes and decisions, checked."""
+        cost = joined(cost)
         if not is_per_sample_matrix(cost):
             try:
                 found = f"shape {np.shape(cost)}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
+from math import fsum
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
 
 from .._checks.data import check_row_order
@@ -20,6 +22,7 @@ Capacity = Mapping[Hashable, "int | float"]
 # Rounds that estimate shadow prices, at most. A power of 2 divides the costs, which is exact, so
 # that sums of the largest floats are finite.
 N_ROUNDS, SCALE = 30, 2.0**10
+FEW_ROWS = 30  # which an assignment of rows to units of capacity solves faster
 
 
 def shadow_price_vector(
@@ -73,11 +76,12 @@ def groups_of_rows(by: ArrayLike | None, cost: NDArray[Any]) -> Iterator[tuple[A
         yield None, slice(None)
         return
     found = check_groups(by, cost, "by")
-    if found.dtype == "M8[ns]":
-        found = found.astype("M8[us]")  # whose labels are datetimes, and those of pandas equal
-    labels, group, count = np.unique(found, return_inverse=True, return_counts=True)
-    parts = np.split(np.argsort(group, kind="stable"), count.cumsum()[:-1])
-    yield from zip(labels.tolist(), parts, strict=True)
+    _, group, count = np.unique(found, return_inverse=True, return_counts=True)
+    given: Any = by.to_list() if hasattr(by, "to_list") else found  # numpy drops zones
+    for rows in np.split(np.argsort(group, kind="stable"), count.cumsum()[:-1]):
+        label = given[rows[0]]
+        is_plain = isinstance(label, np.generic) and not isinstance(label, np.datetime64)
+        yield label.item() if is_plain else label, rows
 
 
 def _limits(capacity: Capacity, labels: list[Any], n: int, where: str) -> NDArray[np.float64]:
@@ -102,7 +106,8 @@ def capacity_count(name: str, value: Any, n: int) -> int:
     if is_number and int(value) >= 0:
         return min(int(value), n)
     if isinstance(value, Real) and not isinstance(value, Integral) and 0 <= float(value) <= 1:
-        return int(np.floor(float(value) * n + 1e-9))
+        share = float(str(value) if isinstance(value, np.floating) else value)  # 0.01 of float32
+        return int(np.floor(share * n + 1e-9))
     raise ValueError(
         f"{name}={value!r}; expected a number of samples as a non-negative int, or a "
         "share of them as a float from 0 to 1."
@@ -123,7 +128,10 @@ def solve(
     order = np.lexsort(cost.T)  # equal rows side by side, in their order
     is_new = np.append(True, (cost[order[1:]] != cost[order[:-1]]).any(axis=1))
     count = np.diff(np.append(np.flatnonzero(is_new), len(cost)))
-    used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
+    if len(cost) <= FEW_ROWS:
+        used, price = _solve_few(cost[order], is_new, limit)
+    else:
+        used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
     columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows come first
     choice[order] = np.repeat(np.tile(columns, len(count)), used[:, columns].ravel())
     return choice, price * SCALE
@@ -141,6 +149,25 @@ def _solve_one(
     n = int(limit[j])
     choice[order[:n]] = j
     return choice, np.where(is_limited, max(gain[order[n]], 0.0) * SCALE, 0.0)
+
+
+def _solve_few(
+    cost: NDArray[np.float64], is_new: NDArray[np.bool_], limit: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """As `_solve_counted`, with a column for each unit of capacity, also for one unit more."""
+
+    def solved(limit: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        columns = np.repeat(np.arange(len(limit)), np.minimum(limit, len(cost)).astype(int))
+        rows, units = linear_sum_assignment(cost[:, columns])
+        return columns[units], cost[rows, columns[units]]
+
+    choice, paid = solved(limit)
+    used, price = np.zeros((is_new.sum(), len(limit)), dtype=np.intp), np.zeros(len(limit))
+    np.add.at(used, (is_new.cumsum() - 1, choice), 1)
+    for k in np.flatnonzero(used.sum(axis=0) == limit):
+        paid_with_more = solved(limit + (np.arange(len(limit)) == k))[1]
+        price[k] = max(fsum([*paid, *-paid_with_more]), 0.0)
+    return used, price
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:

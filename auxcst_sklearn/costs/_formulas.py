@@ -58,6 +58,8 @@ def compute(
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return np.float64(number)
             case ast.Name(id=found) | ast.Constant(value=str() as found):
+                if isinstance(node, ast.Name):  # as written: Python's parser normalises it
+                    found = ast.get_source_segment(source, node) or found
                 if found in columns:
                     return column(found)
                 raise ValueError(
@@ -75,13 +77,13 @@ def compute(
         return apply("Add", apply(operation, a, b), gaps)
 
     _check_names(text, name, columns)
-    return value(_parsed(text))
+    source = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
+    return value(_parsed(source))
 
 
-def _parsed(text: str) -> ast.AST:
-    quoted = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
+def _parsed(source: str) -> ast.AST:
     try:
-        return ast.parse(quoted, mode="eval").body
+        return ast.parse(source, mode="eval").body
     except SyntaxError:
         return ast.Pass()  # which cannot be read
 

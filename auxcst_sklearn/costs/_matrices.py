@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._checks.labels import as_labels, label_index, sorted_labels
 from ._account import Costs, labels_of_evaluation
+from ._matching import joined
 from ._named import named
 from ._validation import is_per_sample_matrix
 
@@ -60,6 +61,7 @@ def cost_vectors(
     labels = as_labels(y, "y")
     if cost_matrix is None:
         raise ValueError("cost_matrix=None; expected costs of shape (n_classes, n_classes).")
+    cost_matrix = joined(cost_matrix)
     of_each = is_per_sample_matrix(cost_matrix)
     costs = (cost_matrix, None) if of_each else (None, cost_matrix)
     rows, columns = labels_of_evaluation(*costs, classes, None, {"y": y}, labels)

@@ -13,7 +13,8 @@ from .._checks.calls import warn
 from .._checks.data import as_floats, check_row_order, is_frame, with_days
 from .._checks.labels import check_spelling
 from ._formulas import compute
-from ._named import column_names, named
+from ._matching import column_names
+from ._named import named
 from ._validation import as_numbers
 
 if TYPE_CHECKING:

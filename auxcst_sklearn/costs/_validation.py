@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from .._checks.calls import warn
 from .._checks.labels import own_order, shorten
-from ._named import CostArray, column_names, column_positions, row_names
+from ._matching import column_names, column_positions, row_names
+from ._named import CostArray
 
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ..costs._account import find_decisions
 from ..costs._evaluation import check_evaluated, decided, decisions_of, mean_paid
-from ..costs._named import column_names, same_label_kind
+from ..costs._matching import column_names, same_label_kind
 from ._measures import mean_cost
 
 

@@ -175,10 +175,13 @@ def _shown(rows: Any, row: int) -> str:
 
 @contextmanager
 def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
-    """Compute in float32: networks not in bfloat16, nor a GPU's convolutions in TF32."""
+    """Compute in float32, not in bfloat16 or on a GPU in TF32, and from days instead of dates."""
     parts = [part for network in networks for part in network.net_.module_.modules()]
     parts = [part for part in parts if getattr(part, "bf16", False)]
+    dates = [(network._inputs, network._inputs.dates) for network in networks]
     try:
+        for inputs, _ in dates:
+            inputs.dates = ()
         for part in parts:
             part.bf16 = False
         with warnings.catch_warnings():
@@ -186,6 +189,8 @@ def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
             with torch.backends.cudnn.flags(allow_tf32=False):
                 yield
     finally:
+        for inputs, names in dates:
+            inputs.dates = names
         for part in parts:
             part.bf16 = True
 
@@ -201,6 +206,8 @@ def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
     columns = [_at(column, at) for column in columns]
     yield _joined(X, columns)
     drawn = [_at(column, rng.integers(len(at), size=n)) for column in columns]
+    if len(X.shape) == 1:  # two texts in one, so that words occur twice and beside others
+        drawn = [drawn[0].astype(object) + " " + rng.choice(drawn[0], n).astype(object)]
     if not takes(_joined(X, drawn)):
         return
     few = [_at(column, np.arange(min(n, TRIED_ROWS))) for column in drawn]

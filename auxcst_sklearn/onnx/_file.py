@@ -54,7 +54,8 @@ def to_onnx(
         Some rows in the form passed to `predict`, which determine the names and types of the
         inputs, and on which the file is compared with the model: pass some hundred, with missing
         values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type,
-        all others are float64; sparse rows are passed to the file as dense ones. A DataFrame has an
+        all others are float64; sparse rows are passed to the file as dense ones. Texts for a
+        ``TfidfVectorizer``, (n,), are one input of strings. A DataFrame has an
         input of shape (n, 1) for each column, with its name: of strings for string columns, int64
         for integers if only a pipeline reads them and its steps can, otherwise float64; for dates
         of days since 1970 (UTC). The name of an output or of ``"cost_matrices"`` becomes
@@ -149,7 +150,9 @@ def to_onnx(
     if terms is not None:
         account = Account(terms, model, estimator, rows)
         rows, own = account.table, account.own(account.table)
-    before = before_last(model, own) if isinstance(model, Pipeline) else own
+    before: Any = X
+    before = before[list(own.columns)] if is_frame(X) else own
+    before = before_last(model, before) if isinstance(model, Pipeline) else before
     if isinstance(estimator, BaseCostSensitiveNet):
         estimator._inputs.validate(estimator, before, reset=False)
     else:

@@ -139,7 +139,9 @@ class Graph:
                 raise _refused_name(given.name)
         constants = [part for part in self.constants if part.name in needed]
         graph = helper.make_graph(nodes, "decision", inputs, outputs, constants)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        versions = {"": OPSET, "ai.onnx.ml": ML_OPSET}
+        versions |= {node.domain: 1 for node in nodes if node.domain not in versions}
+        opsets = [helper.make_opsetid(*version) for version in versions.items()]
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="auxcst_sklearn"
         )

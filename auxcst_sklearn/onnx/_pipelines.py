@@ -87,6 +87,8 @@ def _types(X: Any, *, integers: bool = True) -> list[tuple[str, Any]]:
     """Inputs of a pipeline, in the form of skl2onnx."""
     from skl2onnx.common import data_types as kinds
 
+    if len(X.shape) == 1:  # texts
+        return [(ROWS, kinds.StringTensorType([None]))]
     if not is_frame(X):
         single = array_type(X.dtype) == np.float32
         kind = kinds.FloatTensorType if single else kinds.DoubleTensorType
@@ -166,7 +168,18 @@ def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.Mod
         part: onnx.ModelProto = convert_sklearn(
             model, initial_types=types, target_opset=opset, options=options
         )
+    for node in part.graph.node:
+        _read_words_as_python(node)
     return part
+
+
+def _read_words_as_python(node: onnx.NodeProto) -> None:
+    """Make skl2onnx's words those of the default token_pattern, and use a locale of all systems."""
+    if node.op_type == "StringNormalizer":
+        node.attribute.append(helper.make_attribute("locale", "C.UTF-8"))
+    for attribute in node.attribute if node.op_type == "Tokenizer" else ():
+        if attribute.s == b"[a-zA-Z0-9_]+":
+            attribute.s = rb"[\p{L}\p{N}_]{2,}"
 
 
 def _runs(part: onnx.ModelProto) -> bool:

@@ -158,7 +158,7 @@ def test_names_survive_arithmetic_and_copies(change):
         lambda a: np.sort(a),
         lambda a: np.cumsum(a, axis=0),
         lambda a: a.argsort(),
-        lambda a: a - a[..., ::-1],
+        lambda a: np.where(a > 1, a, 2 * a),
         lambda a: a @ np.ones((3, 3)),
         lambda a: a > 1,
         lambda a: np.where(a > 1, a, 0),
@@ -172,19 +172,122 @@ def test_everything_else_returns_a_plain_array(change):
     assert_array_equal(found, change(PLAIN))
 
 
-def test_in_place_operations_keep_names_that_are_right():
+def test_in_place_operations_keep_names():
     costs = C.copy()
     costs *= 2
     costs += costs
+    costs[3] = C[5]
+    costs[:2] = M
+    costs[:, :, [1, 0]] = C[:, :, [1, 0]]
+    np.add(LIMIT[:, None, None], 1, out=costs)
+    np.copyto(costs, PLAIN)
     assert names(costs) == BOTH
-    costs += costs[..., ::-1]
-    assert costs.classes is None
-    for method in ("sort", "partition"):
-        costs = C.copy()
-        getattr(costs, method)(*([1] if method == "partition" else []))
-        assert costs.decisions is None
+    for method in ("sort", "partition", "resize"):
+        with pytest.raises(ValueError, match=r"np\.sort"):
+            getattr(costs, method)(1)
+    with pytest.raises(AttributeError):
+        costs.flat = C
     with pytest.raises(ValueError, match="read-only"):
         C.decisions[0] = "refuse"
+    plain = PLAIN.copy()
+    plain += C
+    plain[2] = C[2]
+    assert type(plain) is np.ndarray
+
+
+OTHER = C[..., [1, 0, 2]]
+MIX = {
+    "operator": lambda a, b: a + b,
+    "operator of plain and named": lambda a, b: PLAIN * b - a,
+    "comparison": lambda a, b: a < b,
+    "function": lambda a, b: np.maximum(a, b),
+    "rows": lambda a, b: a[0] + b[0],
+    "row of a class": lambda a, b: a * b[0, 0],
+    "row of decisions": lambda a, b: a[:, 0] + b[:, 1],
+    "out": lambda a, b: np.add(b, 1, out=a),
+    "in place": lambda a, b: a.__iadd__(b),
+    "at": lambda a, b: np.add.at(a, 0, b[0]),
+    "row assigned": lambda a, b: a.__setitem__(3, b[3]),
+    "all assigned": lambda a, b: a.__setitem__(..., b),
+    "mask assigned": lambda a, b: a.__setitem__(LIMIT > 50, b[LIMIT > 50]),
+    "list assigned": lambda a, b: a.__setitem__(slice(2), [a[0], b[0]]),
+    "class assigned": lambda a, b: a.__setitem__((slice(None), 1), b[:, 1]),
+    "cells assigned": lambda a, b: a.__setitem__((np.arange(N), np.arange(N) % 2), b[:, 1]),
+    "selection assigned": lambda a, b: a.__setitem__((..., [1, 0, 2]), a),
+    "copyto": lambda a, b: np.copyto(a, b, where=PLAIN > 9),
+    "put": lambda a, b: a.put(np.arange(a.size), b),
+    "putmask": lambda a, b: np.putmask(a, PLAIN > 9, b),
+    "place": lambda a, b: np.place(a, PLAIN > 9, b),
+    "where": lambda a, b: np.where(PLAIN > 9, a, b),
+    "reversed in place": lambda a, b: a.__iadd__(a[:, ::-1]),
+    "matrix product in place": lambda a, b: np.matmul(a, np.eye(3)[::-1], out=a),
+    "sum": lambda a, b: b.sum(axis=0, out=a[0]),
+    "take": lambda a, b: a[:, :, :2].take([1, 0], axis=-1, out=a[:, :, :2]),
+}
+
+
+@pytest.mark.parametrize("mix", MIX.values(), ids=MIX)
+def test_costs_in_another_order_are_refused(mix):
+    costs = C.copy()
+    with pytest.raises(ValueError, match=r"expected the same in the same order|out= has names"):
+        mix(costs, OTHER)
+    assert_array_equal(np.asarray(costs), PLAIN)
+    assert names(costs) == BOTH
+
+
+def test_the_error_shows_both_orders_and_how_to_reorder():
+    reorder = (
+        r"\['approve', 'refuse', 'review'\] and \['refuse', 'approve', 'review'\].*b\[\.\.\., "
+    )
+    with pytest.raises(ValueError, match=reorder + r"\[1, 0, 2\]\]"):
+        C + OTHER
+    np.testing.assert_array_equal(np.asarray(C + OTHER[..., [1, 0, 2]]), 2 * PLAIN)
+    with pytest.raises(ValueError, match=r"The classes.*b\[\.\.\., \[1, 0\], :\]"):
+        C + C[:, ::-1]
+    np.testing.assert_array_equal(np.asarray(C + C[:, ::-1][..., [1, 0], :]), 2 * PLAIN)
+    with pytest.raises(ValueError, match="Select the same labels"):
+        C[..., :2] + C[..., 1:]
+
+
+def test_rows_of_a_loop_have_names():
+    assert [names(matrix) for matrix in C[:2]] == [BOTH, BOTH]
+    assert [names(row) for row in C[0]] == [(None, DECISIONS)] * 2
+    assert list(C[0, 0]) == list(PLAIN[0, 0])
+    assert names(C.view()) == BOTH
+
+
+def test_a_list_of_costs_is_matched_by_names():
+    codes = np.searchsorted(["bad", "good"], Y)
+    rows, expected = [C[i, k] for i, k in enumerate(codes)], mean_cost(Y, ["refuse"] * N, cost=C)
+    model = MODELS["rule"]().fit(X, Y, cost=C)
+    named = {"classes": ["bad", "good"], "decisions": ["review", "approve", "refuse"]}
+    for costs in (list(C), list(OTHER), rows, [row[::-1] for row in rows]):
+        assert mean_cost(Y, ["refuse"] * N, cost=costs, **named) == pytest.approx(expected)
+    fitted = MODELS["rule"]().fit(X, Y, cost=list(OTHER))
+    assert_array_equal(fitted.decide(X, list(OTHER)), model.decide(X, C))
+    binary = [ordinal_cost_matrix(["good", "bad"], over_cost=4)[int(y == "bad")] for y in Y]
+    vectors = np.where(codes[:, None], [4, 0], [0, 1])
+    assert_array_equal(
+        MODELS["rule"]().fit(X, Y, cost=binary).predict_cost(X),
+        MODELS["rule"]().fit(X, Y, cost=vectors).predict_cost(X),
+    )
+
+
+@pytest.mark.parametrize("at", [0, N - 1])
+def test_a_list_of_costs_in_two_orders_is_refused(at):
+    costs = list(C)
+    costs[at] = OTHER[at]
+    model = MODELS["rule"]().fit(X, Y, cost=C)
+    for call in (
+        lambda: MODELS["rule"]().fit(X, Y, cost=costs),
+        lambda: model.decide(X, costs),
+        lambda: model.score(X, Y, cost=costs),
+        lambda: mean_cost(Y, Y, cost=costs, decisions=DECISIONS),
+        lambda: cost_vectors(Y, costs),
+        lambda: mean_cost(Y, Y, cost=[c[0] for c in costs], decisions=DECISIONS),
+    ):
+        with pytest.raises(ValueError, match="expected the same in the same order"):
+            call()
 
 
 def test_names_survive_files_that_are_mapped_to_memory(tmp_path):

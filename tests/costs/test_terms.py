@@ -89,6 +89,24 @@ def test_many_classes():
     assert cost_matrices(terms)[3, 50] == 47
 
 
+def test_columns_have_the_names_that_are_written():
+    """Python's parser makes one letter of the micro sign and of mu, and two of a ligature."""
+    micro, mu, cyrillic = "\u00b5m", "\u03bcm", "\u0440\u0430"
+    ligature, long = "pro\ufb01t", "profit"
+    amounts = {micro: [1.0], mu: [10.0], ligature: [100.0], long: [1000.0], cyrillic: [7.0]}
+    for formula, expected in {
+        f"{micro} + 2 * {mu}": 21,
+        f"min({mu}, ({micro}))": 1,
+        f"{cyrillic} + {ligature} - {mu}": 97,
+        f"{ligature} < {long}": 1,
+        f"`{ligature}` + {long}": 1100,
+    }.items():
+        costs = cost_matrices({"a": {"a": 0, "b": formula}, "b": {"a": 1, "b": 0}}, amounts)
+        assert costs[0, 0, 1] == expected
+    with pytest.raises(ValueError, match=f"names {micro!r}; expected columns"):
+        cost_matrices({"a": {"a": 0, "b": micro}, "b": {"a": 1, "b": 0}}, {mu: [1.0]})
+
+
 @pytest.mark.parametrize(
     ("cell", "message"),
     [

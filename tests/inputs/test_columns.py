@@ -340,9 +340,12 @@ def test_columns_of_dates_are_days(kind, estimator):
             model.set_params(network__max_epochs=2, boosting__min_samples_leaf=2)
         models.append(model.fit(X, Y))
 
+    expected = models[1].predict_proba(days)
     for model in models:
-        np.testing.assert_array_equal(model.predict_proba(dates), models[1].predict_proba(days))
-        np.testing.assert_array_equal(model.predict_proba(dates[:2]), model.predict_proba(days[:2]))
+        np.testing.assert_array_equal(model.predict_proba(dates), expected)
+        np.testing.assert_array_equal(
+            model.predict_proba(dates[:2]), models[1].predict_proba(days[:2])
+        )
     assert dates.equals(before)
 
 
@@ -354,6 +357,62 @@ def test_dates_without_a_time_are_days():
         np.testing.assert_array_equal(
             model.predict_proba(X), model.predict_proba(pd.DataFrame({"day": DAYS[:10]}))
         )
+
+
+ISO = DATES.dt.strftime("%Y-%m-%d %H:%M:%S")
+READ_AS_DATES = {
+    "with times": ISO,
+    "with zones": ISO.str.replace(" ", "T") + "+00:00",
+    "other zones": (DATES + pd.Timedelta("1h")).dt.strftime("%Y-%m-%d %H:%M:%S+01:00"),
+    "objects": DATES.astype(object),
+}
+
+
+def of_dates(make):
+    """A table with a column of dates."""
+    frame = pd.DataFrame({"day": DATES, "size": range(12)})
+    return frame if make is pd.DataFrame else pl.from_pandas(frame)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("column", READ_AS_DATES)
+def test_strings_of_dates_are_dates_where_the_training_had_dates(make, column):
+    dates = of_dates(make)
+    model = small_mlp().fit(dates, Y)
+    values = [None if value != value else value for value in READ_AS_DATES[column].tolist()]
+    given = dates.with_columns(day=pl.Series(values)) if make is pl.DataFrame else dates.copy()
+    if make is pd.DataFrame:
+        given["day"] = pd.Series(values, dtype=object)
+    before = given.clone() if make is pl.DataFrame else given.copy()
+    for rows in (slice(None), slice(1), slice(10, 12)):
+        found, expected = model.predict_proba(given[rows]), model.predict_proba(dates[rows])
+        np.testing.assert_array_equal(found, expected)
+    assert given.equals(before)
+
+
+def test_days_without_a_time_and_gaps_are_read_as_dates():
+    model = small_mlp().fit(of_dates(pd.DataFrame), Y)
+    rows = pd.DataFrame({"day": [date(2024, 10, 4), "2024-10-04", "", None], "size": 0})
+    known = pd.to_datetime(["2024-10-04", "2024-10-04", None, None])
+    np.testing.assert_array_equal(
+        model.predict_proba(rows), model.predict_proba(pd.DataFrame({"day": known, "size": 0}))
+    )
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(
+    "day", ["20260302", "2026-3-2", "2026-02-30", "2026-W10-1", 20260302, 20514, 1.7724e12, True]
+)
+def test_numbers_are_no_dates_where_the_training_had_dates(make, day):
+    model = small_mlp().fit(of_dates(make), Y)
+    expected = model.predict_proba(of_dates(make))
+    with pytest.raises(ValueError, match=f"Column 'day' of X holds {day!r}, but held dates"):
+        model.predict(make({"day": [day] * 2, "size": [1, 2]}))
+    with pytest.raises(ValueError, match=f"Column 'day' of X holds {day!r}, but held dates"):
+        model.partial_fit(make({"day": [day] * 12, "size": range(12)}), Y)
+    with pytest.raises(ValueError, match=r"columns \['day'\] held dates .* expected a DataFrame"):
+        model.predict(np.ones((2, 2)))
+    np.testing.assert_array_equal(model.predict_proba(of_dates(make)), expected)
 
 
 TIMES = np.datetime64("2026-01-01") + np.arange(24).reshape(12, 2)

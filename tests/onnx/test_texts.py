@@ -1,0 +1,82 @@
+"""Files of pipelines that read texts: inputs are strings, and the decisions those of models."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn.onnx import to_onnx
+from tests.factories import small_mlp
+
+pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+pytest.importorskip("torch", minversion="2.7")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+from tests.onnx.files import run
+
+# Words of one letter, capitals, accents, digits, punctuation, and no word at all.
+TEXTS = [
+    *("Pay a bill", "lost card", "CARD Été stolen", "bill payment 2nd", "Where's my card?"),
+    *("I pay the été_bill", "?", ""),
+] * 6
+Y = np.array(["card" if "card" in text.lower() else "bill" for text in TEXTS])
+RULE = {"cost_matrix": [[0, 1], [3, 0]]}
+# Texts that X of to_onnx does not hold.
+OTHERS = ["a b c pay my CARD", "ÉTÉ été", "unheard of", "card-card", "2nd 2nd bill", "x"]
+MODELS = {
+    "rule at the end": make_pipeline(
+        TfidfVectorizer(), BayesMinimumRiskClassifier(LogisticRegression(), **RULE)
+    ),
+    "rule around": BayesMinimumRiskClassifier(
+        make_pipeline(TfidfVectorizer(), LogisticRegression()), **RULE
+    ),
+    "pairs of words": make_pipeline(
+        CountVectorizer(ngram_range=(1, 2), binary=True),
+        BayesMinimumRiskClassifier(LogisticRegression(), **RULE),
+    ),
+    "network": make_pipeline(TfidfVectorizer(), small_mlp(**RULE)),
+}
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series], ids=["list", "array", "series"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_texts_are_an_input_of_strings(kind, make):
+    model = MODELS[kind].fit(make(TEXTS), Y)
+
+    file = to_onnx(model, make(TEXTS))
+
+    (given,) = file.graph.input
+    assert [d.dim_param for d in given.type.tensor_type.shape.dim] == ["n"]
+    assert given.type.tensor_type.elem_type == 8  # strings
+    for texts in (TEXTS, OTHERS):
+        found = run(file, np.array(texts, object))
+        np.testing.assert_allclose(found["probability"], model.predict_proba(texts), atol=1e-5)
+        decisions = json.loads({m.key: m.value for m in file.metadata_props}["decisions"])
+        assert [decisions[i] for i in found["index"]] == model.predict(texts).tolist()
+
+
+def test_texts_beside_numbers():
+    X = pd.DataFrame({"text": TEXTS, "size": np.arange(len(TEXTS)) / 10})
+    steps = make_column_transformer((TfidfVectorizer(), "text"), ("passthrough", ["size"]))
+    model = make_pipeline(steps, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
+    found = run(to_onnx(model.fit(X, Y), X), X)
+    np.testing.assert_allclose(found["probability"], model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        TfidfVectorizer(ngram_range=(1, 2), stop_words=["the"]),  # "pay été_bill" is a pair
+        TfidfVectorizer(sublinear_tf=True),  # differs where a word occurs twice, as in no text here
+    ],
+    ids=["stop words", "logarithm"],
+)
+def test_words_that_the_file_would_read_otherwise_are_refused(words):
+    model = make_pipeline(words, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
+    with pytest.raises(ValueError, match="differs from the model .* converted TfidfVectorizer"):
+        to_onnx(model.fit(TEXTS, Y), TEXTS)
