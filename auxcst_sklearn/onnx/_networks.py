@@ -101,6 +101,7 @@ class Decision(nn.Module):
         self.module.eval()
         self.net = [model.net_]  # in a list, so that it is not registered as a submodule
         self.has_probabilities = model._has_probabilities()
+        assert model.net_.has_logits in (True, False)  # cached, before the trace has no values
         scaling = model._inputs.row_scaling
         self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
         inputs = [part for part in self.module.modules() if isinstance(part, ImageInput)]
