@@ -188,7 +188,6 @@ def build(
             *share_out(n, rows, prepared.data, recipe.validation_fraction, fold_seed),
             fold_seed=fold_seed,
         )
-    net.note_classes(training.rows, prepared.n_classes)
     if not continued:
         with net.thread_limit():
             training.attributes = architecture._pretrain(net, training.rows[0], rng)

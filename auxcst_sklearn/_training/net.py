@@ -26,7 +26,6 @@ from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
 from .geometric_mean import SMALLEST, useful_weights
-from .known_classes import completed
 from .rows import Rows, TrainingSet
 from .runtime import (
     ALONE,
@@ -88,8 +87,6 @@ class CostNet(NeuralNet):
     temperature: float = 1.0
     # Of the heads and the output in a weighted geometric mean, in place of the temperature.
     head_weights: NDArray[np.float64] | None = None
-    # Classes that each network has seen, (n_networks, 1, n_classes), if these differ.
-    known: NDArray[np.bool_] | None = None
 
     def __init__(
         self,
@@ -217,15 +214,6 @@ class CostNet(NeuralNet):
         )
         objective.loss = objective.loss.rescaled(factor, shift)
 
-    def note_classes(self, rows: Sequence[Rows], n_classes: int) -> None:
-        """Note the classes of the training rows of each network, which may lack one in a fold."""
-        counts = [part.own_label.bincount(minlength=n_classes).numpy(force=True) for part in rows]
-        known = np.array(counts)[:, np.newaxis] > 0
-        if self.history:  # of an earlier training
-            known |= True if self.known is None else self.known
-        known |= ~known.any(axis=0)  # of those that no network knows, all estimate a probability
-        self.known = None if known.all() else known
-
     def use_callbacks(self, callbacks: list[Any]) -> None:
         """Use the user's callbacks, if they have changed."""
         if [*map(id, callbacks)] != [*map(id, self.user_callbacks)]:
@@ -262,22 +250,16 @@ class CostNet(NeuralNet):
         """
         module = self.module_ if module is None else module
         if self.head_weights is None:
-            return self._completed(module(x))
+            outputs: Tensor = module(x)
+            return outputs
         used = self.head_weights > 0
         layers = np.array(module.layers)[used].tolist()
         heads, loss = module.forward_heads(x, layers), self.criterion_.loss
         logs = self._log_probabilities(heads)[: used.sum()]  # the output may have no weight
         weights = logs.new_tensor(self.head_weights[used])
         mean = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
-        return self._completed(loss.with_probabilities(heads[-1], mean))
-
-    def _completed(self, outputs: Tensor) -> Tensor:
-        """Outputs of the networks, for classes that a network has not seen by the others."""
-        loss = self.criterion_.loss
-        if self.known is None or not isinstance(loss, ProbabilisticLoss):
-            return outputs
-        p = completed(self.probabilities(outputs), torch.from_numpy(self.known))
-        return loss.with_temperature(loss.with_probabilities(outputs, p), 1 / self.temperature)
+        combined: Tensor = loss.with_probabilities(heads[-1], mean)
+        return combined
 
     def _log_probabilities(self, heads: Sequence[Tensor]) -> Tensor:
         """Logarithms (n_layers, n_networks, n_samples, n_classes), clipped as in `log_clipped`."""
@@ -459,7 +441,6 @@ class CostNet(NeuralNet):
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
-            "known": self.known,
             "history": list(self.history),
         }
 
@@ -480,7 +461,6 @@ class CostNet(NeuralNet):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature, self.head_weights = state["temperature"], state["head_weights"]
-        self.known = state.get("known")
 
 
 def _squares(difference: Tensor) -> Tensor:
