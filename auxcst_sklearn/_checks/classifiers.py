@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -31,16 +31,9 @@ REWEIGHTING = (
     *("pos_bagging_fraction", "pos_sub_row", "pos_subsample", "priors", "sampling_strategy"),
     *("scale_pos_weight", "unbalance", "unbalanced_sets"),
 )
-# Attributes with the fitted parts of classifiers, of which the parameters are only copies.
-FITTED_PARTS = (
-    *("best_estimator_", "calibrated_classifiers_", "estimator_", "estimators_"),
-    "final_estimator_",
-)
-
-# What errors name that are about labels, beside the labels.
+# What errors that are about labels name, beside the labels.
 ABOUT_LABELS = re.compile(
-    r"\b(class|classes|labels?|targets?|y)\b|negative elements|out of bounds|numpy\.(object|str)_",
-    re.IGNORECASE,
+    r"\b(class(es)?|labels?|[Tt]argets?|y)\b|negative elements|of bounds|numpy\.(object|str)_"
 )
 
 
@@ -104,8 +97,7 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
         return clone(classifier).fit(X, y, **params)
     except Exception as error:
         text, classes = str(error), np.unique(y)
-        texts = [repr(label) for label in classes.tolist() if isinstance(label, str)]
-        about = ABOUT_LABELS.search(text) or any(label in text for label in texts)
+        about = ABOUT_LABELS.search(text) or any(f"'{label}'" in text for label in classes.tolist())
         # Labels that are named, as in class_weight, cannot be others.
         named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
         if about and not named and not np.array_equal(classes, np.arange(len(classes))):
@@ -143,25 +135,19 @@ def requesting_weights(estimator: Any) -> Any:
 
 def reweighting(model: Any) -> str | None:
     """What moves a fitted model's probabilities from the class frequencies of its rows, if any."""
+    if isinstance(model, list | tuple):  # of models, or of pairs of names and models
+        return next(filter(None, map(reweighting, model)), None)
+    if isinstance(model, type) or not (hasattr(model, "get_params") or hasattr(model, "estimator")):
+        return None
     if isinstance(model, CalibratedClassifierCV) and model.method != "temperature":
         return None  # which moves them back
-    if isinstance(model, FrozenEstimator) or hasattr(model, "fit_resample"):
-        return f"{model!r} learns from other rows"
-    if isinstance(model, ComplementNB):
-        return f"{model!r} ignores them"
+    if isinstance(model, FrozenEstimator | ComplementNB) or hasattr(model, "fit_resample"):
+        return f"{model!r} does not learn them, or from other rows"
     params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
     for name, value in params.items():
         changes = name in REWEIGHTING and str(value) not in ("None", "False", "1", "1.0")
         if changes or (name == "fit_prior" and not value):
             return f"{name}={value!r} of {type(model).__name__} changes them"
-    fitted = [getattr(model, name) for name in FITTED_PARTS if hasattr(model, name)]
-    return next(filter(None, map(reweighting, _models(fitted or [*params.values()]))), None)
-
-
-def _models(parts: Any) -> Iterator[Any]:
-    """The models in lists, and in pairs of names and models."""
-    for part in parts:
-        if isinstance(part, list | tuple):
-            yield from _models(part)
-        elif hasattr(part, "estimator") or (hasattr(part, "fit") and not isinstance(part, type)):
-            yield part
+    ends = ("classifiers_", "estimator_", "estimators_")  # fitted: the parameters are templates
+    parts = [part for name, part in vars(model).items() if name.endswith(ends)]
+    return reweighting(parts or [*params.values()])

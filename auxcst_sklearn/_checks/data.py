@@ -165,14 +165,11 @@ def _days_of_texts(column: Any, name: str) -> NDArray[np.float64]:
     return days
 
 
-def check_frame(X: Any) -> None:
-    """As `check_table`, and for cells that are no numbers and no categories."""
-    check_table(X)
-    _refuse_times_and_lists(X)
+def check_frame(X: Any, *, cells: bool = True) -> None:
+    """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully.
 
-
-def check_table(X: Any) -> None:
-    """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully."""
+    With `cells` also for cells that are neither numbers nor categories.
+    """
     check_in_memory(X)
     check_no_mask(X, "X")
     _refuse_one_row(X)
@@ -181,6 +178,8 @@ def check_table(X: Any) -> None:
             f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
             "DataFrame without columns."
         )
+    if cells:
+        _refuse_times_and_lists(X)
 
 
 # Data on a disk or on other machines, by the module of their type, and how to load them.

@@ -163,7 +163,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     def _fit_on_folds(
         self, X: Any, y: Any, folds: Sequence[Fold], **params: Any
     ) -> NDArray[np.float64]:
-        """Fit so that network i holds out fold i; return those of `held_out_proba`."""
+        """Fit so that network i holds out fold i; return probabilities of the held-out rows."""
         from .._training.held_out import held_out_proba
 
         data, training = self._fit(X, y, folds=folds, **params)

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import ThreadpoolController
 
 from .._checks.data import check_frame, with_days
-from .._inputs.columns import UNKNOWN, CategoryCodes, Cells
+from .._inputs.columns import UNKNOWN, CategoryCodes
 from .._inputs.tables import find_categories
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class TableBoosting(HistGradientBoostingClassifier):
         y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Self:
-        X, X_val = _read(X), _read(X_val)
+        X, X_val = with_days(X), with_days(X_val)
+        check_frame(X)
         mask = find_categories(X, self.categorical_features)
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
         given = self.categorical_features
@@ -88,7 +89,7 @@ class TableBoosting(HistGradientBoostingClassifier):
 
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
-        X = _read(X)
+        X = with_days(X)  # unless these are cells
         return X if self._codes is None else self._of_kept(self._codes, self._codes.transform(X))
 
     def _of_kept(self, codes: CategoryCodes, rows: NDArray[Any]) -> NDArray[Any]:
@@ -99,14 +100,6 @@ class TableBoosting(HistGradientBoostingClassifier):
             rows[known, j] = kept[code[known].astype(int)]
             rows[~known, j] = np.nan
         return rows
-
-
-def _read(X: Any) -> Any:
-    """Rows whose dates are days; cells have been read."""
-    if not isinstance(X, Cells):
-        X = with_days(X)
-        check_frame(X)
-    return X
 
 
 @cache
@@ -124,7 +117,7 @@ def read_once(models: Sequence[Any], X: Any) -> Any:
     """The cells of a table, if all models are boostings with categories in the same columns."""
     found = [model._codes for model in models if isinstance(model, TableBoosting)]
     codes = [c for c in found if c is not None and c.reads_like(found[0])]
-    return codes[0].read(_read(X)) if 0 < len(codes) == len(models) else X
+    return codes[0].read(with_days(X)) if 0 < len(codes) == len(models) else X
 
 
 def _most_frequent(codes: NDArray[Any]) -> NDArray[Any]:

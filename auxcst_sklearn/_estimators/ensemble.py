@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from .._checks.calls import described_like, naming, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting
-from .._checks.data import check_table
+from .._checks.data import check_frame
 from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
 from .._training.geometric_mean import geometric_mean, log_clipped, log_loss_of, mean_weights
 from .._training.held_out import N_FOLDS, folds, resolve_n_networks
-from .._training.known_classes import mean_of_known
 from .._training.runtime import report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
@@ -36,12 +35,12 @@ from .members import (
     FoldMean,
     Member,
     Task,
-    check_folds,
     check_members,
     cost_estimators,
     default_members,
     is_dropped,
-    known_classes,
+    knowing_all,
+    mean_of_known,
     prepare,
     with_weight,
 )
@@ -61,9 +60,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
     once: each of its networks holds out a fold, and there is one at least for each fold. Other
-    members are fitted once per fold, and the means of their probabilities predict; a fit that has
-    not seen a class has no part in its probability. Members whose weight is 0 are dropped, and take
-    no time when predicting.
+    members are fitted once per fold, and the means of their probabilities predict. Members whose
+    weight is 0 are dropped, and take no time when predicting.
 
     If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
     learn these costs from the features, too, and decisions use their estimates instead of means.
@@ -77,7 +75,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         Both take DataFrames with strings and missing values as they are.
     cv : int, cross-validation generator or iterable, default=None
         The folds. A number means shuffled folds, stratified, and with `groups` without a group in
-        two folds. None for 5, of which 3 are held out in turn if there are more than 50,000 rows.
+        two folds; the only rows of a class are not held out. None for 5, of which 3 are held out in
+        turn if there are more than 50,000 rows. Other folds whose training rows lack a class are
+        left out, with a warning.
     n_jobs : int, default=None
         Number of fits at the same time; None for 1, -1 for all processors.
     random_state : int, RandomState instance or None, default=None
@@ -229,7 +229,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
             rng = check_random_state(self.random_state)
             found = self._random_folds(data, groups, rng) if given is None else given
-            check_folds(found, data.labels)
+            found = knowing_all(found, data.labels)
             ready = [
                 Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
             ]
@@ -242,7 +242,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """The caller's rows, which can be selected; their values are checked by the members."""
-        check_table(X)
+        check_frame(X, cells=False)
         (X,) = indexable(X)
         if len(shape := getattr(X, "shape", None) or np.asarray(X, dtype=object).shape) < 2:
             raise ValueError(
@@ -301,27 +301,21 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, n, K)."""
-        labels, classes = data.labels, data.costs.classes
         tasks = [member.tasks(found) for member in members]
         run = delayed(Task.run)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            run(task, X, labels, classes) for of_one in tasks for task in of_one
+            run(task, X, data.labels, data.costs.classes) for of_one in tasks for task in of_one
         )
         fitted: list[Any] = []
         held_out = []
         for member, of_one in zip(members, tasks):
             models, parts, seconds = zip(*(next(results) for _ in of_one))
-            if member.holds_out_itself:
-                fitted.append(models[0])
-            else:
-                pairs = zip(models, found)
-                masks = [known_classes(model, labels[seen], classes) for model, (seen, _) in pairs]
-                known = np.array(masks) | ~np.any(masks, axis=0)  # 0 of what none of them knows
-                fitted.append(FoldMean(list(models), classes, known))
-            held_out.append(mean_of_known(np.concatenate(parts)))
+            whole = member.holds_out_itself
+            fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
+            held_out.append(mean_of_known(parts))
             if reports(self.verbose):
-                rows = ~np.isnan(held_out[-1]).any(axis=1)
-                loss = log_loss_of(log_clipped(held_out[-1][rows]), data.costs.label[rows])
+                known = ~np.isnan(held_out[-1]).any(axis=1)
+                loss = log_loss_of(log_clipped(held_out[-1][known]), data.costs.label[known])
                 line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
                 report(line, self.verbose)
         return fitted, np.stack(held_out)

@@ -14,11 +14,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from .._checks.calls import naming
+from .._checks.calls import naming, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
-from .._checks.labels import as_labels, label_index, shorten
+from .._checks.labels import label_index, shorten
 from .._training.held_out import resolve_n_networks
-from .._training.known_classes import mean_of_known
 from ..costs._account import Costs
 from .boosting import TableBoosting, read_once
 from .decision import Labelled
@@ -77,15 +76,12 @@ def check_members(members: Any, taken: Collection[str]) -> list[tuple[str, Any]]
 class FoldMean(ClassifierMixin, BaseEstimator):
     """Classifiers of one kind, each fitted without one fold, which predict by their mean.
 
-    `classes_` are all classes, of which the estimators know those in their row of `known`.
+    Their classes may differ; `classes_` are all.
     """
 
-    def __init__(
-        self, estimators: Sequence[Any], classes: NDArray[Any], known: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, estimators: Sequence[Any], classes: NDArray[Any]) -> None:
         self.estimators = estimators
         self.classes = classes
-        self.known = known
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -94,10 +90,8 @@ class FoldMean(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Mean probabilities, (n_samples, n_classes)."""
         X = read_once(self.estimators, X)
-        parts = [probabilities(estimator, X, self.classes) for estimator in self.estimators]
-        if self.known.all():
-            return np.asarray(sum(parts)) / len(parts)
-        return mean_of_known(np.where(self.known[:, np.newaxis], parts, np.nan))
+        total = sum(probabilities(estimator, X, self.classes) for estimator in self.estimators)
+        return np.asarray(total) / len(self.estimators)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable labels."""
@@ -133,28 +127,23 @@ class Task(NamedTuple):
     def run(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any]
     ) -> tuple[Any, NDArray[np.float64], float]:
-        """The fitted classifier, probabilities by each model of it (M, n, K), and seconds.
-
-        They are NaN for other than held-out rows, and for classes that a model does not know.
-        """
+        """The fitted classifier, probabilities of held-out rows (NaN for others), and seconds."""
         start = time.perf_counter()
         estimator, params = clone(self.member.estimator), self.member.fit_params
+        found = np.full((len(y), len(classes)), np.nan)
         with naming(f"In the member {self.member.name!r} of the ensemble"):
             if self.member.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
                 n_networks = max(n_networks, len(self.folds))
                 estimator.set_params(n_networks=n_networks)
                 held_out = estimator._fit_on_folds(X, y, self.folds, **params)
-                found = np.full((len(held_out), len(y), len(classes)), np.nan)
-                found[..., label_index(estimator.classes_, classes, name="classes_")] = held_out
+                found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
                 ((seen, unseen),) = self.folds
                 params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
-                found = np.full((1, len(y), len(classes)), np.nan)
-                p = probabilities(estimator, _safe_indexing(X, unseen), classes)
-                found[0, unseen] = np.where(known_classes(estimator, y[seen], classes), p, np.nan)
+                found[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
@@ -169,20 +158,18 @@ class Task(NamedTuple):
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
 
 
-def known_classes(model: Any, y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of the classes that a model has seen among the labels of its training rows."""
-    return np.isin(classes, y) & np.isin(classes, as_labels(model.classes_, "classes_"))
-
-
-def check_folds(folds: Sequence[Fold], y: NDArray[Any]) -> None:
-    """Raise an error for a class that no fit would see."""
-    unknown = np.setdiff1d(y, np.concatenate([y[seen] for seen, _ in folds]))
-    if len(unknown):
+def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
+    """The folds whose training rows have all classes: other fits would not know one."""
+    found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
+    if not found:
         raise ValueError(
-            f"The folds have no training rows of the classes {shorten(unknown)}, which no member "
-            "would know; expected each class in y among those of a fold, at least. Pass another "
-            "cv, or leave the rows of these classes out."
+            "The training rows of each fold lack a class, those of the first one "
+            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected all classes in y among those of "
+            "a fold, at least. Pass cv= a number, or leave the rows of rare classes out."
         )
+    if lacking := len(folds) - len(found):
+        warn(f"{lacking} of {len(folds)} folds, whose training rows lack a class, are left out.")
+    return found
 
 
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
@@ -241,3 +228,12 @@ def prepare(
         fit_params = {**fit_params, "cost": data.costs}
     member.set_params(**changed)  # which a FrozenEstimator does not return
     return member, fit_params
+
+
+def mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of the probabilities that are not NaN; NaN where all are."""
+    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
+    count = np.sum([np.isfinite(part) for part in parts], axis=0)
+    mean: NDArray[np.float64] = np.full_like(total, np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean

@@ -380,7 +380,6 @@ def build(
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
             share = estimator.validation_fraction
             seen, held_out = share_out(n, rows, data, share, fold_seed)
-    net.note_classes(seen, len(data.costs.classes))
     is_long = len(rows) > LONG_EPOCHS[0]
     settings: Any = {
         "schedule": estimator.schedule,

@@ -24,6 +24,7 @@ from .runtime import neutral_torch_modes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .loop import Training
+    from .net import CostNet
 
 # With fewer rows, none are held out.
 MIN_HOLD_OUT_ROWS = 10
@@ -117,7 +118,8 @@ def hold_out(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of training and held-out rows, stratified if every class is large enough.
 
-    With groups, a fraction of the groups is held out, without stratification.
+    With groups, a fraction of the groups is held out, without stratification. The only rows of a
+    class are not held out.
     """
     n = len(label) if groups is None else len(np.unique(groups))
     n_held_out = max(1, round(fraction * n))
@@ -129,7 +131,7 @@ def hold_out(
         )
     if groups is not None:
         splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
-        return next(splitter.split(label, label, groups))
+        return _with_classes(label, *next(splitter.split(label, label, groups)))
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
     seen, unseen = train_test_split(
@@ -138,7 +140,14 @@ def hold_out(
         stratify=label if possible else None,
         random_state=random_state,
     )
-    return seen, unseen
+    return _with_classes(label, seen, unseen)
+
+
+def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:
+    """The rows with those of classes that the training rows lack among them, if others remain."""
+    moved = ~np.isin(label[unseen], label[seen])
+    moved &= not moved.all()
+    return np.append(seen, unseen[moved]), unseen[~moved]
 
 
 def folds(
@@ -150,7 +159,7 @@ def folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Indices of the rows outside and inside each fold, stratified if a class has enough rows.
 
-    With groups, no group is in two folds.
+    With groups, no group is in two folds. The only rows of a class are in none.
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
     if n_units < n_folds:
@@ -158,7 +167,8 @@ def folds(
         raise _too_few(n_units, units, n_folds)
     if groups is not None and n_units > MOST_BALANCED_GROUPS:
         of_row = _deal(label, groups, n_folds, np.random.RandomState(random_state))
-        return [(np.flatnonzero(of_row != i), np.flatnonzero(of_row == i)) for i in range(n_folds)]
+        masks = [of_row == i for i in range(n_folds)]
+        return [_with_classes(label, *map(np.flatnonzero, (~mask, mask))) for mask in masks]
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
@@ -168,7 +178,7 @@ def folds(
             splits = list(splitter.split(label, label, groups))
         if all(len(unseen) for _, unseen in splits):  # few groups may leave a fold empty
             break
-    return splits
+    return [_with_classes(label, *split) for split in splits]
 
 
 def _deal(
@@ -281,23 +291,32 @@ def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
 
 
 def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]:
-    """Class probabilities (n_networks, n_samples, K) by the networks that held a row out.
+    """Class probabilities (n_samples, K) by the networks that held a row out; NaN where none did.
 
-    They are NaN for other rows, also for those so many that only a sample of them is evaluated, and
-    for classes that a network does not know.
+    Rows so many that only a sample of them is evaluated have none.
     """
-    number, held_out, net = np.flatnonzero(data.counts), training.held_out, training.net
-    found = np.full((net.n_networks, len(data.costs.label), len(data.costs.classes)), np.nan)
-    if held_out is None or training.rows[0].in_blocks:
-        return found
-    with neutral_torch_modes(), torch.no_grad():
+    counts, held_out = data.counts, training.held_out
+    found = np.full((len(data.costs.label), len(data.costs.classes)), np.nan)
+    if held_out is not None and not training.rows[0].in_blocks:
+        found[counts] = _means(training.net, held_out, int(counts.sum()))
+    return found
+
+
+@torch.no_grad()
+def _means(net: CostNet, held_out: Sequence[Rows], n_rows: int) -> NDArray[np.float64]:
+    with neutral_torch_modes():
         batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
     of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
-    for i, (rows, probability) in enumerate(zip(held_out, of_sets)):
+    total = torch.zeros(n_rows, of_sets.shape[-1], dtype=torch.float64)
+    count = torch.zeros(n_rows, dtype=torch.float64)
+    for rows, probability in zip(held_out, of_sets):
         index = torch.arange(len(rows)) if rows.index is None else rows.index.cpu()
         if rows.weight is not None:  # rows that pad a smaller part have none
             counts = rows.weight.cpu()[index] > 0
             index, probability = index[counts], probability[: len(counts)][counts]
-        found[i, number[index]] = probability[: len(index)]
-    return found if net.known is None else np.where(net.known, found, np.nan)
+        total.index_add_(0, index, probability[: len(index)])
+        count.index_add_(0, index, torch.ones(len(index), dtype=torch.float64))
+    mean: NDArray[np.float64] = (total / count.unsqueeze(1)).numpy()
+    mean /= mean.sum(axis=1, keepdims=True)
+    return mean

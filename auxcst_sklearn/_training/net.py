@@ -26,7 +26,6 @@ from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
 from .geometric_mean import SMALLEST, useful_weights
-from .known_classes import completed
 from .rows import Rows
 from .runtime import (
     ALONE,
@@ -92,8 +91,6 @@ class CostNet(NeuralNet):
     temperature: float = 1.0
     # Of the heads and the output in a weighted geometric mean, in place of the temperature.
     head_weights: NDArray[np.float64] | None = None
-    # Classes that each network has seen, (n_networks, 1, n_classes), if these differ.
-    known: NDArray[np.bool_] | None = None
 
     def __init__(
         self,
@@ -194,7 +191,6 @@ class CostNet(NeuralNet):
             copied.optimizer_.load_state_dict(deepcopy(self.optimizer_.state_dict()))
         copied.history.extend(self.history)
         copied.temperature, copied.head_weights = self.temperature, self.head_weights
-        copied.known = self.known
         return copied
 
     @torch.no_grad()
@@ -217,15 +213,6 @@ class CostNet(NeuralNet):
             hidden=not isinstance(objective.aux_loss, ProbabilisticLoss),
         )
         objective.loss = objective.loss._rescaled(factor, shift)
-
-    def note_classes(self, rows: Sequence[Rows], n_classes: int) -> None:
-        """Note the classes of the training rows of each network, which may lack one in a fold."""
-        counts = [part.own_label.bincount(minlength=n_classes).numpy(force=True) for part in rows]
-        known = np.array(counts)[:, np.newaxis] > 0
-        if self.history:  # of an earlier training
-            known |= True if self.known is None else self.known
-        known |= ~known.any(axis=0)  # of those that no network knows, all estimate a probability
-        self.known = None if known.all() else known
 
     def use_callbacks(self, callbacks: list[Any]) -> None:
         """Use the user's callbacks, if they have changed."""
@@ -259,18 +246,13 @@ class CostNet(NeuralNet):
     def combined(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the networks after the temperature, with the probabilities of their mean.
 
-        For classes that a network has not seen, the other networks decide. `module` is a copy of
-        that of the net, with other settings.
+        `module` is a copy of that of the net, with other settings.
         """
         loss, output = self.criterion_.loss, self._tempered(self.output(x, module))
-        if not self.has_logits or (self.known is None and not self.is_geometric):
+        if not (self.has_logits and self.is_geometric):
             return output
-        p = loss.probabilities(output)
-        if self.known is not None:
-            p = completed(p, torch.from_numpy(self.known))
-        if self.is_geometric:
-            p = p.clamp(min=SMALLEST).log().mean(dim=0).softmax(dim=-1).expand_as(p)
-        return loss.with_probabilities(output, p)
+        logs = loss.probabilities(output).clamp(min=SMALLEST).log()
+        return loss.with_probabilities(output, logs.mean(dim=0).softmax(dim=-1).expand_as(logs))
 
     @property
     def is_geometric(self) -> bool:
@@ -452,7 +434,6 @@ class CostNet(NeuralNet):
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
-            "known": self.known,
             "history": list(self.history),
         }
 
@@ -471,7 +452,6 @@ class CostNet(NeuralNet):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature, self.head_weights = state["temperature"], state["head_weights"]
-        self.known = state.get("known")
 
 
 def _squares(difference: Tensor) -> Tensor:

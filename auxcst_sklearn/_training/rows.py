@@ -152,13 +152,6 @@ class Rows:
         on_gpu = self.on_device and self.X.device.type == "cuda"
         return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
 
-    @property
-    def own_label(self) -> Tensor:
-        """Labels of these rows."""
-        if self.fold is None:
-            return self.label if self.index is None else self.label[self.index]
-        return self.label[self.include(torch.arange(len(self.label)))]
-
     # ------------------------------------------------------------------ parts
 
     def _with(self, n_rows: int, **attributes: Any) -> Rows:

@@ -271,17 +271,14 @@ def _last(model: Any) -> tuple[Any, str, str]:
     return model, of_parameters, of_arguments
 
 
-def _arguments(model: Any) -> dict[str, str]:
+def _arguments(model: Any, prefix: str = "") -> dict[str, str]:
     """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
-    found: dict[str, str] = {}
-    prefix = ""
-    while model is not None:
-        last, _, of_arguments = _last(model)
-        prefix += of_arguments
-        found = {name: prefix + name for name in signature(last.fit).parameters} | found
-        passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
-        model = getattr(last, "estimator", None) if passes else None
-    return found
+    last, _, of_arguments = _last(model)
+    found, prefix = dict[str, str](), prefix + of_arguments
+    passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
+    if passes and getattr(last, "estimator", None) is not None:
+        found = _arguments(last.estimator, prefix)
+    return found | {name: prefix + name for name in signature(last.fit).parameters}
 
 
 def _advice(X: Any, model: Any) -> str:

@@ -31,7 +31,6 @@ from .._estimators.boosting import TableBoosting
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier
 from .._estimators.members import FoldMean
 from .._training.geometric_mean import SMALLEST
-from .._training.known_classes import SQUARINGS
 from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps
@@ -98,7 +97,7 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
         return _mean(parts, graph)
     if kind is FoldMean:
         parts = [_aligned(part, model.classes_, graph, rows) for part in model.estimators]
-        return _mean(parts, graph) if model.known.all() else _mean_of_known(parts, model, graph)
+        return _mean(parts, graph)
     if kind in ENSEMBLES:
         return ENSEMBLES[kind](model, graph, rows)
     if isinstance(model, BayesMinimumRiskClassifier):
@@ -134,22 +133,6 @@ def _mean(parts: Sequence[str], graph: Graph, weights: Any = None) -> str:
         return graph.add("Div", graph.add("Sum", *parts), float(len(parts)))
     weighted = [graph.add("Mul", part, float(weight)) for part, weight in zip(parts, weights)]
     return graph.add("Div", graph.add("Sum", *weighted), float(np.sum(weights)))
-
-
-def _mean_of_known(parts: Sequence[str], model: FoldMean, graph: Graph) -> str:
-    """The mean of `completed` probabilities."""
-    known, of_models = model.known.astype(np.float64), np.array([1])
-    p = graph.add("Concat", *(graph.add("Unsqueeze", p, of_models) for p in parts), axis=1)
-    p = graph.add("Mul", p, known)
-    total = graph.add("ReduceSum", p, np.array([2]))
-    p = graph.add("Div", p, graph.add("Max", total, np.finfo(np.float64).tiny))
-    share = known / known.sum(axis=0).clip(1)
-    step = graph.add("MatMul", share, graph.add("Transpose", p, perm=[0, 2, 1]))
-    for _ in range(SQUARINGS):
-        step = graph.add("MatMul", step, step)
-    weight = graph.add("Mul", graph.add("ReduceSum", step, np.array([2])), share)
-    mean = graph.add("ReduceSum", graph.add("Mul", weight, p), of_models, keepdims=0)
-    return graph.add("Div", mean, graph.add("ReduceSum", mean, np.array([1])))
 
 
 def _ensemble(model: CostSensitiveEnsembleClassifier, graph: Graph, rows: GraphRows) -> str:

@@ -25,6 +25,31 @@ def test_split_of_rare_classes(label):
     assert sorted([*train, *held_out]) == list(range(len(label)))
 
 
+@pytest.mark.parametrize("n_groups", [None, 30, 2000])
+def test_the_only_rows_of_a_class_are_trained_on(n_groups):
+    label = np.r_[np.arange(3990) % 2, np.full(10, 2)]  # in one group, or in one row
+    groups = None if n_groups is None else np.r_[np.arange(3990) % (n_groups - 1), [n_groups] * 10]
+    if groups is None:
+        label[-9:] = 0
+    held = []
+    for seed in range(10):
+        parts = folds(label, 5, random_state=seed, groups=groups)
+        parts.append(hold_out(label, 0.3, random_state=seed, groups=groups))
+        for seen, unseen in parts:
+            assert set(label[seen]) == {0, 1, 2}
+            assert sorted([*seen, *unseen]) == list(range(4000))
+            held.append(2 in label[unseen])
+    assert not any(held)
+
+
+def test_a_fold_of_one_class_is_held_out():
+    label = np.repeat([0, 1], 10)
+
+    seen, unseen = hold_out(label, 0.5, random_state=0, groups=label)
+
+    assert len(seen) == len(unseen) == 10
+
+
 def test_some_rows_must_be_left_to_train_on():
     with pytest.raises(ValueError, match="validation_fraction=0.9 holds out 2 of 2 rows"):
         split_of(np.array([0, 1]), 0.9)
