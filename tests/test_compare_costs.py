@@ -465,3 +465,30 @@ def test_mistakes_are_named(letters, arguments, error, message):
     given = {"models": {"Bayes": GaussianNB()}, "X": letters[0], "y": letters[1]}
     with pytest.raises(error, match=message):
         compare_costs(**{**given, "cost_matrix": MATRIX, **arguments})
+
+
+def test_a_table_of_many_decisions_stays_small():
+    pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 40
+    X = np.eye(40)[y] + 0.3 * rng.normal(size=(400, 40))
+    cost_matrix = np.c_[1.0 - np.eye(40), np.full(40, 0.3)]
+    decisions = [*(f"intent {i}" for i in range(40)), "ask"]
+    names = np.array(decisions)[y]
+    model = BayesMinimumRiskClassifier(LogisticRegression(C=100, max_iter=500))
+    table = compare_costs(
+        {"rule": model}, X, names, cost_matrix=cost_matrix, decisions=decisions, cv=2
+    )
+
+    assert list(table.index) == ["rule", "most probable class", "always ask"]
+    assert table.shape[1] <= 25
+    assert table.loc["always ask", "cost"] == pytest.approx(0.3)
+    assert table.loc["always ask", "most frequent decisions"] == "ask 100%"
+    shares = table.attrs["shares"]["rule"]
+    assert len(shares) == 41
+    assert sum(shares.values()) == pytest.approx(1)
+    kept = compare_costs(
+        {"rule": model}, X, names, cost_matrix=cost_matrix, decisions=decisions, cv=2,
+        baseline="always intent 3",
+    )  # fmt: skip
+    assert list(kept.index)[2:] == ["always intent 3", "always ask"]

@@ -37,6 +37,8 @@ from ..costs._evaluation import (
 from ._measures import mean_cost, mean_interval
 
 MOST_PROBABLE = "most probable class"
+# With more decisions, the table has one column of shares, and one row of a constant decision.
+MANY_DECISIONS, SHOWN = 15, 3
 
 
 @described_like(mean_cost)
@@ -91,7 +93,9 @@ def compare_costs(
         are no decisions the cheapest one for it; and "always ..." each decision. Columns are
         "cost", the mean; "difference" from the baseline, with "low" and "high", its 95 % interval,
         NaN for the baseline; "share of ..." each decision; "fit_seconds" and "predict_seconds",
-        means of the folds. Without pandas, a Bunch of arrays, with names of rows in `index`.
+        means of the folds. With more than 15 decisions, only the cheapest constant decision is a
+        row, one column has the "most frequent decisions", and ``table.attrs["shares"]`` has the
+        shares of all. Without pandas, a Bunch of arrays, with names of rows in `index`.
 
     Raises
     ------
@@ -130,8 +134,7 @@ def compare_costs(
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
-    added = [MOST_PROBABLE, *constants]
-    _check_names(models, added, baseline)
+    _check_names(models, [MOST_PROBABLE, *constants], baseline)
     folds = _folds(cv, X, labels, units)
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
     given = {"cost": cost, "groups": units}
@@ -151,10 +154,13 @@ def compare_costs(
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
+    part = costs.part(tested)
+    if len(constants) > MANY_DECISIONS:
+        cheapest = int(part.vectors().mean(axis=0).argmin())
+        constants = {n: j for n, j in constants.items() if j == cheapest or n == baseline}
     chosen |= {name: np.full(len(tested), j) for name, j in constants.items()}
     units = tested if units is None else units[tested]
-    base = source if baseline is None else baseline
-    return _table(costs.part(tested), chosen, seconds, units, base)
+    return _table(part, chosen, seconds, units, source if baseline is None else baseline)
 
 
 def _check_models(models: Any) -> None:
@@ -303,18 +309,32 @@ def _table(
 ) -> Any:
     """A row for each name, in pandas if it is there."""
     paid = {name: costs.paid(columns) for name, columns in chosen.items()}
-    names = ["cost", "difference", "low", "high"]
-    names += [f"share of {label}" for label in costs.decisions.tolist()]
-    names += ["fit_seconds", "predict_seconds"]
-    rows = []
+    labels, n_decisions = costs.decisions.tolist(), len(costs.decisions)
+    rows, shares = [], {}
     for name, columns in chosen.items():
         interval = mean_interval(paid[name] - paid[baseline], np.ones(len(units)), units)
         difference = 3 * [np.nan] if name == baseline else interval
-        shares = np.bincount(columns, minlength=len(costs.decisions)) / len(columns)
-        rows.append([paid[name].mean(), *difference, *shares, *seconds.get(name, (0.0, 0.0))])
-    table = dict(zip(names, np.array(rows).T))
+        shares[name] = np.bincount(columns, minlength=n_decisions) / len(columns)
+        rows.append([paid[name].mean(), *difference, *seconds.get(name, (0.0, 0.0))])
+    *values, fit_seconds, predict_seconds = np.array(rows).T
+    table: dict[str, Any] = dict(zip(("cost", "difference", "low", "high"), values))
+    if n_decisions > MANY_DECISIONS:
+        table["most frequent decisions"] = [_most_frequent(p, labels) for p in shares.values()]
+    else:
+        of_each = np.array([*shares.values()]).T
+        table |= {f"share of {label}": column for label, column in zip(labels, of_each)}
+    table |= {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
+    all_shares = {name: dict(zip(labels, p.tolist())) for name, p in shares.items()}
     try:
         from pandas import DataFrame
     except ImportError:
-        return Bunch(index=list(chosen), **table)
-    return DataFrame(table, index=list(chosen))
+        return Bunch(index=list(chosen), attrs={"shares": all_shares}, **table)
+    found = DataFrame(table, index=list(chosen))
+    found.attrs["shares"] = all_shares
+    return found
+
+
+def _most_frequent(shares: NDArray[Any], labels: list[Any]) -> str:
+    """The most frequent decisions with their shares, in a few words."""
+    order = [j for j in np.argsort(-shares, kind="stable")[:SHOWN].tolist() if shares[j] > 0]
+    return ", ".join(f"{labels[j]} {shares[j]:.0%}" for j in order)
