@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import ThreadpoolController
 
-from .._checks.data import check_frame, with_days
-from .._inputs.columns import UNKNOWN, CategoryCodes
+from .._checks.data import check_frame, date_columns, with_days
+from .._inputs.columns import UNKNOWN, CategoryCodes, Cells
 from .._inputs.tables import find_categories
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class TableBoosting(HistGradientBoostingClassifier):
         y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Self:
-        X, X_val = with_days(X), with_days(X_val)
+        self._dates = [*date_columns(X).values()]
+        X = with_days(X)
         check_frame(X)
         mask = find_categories(X, self.categorical_features)
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
@@ -89,7 +90,7 @@ class TableBoosting(HistGradientBoostingClassifier):
 
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
-        X = with_days(X)  # unless these are cells
+        X = X if isinstance(X, Cells) else with_days(X, self._dates)
         return X if self._codes is None else self._of_kept(self._codes, self._codes.transform(X))
 
     def _of_kept(self, codes: CategoryCodes, rows: NDArray[Any]) -> NDArray[Any]:
@@ -117,7 +118,7 @@ def read_once(models: Sequence[Any], X: Any) -> Any:
     """The cells of a table, if all models are boostings with categories in the same columns."""
     found = [model._codes for model in models if isinstance(model, TableBoosting)]
     codes = [c for c in found if c is not None and c.reads_like(found[0])]
-    return codes[0].read(with_days(X)) if 0 < len(codes) == len(models) else X
+    return codes[0].read(with_days(X, models[0]._dates)) if 0 < len(codes) == len(models) else X
 
 
 def _most_frequent(codes: NDArray[Any]) -> NDArray[Any]:

@@ -42,6 +42,7 @@ from .members import (
     knowing_all,
     mean_of_known,
     prepare,
+    suited,
     with_weight,
 )
 
@@ -69,10 +70,11 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     Parameters
     ----------
     estimators : list of (str, estimator), default=None
-        The members: names and classifiers with `predict_proba`; "drop" for one left out. None for
-        the default network, "network", and scikit-learn's
-        :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping, "boosting".
-        Both take DataFrames with strings and missing values as they are.
+        The members: names and classifiers with `predict_proba`; "drop" for one left out. If None,
+        they are the default network, "network", and scikit-learn's
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping, "boosting",
+        or for 30 or more classes a logistic regression, "logistic". All take DataFrames with
+        strings and missing values as they are.
     cv : int, cross-validation generator or iterable, default=None
         The folds. A number means shuffled folds, stratified, and with `groups` without a group in
         two folds; the only rows of a class are not held out. None for 5, of which 3 are held out in
@@ -221,6 +223,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             self._validate_params()
             members = check_members(self._members, super().get_params(deep=False))
             data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
+            members = suited(members, len(data.costs.classes))
             X = self._validate_rows(X, reset=True)
             check_consistent_length(X, data.labels)
             groups = None if groups is None else check_groups(groups, X)

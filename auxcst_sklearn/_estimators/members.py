@@ -21,6 +21,7 @@ from .._training.held_out import resolve_n_networks
 from ..costs._account import Costs
 from .boosting import TableBoosting, read_once
 from .decision import Labelled
+from .linear import TableLogistic
 from .mlp import CostSensitiveAuxMLP
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -28,18 +29,30 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 # From scikit-learn 1.7 on, boosting can be stopped early by given rows.
 STOPS_BY_GIVEN_ROWS = "X_val" in signature(HistGradientBoostingClassifier.fit).parameters
 
-DEFAULT_MEMBERS, DROP = ("network", "boosting"), "drop"
+DEFAULT_MEMBERS, DROP = ("network", "boosting", "logistic"), "drop"
 MOST_ROUNDS = 300  # of boosting, which stops early
+# From this number of classes on, boosting, which grows a tree for each class in every round, takes
+# far longer than the network, and logistic regression replaces it.
+MANY_CLASSES = 30
 
 # A row with a smaller share of the largest weight counts as absent.
 SMALLEST_WEIGHT = 1e-30
 
 
 def default_members() -> list[tuple[str, Any]]:
-    """The default network, and boosting that stops early."""
-    members: list[Any] = [CostSensitiveAuxMLP()]
-    members.append(TableBoosting(early_stopping=True, max_iter=MOST_ROUNDS))
+    """The default network, boosting that stops early, and logistic regression for many classes."""
+    boosting = TableBoosting(early_stopping=True, max_iter=MOST_ROUNDS)
+    members: list[Any] = [CostSensitiveAuxMLP(), boosting, TableLogistic()]
     return list(zip(DEFAULT_MEMBERS, map(requesting_weights, members)))
+
+
+def suited(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
+    """The members for a number of classes: one of the default boosting and logistic regression."""
+    unsuited = TableLogistic if n_classes < MANY_CLASSES else TableBoosting
+    kinds = {type(member) for _, member in members}
+    if not {TableLogistic, TableBoosting} <= kinds:
+        return members
+    return [(name, member) for name, member in members if not isinstance(member, unsuited)]
 
 
 def is_dropped(member: Any) -> bool:

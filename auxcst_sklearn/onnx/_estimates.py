@@ -21,7 +21,7 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from .._checks.labels import label_index
@@ -29,6 +29,7 @@ from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.boosting import TableBoosting
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier
+from .._estimators.linear import TableLogistic
 from .._estimators.members import FoldMean
 from .._training.geometric_mean import SMALLEST
 from ._graph import MATRICES, Graph, GraphRows
@@ -86,6 +87,8 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
         return probability(model[-1], graph, rows_of_steps(model, graph, rows))
     if kind is FrozenEstimator:
         return probability(model.estimator, graph, rows)
+    if kind is TableLogistic:
+        return probability(make_pipeline(model.encoder_, model.model_), graph, rows)
     if isinstance(model, BaseCostSensitiveNet):
         return network_estimates(model, graph, rows)[1]
     if kind in BOOSTING:

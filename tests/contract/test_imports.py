@@ -28,7 +28,7 @@ ORDER = [
 # What an estimator's file may import of its own folder.
 STEPS = {"base", "calibration", "decision", "fit_key", "parameters", "steps"}
 BUILT_ON_OTHERS = {
-    "members": {"boosting", "mlp"},
+    "members": {"boosting", "linear", "mlp"},
     "ensemble": {"members"},
 }
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -348,10 +349,13 @@ def test_the_default_members_read_dates_as_days(dates):
     model = CostSensitiveEnsembleClassifier(random_state=0)
     model.set_params(network__max_epochs=3, network__width=8, boosting__max_iter=20).fit(X, y)
 
-    days = X.assign(opened=(X["opened"] - pd.Timestamp(0)) / pd.Timedelta("1D"))
     assert (model.predict(X) == y).mean() > 0.95
+    texts = X.assign(opened=X["opened"].astype(str))
+    days = X.assign(opened=(X["opened"] - pd.Timestamp(0)) / pd.Timedelta("1D"))
     for member in model.estimators_:
-        np.testing.assert_array_equal(member.predict_proba(X), member.predict_proba(days))
+        np.testing.assert_array_equal(member.predict_proba(X), member.predict_proba(texts))
+        with pytest.raises(ValueError, match="but held dates in the training"):
+            member.predict_proba(days)
 
 
 def test_members_get_numbers_in_lists_as_numbers():
@@ -712,3 +716,40 @@ def test_random_states(data):
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()
     assert not sklearn.get_config()["enable_metadata_routing"]
+
+
+# --- many classes -----------------------------------------------------------------------------
+
+
+def many_classes(n_classes, n=900):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % n_classes
+    X = np.eye(n_classes)[y] + 0.4 * rng.normal(size=(n, n_classes))
+    return X, y
+
+
+@pytest.mark.parametrize(("n_classes", "second"), [(29, "boosting"), (30, "logistic")])
+def test_logistic_regression_replaces_boosting_for_many_classes(n_classes, second):
+    X, y = many_classes(n_classes)
+    model = CostSensitiveEnsembleClassifier(cv=2, random_state=0)
+    model.set_params(network__max_epochs=3, boosting__max_iter=3).fit(X, y)
+
+    assert {"network", second} >= set(model.named_estimators_)
+    assert model.estimator_weights_.shape == (2,)
+
+
+def test_logistic_regression_takes_tables_as_they_are():
+    X, y = many_classes(30)
+    table = pd.DataFrame(X[:, :5], columns=list("abcde"))
+    table["text"] = np.array([f"word {k % 10}" for k in y])
+    table["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(y, "D")
+    table.loc[::7, "a"] = np.nan
+    logistic = CostSensitiveEnsembleClassifier().get_params()["logistic"]
+    model = ensemble([("logistic", logistic)], cv=2).fit(table, y)
+
+    assert (model.predict(table) == y).mean() > 0.8
+    weighted = ensemble([("logistic", logistic)], cv=2).fit(table, y, np.arange(900) % 2 + 1.0)
+    assert not np.array_equal(weighted.predict_proba(table), model.predict_proba(table))
+    dense = ensemble([("logistic", logistic)], cv=2).fit(X, y).predict(X)
+    rows = ensemble([("logistic", logistic)], cv=2).fit(sparse.csr_matrix(X), y)
+    assert (rows.predict(sparse.csr_matrix(X)) == dense).mean() > 0.8
