@@ -59,11 +59,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         value of every map.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that the heads send into the module; 0 for heads that learn, but
-        leave the module to the output. "auto" is 0 for a module that comes with trained weights,
-        where the gradient of heads does harm, and 1 for a class or another callable, where deep
-        networks may need it. A callable that loads weights wants 0. A module whose weights look new
-        warns, and gets 1: its running statistics are 0, or it has none, and no weight of its layers
-        is larger than torch's default initialisation makes it.
+        leave the module to the output. "auto" is 0 for a module with trained weights, and 1
+        otherwise; set it to 0 if the callable loads weights.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
@@ -132,6 +129,11 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
 
     Notes
     -----
+    The weights of a module instance count as trained unless its running statistics are 0, or it has
+    none, and no weight of its layers is larger than torch's default initialisation makes it. Such
+    an instance raises a warning, and its heads send their gradient. The gradient of heads does harm
+    to trained weights, and deep new networks may need it.
+
     uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
     mini-batch at a time. Images are examples of two or three dimensions, or rows with
     `image_shape`; other uint8 rows are treated as numbers, and not scaled. Floats are used

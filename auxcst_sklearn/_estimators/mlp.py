@@ -59,52 +59,40 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     learn_scales : bool, default=True
-        Whether networks learn a factor for each indicator of a category, in steps ten times as
-        large as those of the weights: they select among the categories.
+        Whether networks learn a factor for each indicator of a category, and so select among the
+        categories.
     standardize : bool or "auto", default="auto"
-        Whether to centre and scale the inputs, as learnt from the training set. "auto" leaves
-        features of order one, and sparse ones, unchanged; the others get a common scale if they
-        seem to have a common unit, as pixels do, and otherwise one scale each, as with True.
-        Columns with outliers are scaled by their quartiles, and clipped softly; those of several
-        scales become the normal scores of their ranks.
+        Whether to centre and scale the inputs, as learnt from the training set. "auto" decides by
+        the values of the columns.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
         Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
-        string columns of a DataFrame, and none of an array. Categories that are rare or not in the
-        training set are treated as one level. A missing value in any column is NaN or None, among
-        strings also "": the network gets the median and an indicator instead.
+        string columns of a DataFrame, and none of an array.
     n_bins : int, default=16
-        Number of quantile bins of the piecewise linear encoding of numbers; 0 for none. Columns
-        that are far from normal are encoded. Every third network uses the encoding in addition to
-        the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
+        Number of quantile bins (piecewise linear encoding) that every third network sees beside the
+        numbers; 0 for none.
     n_networks : int or "auto", default="auto"
         Number of networks, which are trained side by side as one stack; estimates and probabilities
-        are their means. Each holds out a different fold of the rows for early stopping, and all
-        folds together give the temperature. 1 for a single network; "auto" is 5, or 3 for more than
-        50,000 rows.
+        are their means. Each holds out a different fold of the rows. "auto" is 5, and 3 for more
+        than 50,000 rows.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128; on
-        plateaus, with early stopping, at most 256, or a 200th of the training set up to 512.
+        Rows per step. "auto" grows with the training set.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer; with a schedule, its maximum. "auto" is 8e-3 for plateaus,
-        or 4e-3 for more than 256 columns, and 2e-3 for other schedules, without held-out rows, and
-        in `partial_fit`.
-    schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
-        How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
-        networks has not decreased by a 500th for `patience` epochs, at most twice, and then
-        stops; with more than 15,000 rows once, by 8. "one_cycle" goes up during the first tenth of
-        `max_epochs` and then down to zero, along cosines. Without held-out rows "plateau" is
-        constant, as all are in `partial_fit`.
+        Learning rate of the optimizer; with a schedule, its maximum. "auto" depends on the schedule
+        and on the number of columns.
+    schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
+        How the learning rate changes. "plateau" reduces it when the held-out loss no longer
+        decreases, and then stops. "one_cycle" goes up during the first tenth of `max_epochs`, and
+        then down to zero. A function of the optimizer returns a torch scheduler, which is stepped
+        after every epoch. `partial_fit` keeps the rate constant.
     ema_epochs : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
-        after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
-        of the last step.
+        after any epoch. 0 for the weights of the last step, which `partial_fit` always uses.
     patience : int or "auto", default="auto"
-        Number of epochs without improvement after which training stops: of any network, or, with
-        ``schedule="plateau"``, of their mean by a 500th, after which the rate changes first. "auto"
-        is 4, or 3, 2 and 1 for more than 15,000, 50,000 and 500,000 rows.
+        Epochs without improvement before the rate is reduced or training stops. "auto" is smaller
+        for many rows.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
         network on every call.
@@ -125,6 +113,27 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     Notes
     -----
+    How "auto" is computed:
+
+    - `standardize`: features of order one, and sparse ones, stay as they are. Features that seem
+      to have a common unit, as pixels do, get a common scale, other features a scale each. Columns
+      with outliers are scaled by their quartiles and clipped softly; columns of several scales are
+      transformed to normal quantiles.
+    - `batch_size`: a 32nd of the training set, from 16 to 128 rows; with plateaus up to 256 rows,
+      and up to 512 where this is a 200th of the training set.
+    - `learning_rate`: 8e-3 for plateaus, or 4e-3 with more than 256 columns; 2e-3 for other
+      schedules, without held-out rows and in `partial_fit`.
+    - `patience`: 4, and 3, 2 and 1 for more than 15,000, 50,000 and 500,000 rows.
+
+    A plateau is reached when the mean held-out loss of the networks has not decreased by a 500th
+    for `patience` epochs. The rate is then divided by 4, at most twice; with more than 15,000 rows
+    once, by 8. With other schedules training stops when no network has improved.
+
+    Columns that are far from normal are encoded in bins of at least 100 rows; sparse rows and
+    pixels are not. Rare categories, and categories that are not in the training set, are treated as
+    one. A missing value in any column is NaN or None, among strings also "": the network gets the
+    median and an indicator instead.
+
     A pickle holds the weights without the state of the optimizer; training after loading starts
     with a new optimizer.
 
