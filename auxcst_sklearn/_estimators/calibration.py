@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
@@ -20,14 +21,14 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
 from .._training.geometric_mean import PRIOR_ROWS, log_clipped, log_loss_of
-from .._training.held_out import Fold, hold_out
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # With fewer classes, or fewer rows for each on average, "auto" fits no classifier for a
 # temperature.
 MANY_CLASSES, FEWEST_ROWS = 10, 10
-HELD_OUT = 0.2
 # Share of the rows without probabilities from which on a warning counts them.
 MANY_UNKNOWN = 0.1
 COLDEST, HOTTEST = 0.2, 9.0
@@ -62,12 +63,13 @@ def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
 
 
 def folds_of(cv: Any, X: Any, label: NDArray[np.intp], groups: Any, *, one: bool) -> list[Fold]:
-    """The folds of `cv`; for None 5, or with `one` a fifth of the rows."""
-    if cv is None and one:
-        return [hold_out(label, HELD_OUT, random_state=0, groups=groups)]
+    """The folds of `cv`; for None five, or with `one` the first of these."""
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
     with warnings.catch_warnings():  # of classes that are too rare for every fold
         warnings.simplefilter("ignore", UserWarning)
-        return list(check_cv(cv, label, classifier=True).split(X, label, groups))
+        found = check_cv(splitter, label, classifier=True).split(X, label, groups)
+        return list(islice(found, 1)) if one and cv is None else list(found)
 
 
 def unseen_probabilities(

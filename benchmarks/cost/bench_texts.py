@@ -101,7 +101,11 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
         for asks, model in product((False, True), options.models):
             if (name, asks, seed, model) in done:
                 continue
-            found = judge(texts, rows, MODELS[model], seed, asks)
+            try:
+                found = judge(texts, rows, MODELS[model], seed, asks)
+            except ValueError as error:  # calibration of classes that are too rare
+                print(name, model, error)
+                continue
             runs.append({"set": name, "asks": asks, "seed": seed, "model": model, **found})
             print(runs[-1], flush=True)
             write_json(options.out / "texts.json", provenance("transformers") | {"runs": runs})

@@ -68,7 +68,8 @@ def numpy_temperature(p, label):
 def test_probabilities_are_those_of_all_rows_at_the_temperature_of_out_of_fold_ones():
     model = rule(GaussianNB(), calibration="temperature").fit(X, Y)
 
-    unseen = cross_val_predict(GaussianNB(), X, Y, cv=5, method="predict_proba")
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    unseen = cross_val_predict(GaussianNB(), X, Y, cv=folds, method="predict_proba")
     assert model.temperature_ == pytest.approx(numpy_temperature(unseen, Y), rel=1e-3)
     logs = np.log(np.clip(GaussianNB().fit(X, Y).predict_proba(X), 1e-6, 1))
     expected = np.exp(log_softmax(logs / model.temperature_, axis=1))
