@@ -79,9 +79,9 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         the numbers. Sparse rows and pixels are not encoded, and a bin holds at least 100 rows.
     n_networks : int or "auto", default="auto"
         Number of networks, which are trained side by side as one stack; estimates and probabilities
-        are their means. Each holds out a different fold of the rows for early stopping, and all
-        folds together give the temperature. 1 for a single network; "auto" is 5, or 3 for more than
-        50,000 rows.
+        are their means, from ten classes on by geometric means of probabilities. Each holds out a
+        different fold of the rows for early stopping, and all folds together give the temperature.
+        1 for a single network; "auto" is 5, or 3 for more than 50,000 rows.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"
@@ -91,12 +91,13 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Learning rate of the optimizer; with a schedule, its maximum. "auto" is 8e-3 for plateaus,
         or 4e-3 for more than 256 columns, and 2e-3 for other schedules, without held-out rows, and
         in `partial_fit`.
-    schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
+    schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
         How the learning rate changes. "plateau" divides it by 4 when the mean held-out loss of the
         networks has not decreased by a 500th for `patience` epochs, at most twice, and then
         stops; with more than 15,000 rows once, by 8. "one_cycle" goes up during the first tenth of
-        `max_epochs` and then down to zero, along cosines. Without held-out rows "plateau" is
-        constant, as all are in `partial_fit`.
+        `max_epochs` and then down to zero, along cosines. A function of the optimizer returns a
+        torch scheduler, which steps after every epoch. Without held-out rows "plateau" is constant,
+        as all are in `partial_fit`.
     ema_epochs : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights, so that training can stop
         after any epoch. 0 for the weights of the last step. `partial_fit` always uses the weights
