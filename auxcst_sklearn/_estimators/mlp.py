@@ -73,8 +73,8 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         numbers; 0 for none.
     n_networks : int or "auto", default="auto"
         Number of networks, which are trained side by side as one stack; estimates and probabilities
-        are their means. Each holds out a different fold of the rows. "auto" is 5, and 3 for more
-        than 50,000 rows.
+        are their means, of ten classes or more the geometric means of probabilities. Each holds out
+        a different fold of the rows. "auto" is 5, and 3 for more than 50,000 rows.
     max_epochs : int, default=100
         Maximum number of passes over the training set; without early stopping, the exact number.
     batch_size : int or "auto", default="auto"

@@ -381,9 +381,10 @@ def build(
             share = estimator.validation_fraction
             seen, held_out = share_out(n, rows, data, share, fold_seed)
     is_long = len(rows) > LONG_EPOCHS[0]
+    is_default = estimator.learning_rate == "auto" and not callable(estimator.optimizer)
     settings: Any = {
         "schedule": estimator.schedule,
-        "constant_rate": CONSTANT_RATE if estimator.learning_rate == "auto" else None,
+        "constant_rate": CONSTANT_RATE if is_default else None,
         "rates": RATES_OF_LONG_EPOCHS if is_long else RATES,
         "fold_seed": fold_seed,
     }

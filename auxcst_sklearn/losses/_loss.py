@@ -17,13 +17,13 @@ class Target(NamedTuple):
 
     Parameters
     ----------
-    cost : Tensor of shape (n_samples, n_classes)
+    cost : Tensor of shape (n_samples, n_decisions)
         Cost vectors, in units of the training.
     label : Tensor of int64 of shape (n_samples,)
         Index of the true class.
     weight : Tensor of shape (n_samples,), default=None
         Weights of the samples, with a mean of 1 over the training set; None for equal ones.
-    matrices : Tensor of shape (n_samples, n_classes, n_classes), default=None
+    matrices : Tensor of shape (n_samples, n_classes, n_decisions), default=None
         Cost matrix of each sample, if costs are known when deciding.
     """
 
@@ -46,7 +46,7 @@ class Loss(ABC):
 
         Parameters
         ----------
-        outputs : Tensor of shape (..., n_samples, n_classes)
+        outputs : Tensor of shape (..., n_samples, n_outputs)
             Outputs of one head, or of several heads stacked in front.
         target : Target
             Costs and labels of the samples.
@@ -87,12 +87,12 @@ class Loss(ABC):
             Outputs of a head.
         statistics : object
             Statistics of the training costs, with the arrays `mean`, the mean cost vector
-            (n_classes,), `class_mean`, that of each class (n_classes, n_classes), and `prior`, the
-            class frequencies (n_classes,).
+            (n_decisions,), `class_mean`, that of each class (n_classes, n_decisions), and `prior`,
+            the class frequencies (n_classes,).
 
         Returns
         -------
-        Tensor of shape (..., n_classes)
+        Tensor of shape (..., n_decisions)
             Estimated costs, in units of the training.
         """
         return outputs

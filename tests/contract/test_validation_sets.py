@@ -47,7 +47,7 @@ def test_the_validation_set_stops_the_training_at_its_best(halves, kind):
 
 def test_all_rows_are_trained_on(halves):
     (X, y, cost), (X_val, y_val, cost_val) = halves
-    one_epoch = {"max_epochs": 1, "batch_size": 40}
+    one_epoch = {"max_epochs": 1, "batch_size": 40, "temperature": 1.0}
 
     plain = small_mlp(**one_epoch).fit(X, y, cost=cost)
     stopped = small_mlp(**one_epoch, early_stopping=True).fit(

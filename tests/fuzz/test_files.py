@@ -183,7 +183,7 @@ def models(draw, columns):
         return make_pipeline(steps, draw(classifiers(may_stack)))
 
     calibration = draw(st.sampled_from([None, "sigmoid", "ensemble"]))
-    if calibration != "mean":  # which, like a calibration, asks for probabilities before the fit
+    if calibration != "ensemble":  # which, like a calibration, asks for probabilities first
         one = member(may_stack=calibration is None)
         return BayesMinimumRiskClassifier(one, calibration=calibration, cv=2)
     members = [("one", member()), ("two", member())]
