@@ -82,7 +82,7 @@ class Costs:
                 "n_decisions). Cost vectors of samples are for classes."
             )
         if columns is not None and decisions is not None and same_labels(columns, found):
-            warn_of_permutation(columns, found, cost if cost_matrix is None else cost_matrix)
+            warn_of_permutation(columns, found)
         costs = cls.of_labels(label, found, columns, cost, cost_matrix)
         costs.warn_if_truth_is_not_cheapest()
         return costs
