@@ -329,7 +329,13 @@ def find_decisions(
 ) -> NDArray[Any] | None:
     """Labels of the cost columns; None where they are the classes, in their order."""
     if decisions is not None:
-        labels = _checked_decisions(decisions)
+        labels = np.asarray(np.asarray(decisions).tolist())  # numbers among texts are texts
+        check_labels(labels, "decisions")
+        if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
+            raise ValueError(
+                f"decisions={labels.tolist()} must name each column of the costs once, in one "
+                "dimension."
+            )
         check_spelling(labels, classes, "decisions=")
         return None if np.array_equal(labels, classes) else labels
     costs = _named_rows(cost, cost_matrix)
@@ -349,17 +355,6 @@ def find_decisions(
             "or, if they are decisions, name them in decisions=."
         )
     return column_names(costs)
-
-
-def _checked_decisions(decisions: Any) -> NDArray[Any]:
-    labels = np.asarray(np.asarray(decisions).tolist())  # numbers among texts are texts
-    check_labels(labels, "decisions")
-    if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
-        raise ValueError(
-            f"decisions={labels.tolist()} must name each column of the costs once, in one "
-            "dimension."
-        )
-    return labels
 
 
 def _named_rows(cost: Any, cost_matrix: Any) -> Any:
