@@ -64,13 +64,11 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-Documented = TypeVar("Documented", bound=Callable[..., Any])
-
 _ENTRY = re.compile(r"^(?=[\w*, `]+ : )", re.MULTILINE)
 _BOUND = ("self", "cls")
 
 
-def described_like(*sources: Callable[..., Any]) -> Callable[[Documented], Documented]:
+def described_like(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
     """Complete the docstring of a class or function from those of others.
 
     The parameters of its signature and the fitted attributes that it does not describe itself are
@@ -80,7 +78,7 @@ def described_like(*sources: Callable[..., Any]) -> Callable[[Documented], Docum
     known = [_sections(one) for source in sources for one in getattr(source, "__mro__", [source])]
     returns = _section("Returns").search(cleandoc(sources[0].__doc__ or ""))
 
-    def complete(target: Documented) -> Documented:
+    def complete(target: Function) -> Function:
         doc, own = cleandoc(target.__doc__ or ""), _sections(target)
         if not _section("Parameters").search(doc):
             match = re.search(r"^\w+\n---|\Z", doc, re.MULTILINE)

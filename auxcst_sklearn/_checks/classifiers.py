@@ -51,23 +51,16 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
         )
     if not p.size:
         raise ValueError(f"{name} has no rows; expected the probabilities of at least one sample.")
-    unknown = ~np.isfinite(p).all(axis=tuple(range(1, p.ndim)))
-    total = p.sum(axis=1) if p.ndim == 2 else np.ones(1)
-    low, high, other = p.min(), p.max(), total[~(np.abs(total - 1) <= SUM_ROUNDING)]
-    found = f"values from {low:g} to {high:g}"
-    if unknown.any():
-        found = f"values that are not finite for {unknown.sum()} of {len(p)} rows"
-        likely = "of a training that has failed, or of rows without any"
-    elif low < -ROUNDING:
-        likely = "logarithms; pass np.exp of them" if high <= 0 else "logits; pass their softmax"
-    elif high > 1 + SUM_ROUNDING:
-        likely = "percent or counts; divide each row by its sum"
-    elif len(other):
-        found = f"{len(other)} of {len(p)} rows with sums other than 1, such as {other[0]:g}"
-        likely = "scores of single classes, or rows that are in no class"
-    else:
-        return p
-    raise ValueError(f"{name} holds {found}; expected probabilities. Perhaps they are {likely}.")
+    is_right = (p >= -ROUNDING) & (p <= 1 + SUM_ROUNDING)  # NaN is not
+    if p.ndim == 2:
+        is_right = is_right.all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= SUM_ROUNDING)
+    if not is_right.all():
+        raise ValueError(
+            f"{name} has {np.count_nonzero(~is_right)} of {len(p)} rows such as "
+            f"{shorten(np.atleast_1d(p[is_right.argmin()]))}; expected probabilities from 0 to 1 "
+            "whose rows sum to 1, not logits, logarithms or percent."
+        )
+    return p
 
 
 def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -182,16 +182,11 @@ def check_frame(X: Any, *, cells: bool = True) -> None:
         _refuse_times_and_lists(X)
 
 
-# Data on a disk or on other machines, by the module of their type, and how to load them.
-_ELSEWHERE = {
-    "dask.": "X.compute()",
-    "dask_expr.": "X.compute()",
-    "zarr.": "X[:]",
-    "pyarrow.": "X.to_pandas()",
-    "datasets.arrow_dataset": "X.to_pandas()",
-    "datasets.iterable_dataset": "its rows",
-    "polars.lazyframe": "X.collect()",
-}
+# Data on a disk or on other machines, by the module of their type.
+_ELSEWHERE = (
+    *("dask.", "dask_expr.", "datasets.arrow_dataset", "datasets.iterable_dataset"),
+    *("polars.lazyframe", "pyarrow.", "zarr."),
+)
 
 
 def check_in_memory(X: Any, name: str = "X") -> None:
@@ -199,13 +194,12 @@ def check_in_memory(X: Any, name: str = "X") -> None:
     if isinstance(X, np.ndarray | list):
         return
     kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(X).__mro__]
-    for prefix, read in _ELSEWHERE.items():
-        if any(kind.startswith(prefix) for kind in kinds):
-            raise ValueError(
-                f"{name} is a {kinds[0]}, which would be read as a whole; expected rows in memory "
-                "or a memory map. Write them to one by auxcst_sklearn.datasets.to_memmap, pass "
-                f"{read.replace('X', name)} if they are few, and predict block by block."
-            )
+    if any(kind.startswith(_ELSEWHERE) for kind in kinds):
+        raise ValueError(
+            f"{name} is a {kinds[0]}, which would be read as a whole; expected rows in memory or a "
+            "memory map. Write them to one by auxcst_sklearn.datasets.to_memmap, or load them if "
+            "they are few, by their compute(), collect(), to_pandas() or [:]."
+        )
 
 
 def _refuse_one_row(X: Any) -> None:

@@ -19,7 +19,7 @@ from ..modules._images import ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from ..modules._transforms import get_transform
-from .columns import is_of_strings, refuse_objects
+from .columns import refuse_cells
 from .reading import (
     PLAIN_ROWS,
     LazyRows,
@@ -94,12 +94,8 @@ class Inputs:
                 validated = self._as_arrays(estimator, X, y, reset)
                 rows, *labels = validated if isinstance(validated, tuple) else (validated,)
                 rows = as_floats(rows)  # objects of a DataFrame with categories
-            except ValueError as error:
-                if is_of_strings(error):
-                    self._refuse_strings(X, error)
-                raise
-            except TypeError as error:
-                refuse_objects(X, self.is_categorical, error)
+            except (TypeError, ValueError) as error:
+                refuse_cells(X, self.is_categorical, error)
                 raise
         rows = self._checked(rows, reset)
         return (rows, *labels) if labels else rows
@@ -116,12 +112,6 @@ class Inputs:
             order=row_order(X),
             allow_nd=self.allow_nd,
         )
-
-    def _refuse_strings(self, X: Any, error: ValueError) -> None:
-        raise ValueError(
-            f"X holds strings ({error}); expected numbers. Encode them first, such as by "
-            "OneHotEncoder; CostSensitiveAuxMLP takes them as they are."
-        ) from error
 
     def _checked(self, rows: Any, reset: bool) -> Any:
         """Rows in one of the types that the network reads."""

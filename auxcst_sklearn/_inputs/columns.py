@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from itertools import count, repeat
 from numbers import Number
@@ -18,7 +17,7 @@ from .._checks.data import (
     MISSING,
     as_float64,
     as_floats,
-    holds_string,
+    holds_categories,
     is_frame,
     is_single,
     objects,
@@ -194,51 +193,27 @@ def as_table(X: Any) -> Any:
     return np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
 
 
-def refuse_objects(X: Any, categorical: NDArray[np.bool_] | None, error: TypeError) -> None:
-    """Raise an error that names a numeric column with objects that are no numbers."""
-    for name, column in _numeric_columns(as_table(X), categorical):
-        if str(column.dtype).lower() != "object":
+def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception) -> None:
+    """Raise an error that names a column of numbers with strings or objects, if there is one."""
+    X = as_table(X)
+    for j in range(0 if sparse.issparse(X) or len(X.shape) != 2 else X.shape[1]):
+        column = select(X, j)
+        if is_frame(X):
+            may_be = holds_categories(column) or str(column.dtype).lower() == "object"
+        else:
+            may_be = column.dtype.kind in "OUS"
+        if not may_be or (categorical is not None and categorical[j]):
             continue
-        other = next((v for v in column if not isinstance(v, Number | str | None)), None)
+        cells = np.asarray(column, dtype=object).tolist()
+        other = next((v for v in cells if not isinstance(v, Number | np.bool_ | None)), None)
         if other is not None:
-            raise TypeError(
-                f"Column {name} of X holds objects, such as {other!r} ({error}); expected numbers "
-                "or categories. Convert it first, such as by pandas.to_numeric."
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(
+                f"Column {_name(X, j)} of X holds {_kind(other) or 'objects'}, such as {other!r} "
+                f"({error}), but is no column of categories; expected numbers. Convert it, such as "
+                "by OneHotEncoder or pandas.to_numeric. For CostSensitiveAuxMLP, name it in "
+                "categorical_features, or pass a DataFrame to fit."
             ) from error
-
-
-def is_of_strings(error: ValueError) -> bool:
-    """Whether numpy, pandas or scikit-learn found strings where numbers are expected."""
-    messages = (
-        "could not convert string",
-        "Cannot cast str",
-        "not compatible with arrays of bytes/strings",
-    )
-    return any(message in str(error) for message in messages)
-
-
-def refuse_strings(X: Any, categorical: NDArray[np.bool_] | None, given: Any) -> None:
-    """Raise an error that names a numeric column with strings, if there is one."""
-    for name, column in _numeric_columns(as_table(X), categorical):
-        values = column if isinstance(column, np.ndarray) else objects(column)
-        if values.dtype.kind in "OUS" and holds_string(values):
-            first = next(value for value in values if isinstance(value, str | bytes))
-            shown = str(first) if isinstance(first, str) else bytes(first)
-            raise ValueError(
-                f"Column {name} of X holds strings, such as {shown!r}, but is no column of "
-                f"categories, with categorical_features={given!r}; expected numbers. Name it or "
-                "its position in categorical_features, or pass a DataFrame to fit, with "
-                'categorical_features="from_dtype".'
-            )
-
-
-def _numeric_columns(X: Any, categorical: NDArray[np.bool_] | None) -> Iterator[tuple[Any, Any]]:
-    """Names and values of the columns that are not categories, of a table with columns."""
-    if sparse.issparse(X) or len(X.shape) != 2:
-        return
-    for j in range(X.shape[1]):
-        if categorical is None or not categorical[j]:
-            yield _name(X, j), select(X, j) if is_frame(X) else X[:, j]
 
 
 def _name(X: Any, j: int) -> str | int:

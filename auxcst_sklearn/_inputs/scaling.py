@@ -220,7 +220,10 @@ def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scalin
         if standardize == "auto":
             alike = have_common_unit(statistics)
         heavy = _are_heavy(statistics, deviation) & ~alike
-        mean, deviation = _robust(statistics, deviation, heavy)
+        low, median, high = statistics.quartiles
+        robust = heavy & (high > low)  # centres and deviations from the quartiles
+        mean = np.where(robust, median, statistics.mean)
+        deviation = np.where(robust, (high - low) / NORMAL_IQR, deviation)
         ranked = _merge(statistics, mean, deviation, heavy) & ~alike
         heavy &= ~ranked
         move = np.ones(d, dtype=bool)
@@ -254,16 +257,6 @@ def _are_heavy(statistics: FeatureStatistics, deviation: NDArray[Any]) -> NDArra
     # Such as -999 for a missing value in every twentieth row.
     far = (iqr > 0) & (iqr / NORMAL_IQR < SMALLEST_DEVIATION * deviation)
     return (deviation > 0) & (few | far)
-
-
-def _robust(
-    statistics: FeatureStatistics, deviation: NDArray[Any], heavy: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Centres and deviations; for heavy-tailed features from the quartiles, if these differ."""
-    low, median, high = statistics.quartiles
-    robust = heavy & (high > low)
-    center = np.where(robust, median, statistics.mean)
-    return center, np.where(robust, (high - low) / NORMAL_IQR, deviation)
 
 
 def _merge(

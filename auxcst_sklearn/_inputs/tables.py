@@ -26,7 +26,7 @@ from .._checks.data import holds_categories, is_frame, select
 from ..modules._network import AuxNetwork
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
 from .arrays import Inputs, has_columns_of_fit
-from .columns import CategoryCodes, as_table, refuse_strings
+from .columns import CategoryCodes, as_table
 from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
 from .scaling import (
     SHARES,
@@ -106,9 +106,6 @@ class TableInputs(Inputs):
         X = self.codes.transform(X)
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
 
-    def _refuse_strings(self, X: Any, error: ValueError) -> None:
-        refuse_strings(X, self.is_categorical, self.categorical_features)
-
     def _checked(self, rows: Any, reset: bool) -> Any:
         if sparse.issparse(rows) and np.isnan(rows.data).any():
             raise ValueError(
@@ -168,12 +165,12 @@ class TableInputs(Inputs):
 
     def set_scaling(self, module: nn.Module) -> None:
         for part in module.modules() if self.statistics is not None else ():
-            if isinstance(part, Standardize):
-                part.set(self.scaling.center, self.scaling.scale)
-            elif isinstance(part, FeatureInput):
+            if isinstance(part, FeatureInput):
                 part.set_fill(self.scaling.fill)
             elif isinstance(part, PiecewiseLinear):
                 part.set(*self.bins.bounds(self.scaling))
+            elif isinstance(part, Standardize):
+                part.set(self.scaling.center, self.scaling.scale)
 
     def attributes(self) -> dict[str, Any]:
         center, scale = self.scaling.center, self.scaling.scale

@@ -82,7 +82,7 @@ class Costs:
                 "n_decisions). Cost vectors of samples are for classes."
             )
         if columns is not None and decisions is not None and same_labels(columns, found):
-            warn_of_permutation(columns, found, cost if cost_matrix is None else cost_matrix)
+            warn_of_permutation(columns, found)
         costs = cls.of_labels(label, found, columns, cost, cost_matrix)
         costs.warn_if_truth_is_not_cheapest()
         return costs
@@ -329,7 +329,13 @@ def find_decisions(
 ) -> NDArray[Any] | None:
     """Labels of the cost columns; None where they are the classes, in their order."""
     if decisions is not None:
-        labels = _checked_decisions(decisions)
+        labels = np.asarray(np.asarray(decisions).tolist())  # numbers among texts are texts
+        check_labels(labels, "decisions")
+        if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
+            raise ValueError(
+                f"decisions={labels.tolist()} must name each column of the costs once, in one "
+                "dimension."
+            )
         check_spelling(labels, classes, "decisions=")
         return None if np.array_equal(labels, classes) else labels
     costs = _named_rows(cost, cost_matrix)
@@ -349,17 +355,6 @@ def find_decisions(
             "or, if they are decisions, name them in decisions=."
         )
     return column_names(costs)
-
-
-def _checked_decisions(decisions: Any) -> NDArray[Any]:
-    labels = np.asarray(np.asarray(decisions).tolist())  # numbers among texts are texts
-    check_labels(labels, "decisions")
-    if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
-        raise ValueError(
-            f"decisions={labels.tolist()} must name each column of the costs once, in one "
-            "dimension."
-        )
-    return labels
 
 
 def _named_rows(cost: Any, cost_matrix: Any) -> Any:

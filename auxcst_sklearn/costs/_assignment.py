@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
-from math import fsum
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
 
 from .._checks.data import check_row_order
@@ -22,7 +20,6 @@ Capacity = Mapping[Hashable, "int | float"]
 # Rounds that estimate shadow prices, at most. A power of 2 divides the costs, which is exact, so
 # that sums of the largest floats are finite.
 N_ROUNDS, SCALE = 30, 2.0**10
-FEW_ROWS = 30  # which an assignment of rows to units of capacity solves faster
 
 
 def shadow_price_vector(
@@ -128,10 +125,7 @@ def solve(
     order = np.lexsort(cost.T)  # equal rows side by side, in their order
     is_new = np.append(True, (cost[order[1:]] != cost[order[:-1]]).any(axis=1))
     count = np.diff(np.append(np.flatnonzero(is_new), len(cost)))
-    if len(cost) <= FEW_ROWS:
-        used, price = _solve_few(cost[order], is_new, limit)
-    else:
-        used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
+    used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
     columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows come first
     choice[order] = np.repeat(np.tile(columns, len(count)), used[:, columns].ravel())
     return choice, price * SCALE
@@ -149,25 +143,6 @@ def _solve_one(
     n = int(limit[j])
     choice[order[:n]] = j
     return choice, np.where(is_limited, max(gain[order[n]], 0.0) * SCALE, 0.0)
-
-
-def _solve_few(
-    cost: NDArray[np.float64], is_new: NDArray[np.bool_], limit: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """As `_solve_counted`, with a column for each unit of capacity, also for one unit more."""
-
-    def solved(limit: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        columns = np.repeat(np.arange(len(limit)), np.minimum(limit, len(cost)).astype(int))
-        rows, units = linear_sum_assignment(cost[:, columns])
-        return columns[units], cost[rows, columns[units]]
-
-    choice, paid = solved(limit)
-    used, price = np.zeros((is_new.sum(), len(limit)), dtype=np.intp), np.zeros(len(limit))
-    np.add.at(used, (is_new.cumsum() - 1, choice), 1)
-    for k in np.flatnonzero(used.sum(axis=0) == limit):
-        paid_with_more = solved(limit + (np.arange(len(limit)) == k))[1]
-        price[k] = max(fsum([*paid, *-paid_with_more]), 0.0)
-    return used, price
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -52,7 +52,7 @@ def evaluated(
         )
     rows, columns = labels_of_evaluation(cost, cost_matrix, classes, decisions, given, *ys)
     if not of_model and columns is not None and same_labels(columns, rows):
-        warn_of_permutation(columns, rows, cost_matrix if cost is None else cost)
+        warn_of_permutation(columns, rows)
     if cost is None:  # of the right shape, before labels are looked for in it
         cost_matrix = check_cost_matrix(cost_matrix, classes=rows, decisions=columns)
     label = label_index(ys[0], rows, name=true_name)

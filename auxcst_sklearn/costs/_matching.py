@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._checks.labels import check_spelling, if_encoded, shorten
-from ._named import CostArray, common_names, named
-from ._names import Labels
+from ._named import CostArray, Labels, common_names, named
 
 
 def joined(costs: Any) -> Any:

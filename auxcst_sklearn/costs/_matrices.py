@@ -135,7 +135,7 @@ def tree_distance_cost_matrix(
     Raises
     ------
     ValueError
-        If a path is empty or occurs twice.
+        If a path is empty, holds something other than names, or occurs twice.
 
     Examples
     --------
@@ -150,38 +150,26 @@ def tree_distance_cost_matrix(
               classes=['cat', 'car'], decisions=['cat', 'car'])
     """
     labels = list(paths) if isinstance(paths, Mapping) else None
-    ways = _ways(paths.values() if isinstance(paths, Mapping) else paths)
-    nodes = [tuple(path.split("/") if isinstance(path, str) else path) for path in ways]
-    for path in nodes:
-        if not path or not all(path):
+    nodes: list[tuple[str, ...]] = []
+    for way in paths.values() if isinstance(paths, Mapping) else paths:
+        path = tuple(way.split("/") if isinstance(way, str) else way if np.iterable(way) else ())
+        if not path or not all(isinstance(name, str) and name for name in path):
             raise ValueError(
-                f"paths holds {'/'.join(path)!r}: every path must name at least the class itself, "
-                "and no name may be empty. Write e.g. 'animal/cat' or ('animal', 'cat')."
+                f"paths holds {way!r}; expected the names of at least the class itself, none of "
+                "them empty, such as 'animal/cat' or ('animal', 'cat')."
             )
-        if nodes.count(path) > 1:
+        if path in nodes:
             raise ValueError(
                 f"paths holds {'/'.join(path)!r} more than once: two classes at the same place "
                 "would cost nothing to confuse. Give every class a name of its own."
             )
+        nodes.append(path)
     distance = np.zeros((len(nodes), len(nodes)))
     for i, a in enumerate(nodes):
         for j, b in enumerate(nodes[:i]):
             shared = next((s for s, (u, v) in enumerate(zip(a, b)) if u != v), min(len(a), len(b)))
             distance[i, j] = distance[j, i] = len(a) + len(b) - 2 * shared
     return named(distance, labels, labels)
-
-
-def _ways(paths: Any) -> list[Any]:
-    """The paths, each a string or a sequence of strings."""
-    found: list[Any] = list(paths)
-    for path in found:
-        names = path if np.iterable(path) else [path]
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError(
-                f"paths holds {path!r}; expected strings such as 'animal/cat', or sequences of "
-                "strings such as ('animal', 'cat')."
-            )
-    return found
 
 
 def ordinal_cost_matrix(

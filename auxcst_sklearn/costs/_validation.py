@@ -19,15 +19,10 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[n
     values = _finite(cost, "cost", "(n_samples, n_classes)")
     n_rows, n_columns = values.shape
     if n_rows != n_samples:
-        if n_rows == n_columns == len(classes):
-            raise ValueError(
-                f"cost has shape {values.shape}, which is a cost matrix of the {n_rows} classes; "
-                f"expected one row per sample, ({n_samples}, {len(classes)}). Pass class-level "
-                "costs as cost_matrix=, or expand them with auxcst_sklearn.costs.cost_vectors."
-            )
         raise ValueError(
             f"cost has {n_rows} rows, but there are {n_samples} samples; expected shape "
-            f"({n_samples}, {len(classes)}). Select the same rows of cost as of X."
+            f"({n_samples}, {len(classes)}). Select the same rows of cost as of X, or pass a cost "
+            "matrix of the classes as cost_matrix=."
         )
     labels = column_names(cost)
     if labels is not None:
@@ -91,7 +86,9 @@ def check_cost_matrix(
     if decisions is None and values.shape[0] != values.shape[1]:
         raise ValueError(
             f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
-            f"true class and one column per prediction. {_how_to_make_square(cost_matrix, classes)}"
+            "true class and one column per prediction. Pass per-sample costs to fit(..., cost=), "
+            "and decisions that are not the classes by name: in a DataFrame whose index holds the "
+            "classes and whose columns are the decisions, or in decisions=."
         )
     columns = classes if decisions is None else decisions
     labels, of_rows = column_names(cost_matrix), row_names(cost_matrix)
@@ -112,29 +109,6 @@ def check_cost_matrix(
             f"{shorten(columns)}. If some classes have no sample here, name all in classes=."
         )
     return values
-
-
-def _how_to_make_square(cost_matrix: Any, classes: NDArray[Any]) -> str:
-    """What to do about a matrix of costs that is not square: add what its labels lack, if known."""
-    named, columns = row_names(cost_matrix), column_names(cost_matrix)
-    rows = [] if named is None else named.tolist()
-    if columns is None or not set(rows) & set(columns.tolist()):
-        return (
-            "Pass per-sample costs to fit(..., cost=). Decisions that are not the classes need "
-            "names: a DataFrame whose index holds the classes and whose columns are the decisions, "
-            "or decisions=."
-        )
-    more = set(columns.tolist()) - set(rows)
-    if set(rows) < set(columns.tolist()) and not more & set(classes.tolist()):
-        column_positions(np.asarray(rows), classes, "the index labels of cost_matrix")
-        return "Decisions are of no use here; pass the columns of the classes alone."
-    wanted = {"row": columns.tolist(), "column": rows}
-    found = {"row": rows, "column": columns.tolist()}
-    missing = {
-        part: [label for label in wanted[part] if label not in found[part]] for part in wanted
-    }
-    lacking = [f"{part} for {labels}" for part, labels in missing.items() if labels]
-    return f"It has no {' and no '.join(lacking)}." if lacking else "A label occurs twice."
 
 
 def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **labels: Any) -> None:
@@ -186,18 +160,13 @@ def _of_order(costs: Any) -> bool:
     return all((outward * np.diff(part, axis=1) > 0).all() for part in (matrix, matrix.T))
 
 
-def warn_of_permutation(decisions: NDArray[Any], classes: NDArray[Any], costs: Any) -> None:
+def warn_of_permutation(decisions: NDArray[Any], classes: NDArray[Any]) -> None:
     """Warn of decisions that are the classes in another order."""
-    matched = column_names(costs) is not None
     warn(
         f"decisions={shorten(decisions)} names the classes in another order than classes_, "
-        f"{shorten(classes)}. "
-        + (
-            "The columns of the costs are matched by their names, so decisions= may be left out."
-            if matched
-            else "The costs have no names, so their columns are taken in this order. Leave "
-            "decisions= out if they are in the order of classes_, as costs without names are."
-        )
+        f"{shorten(classes)}. Columns of costs with names are matched by them, others are taken in "
+        "this order. Leave decisions= out if the columns are in the order of classes_, or have "
+        "names."
     )
 
 
@@ -219,13 +188,14 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(cost).__name__} cannot be read as numbers ({error}); expected "
-            f"an array or DataFrame of real costs, of shape {shape}.{_of_texts(cost)} Got "
-            f"{reprlib.repr(cost)}."
+            f"an array or DataFrame of real costs, of shape {shape}, with labels of rows as its "
+            f"index, as by read_csv(..., index_col=0). Got {reprlib.repr(cost)}."
         ) from error
     if values.ndim != ndim:
         raise ValueError(
             f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
-            f"dimensions, {shape}: the cost of each possible prediction.{_of_amounts(values)}"
+            f"dimensions, {shape}: the cost of each possible prediction. Amounts become costs by "
+            "auxcst_sklearn.costs.binary_cost_matrices, or for more classes by cost_matrices."
         )
     finite = np.isfinite(values)
     if not finite.all():
@@ -238,28 +208,6 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
             "the others; one of 1e9 would set the unit in which all are learnt."
         )
     return values
-
-
-def _of_texts(cost: Any) -> str:
-    """What to do with a DataFrame whose first column holds texts."""
-    if not hasattr(cost, "iloc") or cost.ndim != 2:
-        return ""
-    if np.asarray(cost.iloc[:, 0]).dtype.kind in "OUST":
-        return (
-            " Its first column holds texts: if they label the rows, make them the index, by "
-            "set_index or by read_csv(..., index_col=0)."
-        )
-    return ""
-
-
-def _of_amounts(values: NDArray[Any]) -> str:
-    """What to do with one amount per row."""
-    if values.ndim != 1 or len(values) == 0:
-        return ""
-    return (
-        " One amount per row becomes costs by auxcst_sklearn.costs.binary_cost_matrices(fp_cost=, "
-        "fn_cost=, classes=, pos_label=), or for more classes by cost_matrices(terms, amounts)."
-    )
 
 
 def _check_count(n_columns: int, classes: NDArray[Any], found: str) -> None:

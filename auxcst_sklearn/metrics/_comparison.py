@@ -198,7 +198,7 @@ class _Task(NamedTuple):
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
         times = [perf_counter()]
-        with naming(f"models[{name!r}]", lambda: "" if times[1:] else _advice(self.X, model)):
+        with naming(f"models[{name!r}]", lambda: "" if times[1:] else _advice(self.X)):
             ready = self._fit(model, train)
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)
@@ -287,17 +287,15 @@ def _arguments(model: Any, prefix: str = "") -> dict[str, str]:
     return found | {name: prefix + name for name in signature(last.fit).parameters}
 
 
-def _advice(X: Any, model: Any) -> str:
+def _advice(X: Any) -> str:
     """What to do for a model that needs numbers, if X has strings."""
     names = enumerate(X.columns if is_frame(X) else ())
-    if not (columns := [name for j, name in names if holds_categories(select(X, j))]):
-        return ""
-    return (
-        f"\nColumns {columns} of X hold strings. If the model needs numbers, pass make_pipeline("
-        f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), {columns}), "
-        f"remainder='passthrough'), {type(model).__name__}(...)); for trees with "
-        "OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1) instead."
-    )
+    if columns := [name for j, name in names if holds_categories(select(X, j))]:
+        return (
+            f". Columns {columns} of X hold strings; expected numbers if the model needs them. "
+            "Encode them in a pipeline, such as by OneHotEncoder."
+        )
+    return ""
 
 
 def _table(

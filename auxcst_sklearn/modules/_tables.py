@@ -31,49 +31,35 @@ class Standardize(nn.Module):
         return (x - self.center) * self.factor
 
 
-class UnitRange(nn.Module):
+class UnitRange(Standardize):
     """Map each input from its range, [low, low + 1] if that is a point, to [0, 1]; clip others."""
 
-    low: Tensor
-    factor: Tensor
-
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        super().__init__()
-        low, high = (torch.as_tensor(bound, dtype=torch.float64) for bound in (low, high))
-        span = torch.where(high > low, high - low, 1.0)
-        self.register_buffer("low", low.float())
-        self.register_buffer("factor", (1 / span).float())
+        low, span = torch.as_tensor(low), torch.as_tensor(high) - torch.as_tensor(low)
+        super().__init__(low, torch.where(span > 0, span, 1.0))
 
     def forward(self, x: Tensor) -> Tensor:
         """Inputs in [0, 1]."""
-        return ((x - self.low) * self.factor).clamp(0, 1)
+        return super().forward(x).clamp(0, 1)
 
 
-class PiecewiseLinear(nn.Module):
+class PiecewiseLinear(Standardize):
     """For each bin, the fraction below the input: 0, 1, or in between for inputs inside the bin.
 
-    `columns` holds the input of each bin. After Y. Gorishniy, I. Rubachev, A. Babenko, "On
-    Embeddings for Numerical Features in Tabular Deep Learning", NeurIPS 2022, section 3.2.
+    `columns` holds the input of each bin, `center` its lower bound, and `scale` its width. After
+    Y. Gorishniy, I. Rubachev, A. Babenko, "On Embeddings for Numerical Features in Tabular Deep
+    Learning", NeurIPS 2022, section 3.2.
     """
 
     columns: Tensor
-    low: Tensor
-    factor: Tensor
 
-    def __init__(self, columns: ArrayLike, low: ArrayLike, width: ArrayLike) -> None:
-        super().__init__()
+    def __init__(self, columns: ArrayLike, center: ArrayLike, scale: ArrayLike) -> None:
+        super().__init__(center, scale)
         self.register_buffer("columns", torch.as_tensor(columns, dtype=torch.int64))
-        self.register_buffer("low", torch.as_tensor(low, dtype=torch.float32))
-        self.register_buffer("factor", 1 / torch.as_tensor(width, dtype=torch.float32))
-
-    def set(self, low: ArrayLike, width: ArrayLike) -> None:
-        """Change the bounds of the bins."""
-        self.low.copy_(torch.as_tensor(low))
-        self.factor.copy_(1 / torch.as_tensor(width))
 
     def forward(self, x: Tensor) -> Tensor:
         """Fractions (..., n_bins) for inputs (..., n_inputs)."""
-        return ((x.index_select(-1, self.columns) - self.low) * self.factor).clamp(0, 1)
+        return super().forward(x.index_select(-1, self.columns)).clamp(0, 1)
 
 
 class FeatureInput(nn.Module):

@@ -27,26 +27,24 @@ _LARGEST = 1e30
 
 
 class ScaledRows(nn.Module):
-    """The computation of `Scaling.apply`, also in float64."""
-
-    center: Tensor
-    scale: Tensor
-    fill: Tensor
-    heavy: Tensor
-    places: Tensor
-    filled: Tensor
+    """The computation of `Scaling.apply`, also in float64, by tensors that become constants."""
 
     def __init__(self, scaling: Scaling, keep: NDArray[Any]) -> None:
         super().__init__()
         self.moves, self.fills = scaling.moves, not keep.all()
-        self.has_heavy = scaling.has_heavy
-        for name in ("center", "scale", "fill", "heavy"):
-            self.register_buffer(name, torch.as_tensor(getattr(scaling, name)))
-        self.register_buffer("filled", torch.as_tensor(~keep))
-        self.ranks = Ranks(scaling) if scaling.ranked.any() else None
-        d = len(scaling.ranked)
-        places = np.where(scaling.ranked, d - 1 + scaling.ranked.cumsum(), np.arange(d))
-        self.register_buffer("places", torch.as_tensor(places))
+        self.has_heavy, self.has_ranked = scaling.has_heavy, bool(scaling.ranked.any())
+        center, scale, fill, heavy = scaling.center, scaling.scale, scaling.fill, scaling.heavy
+        self.center, self.scale, self.fill = map(torch.as_tensor, (center, scale, fill))
+        self.heavy, self.filled = torch.as_tensor(heavy), torch.as_tensor(~keep)
+        # Ranked columns come after all others, and are moved to their places.
+        d, ranked = len(scaling.ranked), scaling.ranked
+        self.columns = torch.as_tensor(np.flatnonzero(ranked))
+        self.places = torch.as_tensor(np.where(ranked, d - 1 + ranked.cumsum(), np.arange(d)))
+        low, first = scaling.quantiles[:-1].T, scaling.scores[0]
+        width, height = (np.diff(part, axis=0).T for part in (scaling.quantiles, scaling.scores))
+        self.low, self.width, self.height, self.first = map(
+            torch.as_tensor, (low, np.where(width > 0, width, 1.0), height, first)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Float32 rows for the network."""
@@ -56,39 +54,14 @@ class ScaledRows(nn.Module):
         if self.has_heavy:
             t = (x / OUTLYING).clamp(-_LARGEST, _LARGEST)
             x = torch.where(self.heavy, OUTLYING * t / (1 + t * t).sqrt(), x)
-        if self.ranks is not None:
-            x = torch.cat([x, self.ranks(raw.double())], dim=1).index_select(1, self.places)
+        if self.has_ranked:
+            ranked = raw.double().index_select(1, self.columns).unsqueeze(-1)
+            parts = ((ranked - self.low) / self.width).clamp(0, 1)
+            scores = self.first + (parts * self.height).sum(dim=-1)
+            x = torch.cat([x, scores], dim=1).index_select(1, self.places)
         if self.fills:
             x = torch.where(torch.isnan(x) & self.filled, self.fill.to(x.dtype), x)
         return x.float()
-
-
-class Ranks(nn.Module):
-    """Normal scores of the ranks of some features."""
-
-    columns: Tensor
-    low: Tensor
-    width: Tensor
-    height: Tensor
-    first: Tensor
-
-    def __init__(self, scaling: Scaling) -> None:
-        super().__init__()
-        columns = np.flatnonzero(scaling.ranked)
-        width = np.diff(scaling.quantiles, axis=0).T
-        for name, values in {
-            "columns": columns,
-            "low": scaling.quantiles[:-1].T,
-            "width": np.where(width > 0, width, 1.0),
-            "height": np.diff(scaling.scores, axis=0).T,
-            "first": scaling.scores[0],
-        }.items():
-            self.register_buffer(name, torch.as_tensor(values))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Scores (n, n_ranked) of float64 rows."""
-        parts = (x.index_select(1, self.columns).unsqueeze(-1) - self.low) / self.width
-        return self.first + (parts.clamp(0, 1) * self.height).sum(dim=-1)
 
 
 class Decision(nn.Module):

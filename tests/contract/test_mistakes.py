@@ -60,7 +60,7 @@ BAD_DATA = {
     ),
     "a cost matrix": (
         {"cost": lambda cost: MATRIX},
-        ["cost has shape (3, 3)", "(60, 3)", "cost_matrix=", "cost_vectors"],
+        ["cost has 3 rows", "(60, 3)", "cost matrix of the classes as cost_matrix="],
     ),
     "NaN": (
         {"cost": bad_cost(np.nan)},

@@ -151,12 +151,3 @@ def test_shapes_are_checked(values, message):
 def test_columns_without_names_are_an_error_that_says_how_to_name_them():
     with pytest.raises(ValueError, match="a DataFrame whose index holds the classes.*decisions="):
         check_cost_matrix(VALUES, classes=NAMES)
-
-
-@pytest.mark.parametrize(
-    ("classes", "message"),
-    [(NAMES, "pass the columns of the classes alone"), (np.arange(3), "y arrived encoded")],
-)
-def test_where_decisions_are_of_no_use_the_error_says_why(classes, message):
-    with pytest.raises(ValueError, match=message):
-        check_cost_matrix(frame([*NAMES, "refer"]), classes=classes)

@@ -198,7 +198,7 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y_proba": [0.1, 0.5, 1.1]}, "y_proba holds values from 0.1 to 1.1"),
+        ({"y_proba": [0.1, 0.5, 1.1]}, r"y_proba has 1 of 3 rows such as \[1.1\]"),
         ({"y_proba": [0.1, 0.5, np.nan]}, "expected probabilities"),
         ({"y_proba": [0.1, 0.5]}, "inconsistent numbers of samples"),
         ({"y_true": [0, 1, 2]}, r"between two classes, but there are \[0, 1, 2\]"),
