@@ -1,4 +1,4 @@
-"""Decisions under limits, and under class frequencies other than those of the training."""
+"""Decisions under limits, and under class frequencies that differ from the training."""
 
 from __future__ import annotations
 
@@ -269,8 +269,8 @@ def estimate_prior(
 
     Notes
     -----
-    The maximum is that of the expectation maximisation of Saerens et al. Because the log likelihood
-    is concave, L-BFGS-B finds it in few iterations, also where the probabilities tell little.
+    Expectation maximisation (Saerens et al.) finds the same maximum. Because the log likelihood
+    is concave, L-BFGS-B finds it in few iterations, also where the probabilities say little.
 
     References
     ----------
@@ -287,7 +287,7 @@ def estimate_prior(
     before = check_frequencies(class_prior, np.size(class_prior), "class_prior")
     p = check_probability(probability, "probability", (*np.shape(probability)[:1], len(before)))
     ratio = np.divide(p, before, out=np.zeros_like(p), where=before > 0)
-    ratio[~ratio.any(axis=1)] = before > 0  # rows of other classes tell nothing
+    ratio[~ratio.any(axis=1)] = before > 0  # rows of other classes say nothing
 
     def loss(prior: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         """Negative mean log likelihood, and a term that makes the sum 1 at the minimum."""

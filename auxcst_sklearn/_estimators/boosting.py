@@ -19,7 +19,7 @@ from .._inputs.tables import find_categories
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# scikit-learn's boosting takes so many categories of a column.
+# scikit-learn's boosting takes at most this number of categories in a column.
 MOST_LEVELS = 255
 # For fewer cells than this, threads wait longer for a busy core than they compute.
 FEWEST_CELLS = 1_000_000
@@ -115,7 +115,7 @@ def _thread_limit(X: Any) -> AbstractContextManager[Any]:
 
 
 def read_once(models: Sequence[Any], X: Any) -> Any:
-    """The cells of a table, if all models are boostings with categories in the same columns."""
+    """The cells of a table, if all models are boosting with categories in the same columns."""
     found = [model._codes for model in models if isinstance(model, TableBoosting)]
     codes = [c for c in found if c is not None and c.reads_like(found[0])]
     return codes[0].read(with_days(X, models[0]._dates)) if 0 < len(codes) == len(models) else X

@@ -109,10 +109,10 @@ class DecisionMixin(ClassifierMixin):
             learnt costs or, with classifiers that learn none, for the `cost_matrix` or the mean
             costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
-            Class frequencies among these samples, if they are not those of the training, as after
+            Class frequencies among these samples, if they differ from the training, as after
             leaving out most rows of one class: probabilities are multiplied by the ratio.
             "estimate" estimates them from `X` by maximum likelihood; see
-            :func:`auxcst_sklearn.decisions.estimate_prior`. None for those of the training.
+            :func:`auxcst_sklearn.decisions.estimate_prior`. None for the training's frequencies.
 
         Returns
         -------
@@ -240,7 +240,7 @@ class DecisionMixin(ClassifierMixin):
         if np.isnan(self.class_prior_).any():
             raise ValueError(
                 "prior= corrects the class frequencies that the probabilities stand for, which may "
-                f"not be those of the rows of fit: {self._prior_unknown}. Pass them to the "
+                f"not be the shares in the rows of fit: {self._prior_unknown}. Pass them to the "
                 "constructor as trained_prior=, a mapping of the labels."
             )
         if isinstance(prior, str) and prior == "estimate":
@@ -368,7 +368,7 @@ class BayesDecisionMixin(DecisionMixin):
         return Labelled(labels, costs, weight, prior)
 
     def _set_costs(self, data: Labelled, unknown: str | None, prior: Any = None) -> None:
-        """Attributes; the class frequencies are `prior`, or unless `unknown` those of the rows."""
+        """Attributes; class frequencies are `prior`, or unless `unknown` the shares of rows."""
         costs, count = data.costs, data.costs.class_weight(data.weight)
         prior = prior if data.trained_prior is None else data.trained_prior
         self._prior_unknown = unknown

@@ -176,7 +176,7 @@ def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
     found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
     if not found:
         raise ValueError(
-            "The training rows of each fold lack a class, those of the first one "
+            "The training rows of each fold lack a class, the rows of the first one "
             f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected all classes in y among those of "
             "a fold, at least. Pass cv= a number, or leave the rows of rare classes out."
         )

@@ -23,7 +23,7 @@ SHARE = Interval(Real, 0, 1, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
-# The order of the parameters in signatures and docstrings, after those of the architecture.
+# The order of the parameters in signatures and docstrings, after the architecture.
 ORDER = [
     *("loss", "aux_loss", "cost_matrix", "classes", "decisions"),  # costs
     *("n_networks", "max_epochs", "learning_rate", "schedule", "batch_size", "optimizer"),

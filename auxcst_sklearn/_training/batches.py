@@ -59,7 +59,7 @@ class Batches:
         return batch[n * rank // size : n * (rank + 1) // size] if n >= 2 * size else batch
 
     def epoch_means(self, means: Tensor) -> np.ndarray:
-        """Means over all rows, from those of the batches of this process."""
+        """Means over all rows, from the means of the batches of this process."""
         if self.group.size == 1:
             return np.average(means.cpu().double().numpy(), axis=0, weights=self.sizes)
         n_own = [len(self._part_of(torch.arange(size))) for size in self.sizes]

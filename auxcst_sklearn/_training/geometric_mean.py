@@ -13,7 +13,7 @@ SMALLEST = 1e-6
 # A member with less than this share of the largest weight is dropped.
 LEAST_SHARE = 0.02
 # Prior for weights with a sum of at most 1, worth this many rows. Larger sums make probabilities
-# surer than those of the members, and held-out rows without a mistake set no bound.
+# surer than the members, and held-out rows without a mistake set no bound.
 PRIOR_ROWS = 10
 # Loss of a unit of weight: a member that changes nothing has none.
 PRICE = 1e-5

@@ -34,7 +34,7 @@ MOST_BALANCED_GROUPS = 1000
 MOST_HELD_OUT = 2**16
 MOST_HELD_OUT_BYTES = 2**26
 
-# Beyond so many rows, three networks do instead of five, and so do three folds of an ensemble.
+# Beyond this number of rows, three networks or folds of an ensemble do instead of five.
 MANY_ROWS = 50_000
 N_FOLDS, FEW_FOLDS = 5, 3
 

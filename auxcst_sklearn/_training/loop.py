@@ -110,7 +110,7 @@ class Training:
         self._set_schedule(len(self.batches))
 
     def _set_schedule(self, n_steps: int) -> None:
-        """Prepare the rates and the average of a training with so many steps in an epoch."""
+        """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
         net, schedule = self.net, self.schedule
         _check_schedule(schedule, net.callbacks_)
         if callable(schedule):

@@ -246,7 +246,7 @@ class CostNet(NeuralNet):
     def combined(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the networks after the temperature, with the probabilities of their mean.
 
-        `module` is a copy of that of the net, with other settings.
+        `module` is a copy of the module of the net, with other settings.
         """
         loss, output = self.criterion_.loss, self._tempered(self.output(x, module))
         if not (self.has_logits and self.is_geometric):
@@ -268,7 +268,7 @@ class CostNet(NeuralNet):
     def output(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the output layer, or with the mean probabilities of all layers.
 
-        `module` is a copy of that of the net, with other settings.
+        `module` is a copy of the module of the net, with other settings.
         """
         module = self.module_ if module is None else module
         if self.head_weights is None:

@@ -291,7 +291,7 @@ class Processes(NamedTuple):
         return sums
 
     def average_gradients(self, weights: Sequence[Tensor], loss: Tensor, n_rows: int) -> Tensor:
-        """Set the gradients to those of the whole batch; return its loss."""
+        """Set the gradients of the whole batch; return its loss."""
         grads = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
         means = [*(grad.reshape(-1) for grad in grads), loss.reshape(1), loss.new_ones(1)]
         *sums, total, n_all = self.sum(torch.cat(means) * n_rows).split([*map(len, means)])

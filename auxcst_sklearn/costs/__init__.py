@@ -1,4 +1,4 @@
-"""Cost vectors and cost matrices, including those of the experiments.
+"""Cost vectors and cost matrices, including the costs of the experiments.
 
 A *cost vector* holds the cost of each possible prediction for one sample, in the caller's
 currency. A *cost matrix* holds one such vector per true class: row = true class, column =

@@ -262,7 +262,7 @@ def _class_names(
     if labels is None:
         labels = column_names(costs, like=present)
         if decisions is not None and labels is not None and not np.isin(present, labels).all():
-            return None  # they are those of the decisions
+            return None  # they have the names of the decisions
     return labels
 
 

@@ -24,7 +24,7 @@ class OneSided(Loss):
     +1 where c_k is the smallest cost of the row, and -1 elsewhere. If the smallest cost is 0, the
     loss bounds the cost of the prediction argmin r from above.
 
-    The outputs are the estimated costs, and so are those of the auxiliary heads.
+    The outputs of the network and of the auxiliary heads are estimated costs.
 
     References
     ----------

@@ -132,7 +132,7 @@ class CostDifference(NamedTuple):
     Parameters
     ----------
     mean : float
-        Mean cost of the first predictions minus that of the second.
+        Mean cost of the first predictions minus the mean cost of the second.
     low, high : float
         Bounds of the interval.
     """

@@ -174,7 +174,7 @@ def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.Mod
 
 
 def _read_words_as_python(node: onnx.NodeProto) -> None:
-    """Make words those of the default token_pattern, in a locale that containers have."""
+    """Make words as the default token_pattern does, in a locale that containers have."""
     if node.op_type == "StringNormalizer":
         node.attribute.append(helper.make_attribute("locale", "C.UTF-8"))
     for attribute in node.attribute if node.op_type == "Tokenizer" else ():

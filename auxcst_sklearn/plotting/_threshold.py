@@ -34,7 +34,7 @@ class CostThresholdDisplay:
     ----------
     thresholds : ndarray of shape (n_thresholds,)
         The distinct probabilities, ascending, and infinity, at which nothing is predicted positive.
-        Between two thresholds the decisions are those of the upper one.
+        Between two thresholds the upper one decides.
     mean_cost : ndarray of shape (n_thresholds,)
         Mean cost of the decisions at each threshold, in the currency of the costs.
     alert_rate : ndarray of shape (n_thresholds,)

@@ -372,7 +372,7 @@ def test_prior_needs_the_trained_frequencies_where_they_are_not_known(make, inne
     assert np.isnan(model.class_prior_).all()
     model.decide(X)
     for prior in ({0: 0.5, 1: 0.5}, "estimate"):
-        with pytest.raises(ValueError, match=r"not be those of the rows.*as trained_prior="):
+        with pytest.raises(ValueError, match=r"not be the shares in the rows.*as trained_prior="):
             model.decide(X, prior=prior)
 
     known = make(inner, cost_matrix=RARE, trained_prior={1: 0.4, 0: 0.6}).fit(X, TWO)

@@ -269,7 +269,7 @@ def find_hidden_layers(module: nn.Module, shape: Sequence[int]) -> list[str]:
 
     Some steps of a run lie on every path from the input to the output; the branches of a residual
     or an inception block do not. Among those steps, all from one layer of weights up to the next
-    (weights in branches included) belong to one hidden layer. Its output is that of the last
+    (weights in branches included) belong to one hidden layer. Its output is the output of the last
     activation function, or of the last join of branches. So an activation after a layer of weights
     ends a hidden layer, and a residual block counts as one: its sum, or the activation that
     follows the sum.
