@@ -206,7 +206,7 @@ class ClassAndCostNetwork(AuxNetwork):
         return torch.cat([self.classes(x), self.costs(x)], dim=-1)
 
     def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
-        """Outputs of the heads of the class network; outputs of the cost network follow the last."""
+        """Outputs of the heads of the class network; the last with the cost outputs."""
         *hidden, output = self.classes.forward_heads(x, among)
         return [*hidden, torch.cat([output, self.costs(x)], dim=-1)]
 

@@ -264,7 +264,7 @@ def test_folds_that_lack_a_class_are_left_out_with_a_warning_or_an_error(late):
 
     with pytest.warns(UserWarning, match="3 of 4 folds, whose training rows lack a class"):
         ensemble(members, cv=folds).fit(X, y)
-    with pytest.raises(ValueError, match=r"each fold lack a class, the rows of the first one \[2\]"):
+    with pytest.raises(ValueError, match=r"each fold lack a class, the rows of the first"):
         ensemble(members, cv=folds[:3]).fit(X, y)
 
 
