@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from copy import deepcopy
 from math import isqrt, prod
 from typing import Any
 
@@ -18,7 +19,7 @@ from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, w
 from ..modules._images import ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
-from ..modules._transforms import get_transform
+from ..modules._transforms import TRANSFORMS
 from .columns import refuse_cells
 from .reading import (
     PLAIN_ROWS,
@@ -262,11 +263,11 @@ class ImageInputs(Inputs):
 
     def make_module(self) -> ImageInput:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
-        return ImageInput(
-            shape,
-            channels_last=self.channels_last,
-            augmentation=get_transform(self.augmentation),
-        )
+        augmentation: Any = self.augmentation
+        if isinstance(augmentation, str):
+            augmentation = TRANSFORMS[augmentation]
+        augmentation = deepcopy(augmentation)  # whose generator is set
+        return ImageInput(shape, channels_last=self.channels_last, augmentation=augmentation)
 
     def attributes(self) -> dict[str, Any]:
         return {"image_shape_": self.make_module().out_shape} if self.convolved else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from itertools import count, repeat
 from numbers import Number
@@ -28,6 +29,8 @@ from .reading import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
+# What numpy, pandas and scikit-learn say of strings where numbers are expected.
+OF_STRINGS = re.compile("could not convert str|Cannot cast str|compatible with arrays of bytes/str")
 
 
 class Cells(NamedTuple):
@@ -195,6 +198,8 @@ def as_table(X: Any) -> Any:
 
 def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception) -> None:
     """Raise an error that names a column of numbers with strings or objects, if there is one."""
+    if isinstance(error, ValueError) and not OF_STRINGS.search(str(error)):
+        return
     X = as_table(X)
     for j in range(0 if sparse.issparse(X) or len(X.shape) != 2 else X.shape[1]):
         column = select(X, j)

@@ -349,38 +349,19 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
 
 def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the columns given by a mask, positions or names."""
-    given, n_features = np.asarray(categorical_features), X.shape[1]
-    given_as = f"categorical_features={categorical_features!r}"
-    mask = np.zeros(n_features, dtype=bool)
-    if given.size == 0:
-        return mask
-    if given.ndim != 1:
-        raise ValueError(f"{given_as} has {given.ndim} dimensions; expected one.")
-    if given.dtype.kind == "b":
-        if len(given) != n_features:
-            raise ValueError(
-                f"{given_as} is a mask of {len(given)} columns, but X has {n_features}; expected "
-                "one value per column."
-            )
-    elif given.dtype.kind in "iu":
-        if given.min() < 0 or given.max() >= n_features:
-            raise ValueError(
-                f"{given_as}, but X has {n_features} columns; expected positions from 0 to "
-                f"{n_features - 1}."
-            )
-    else:
-        given = _named(X, given.tolist(), given_as)
-    mask[given] = True
+    given: Any = np.asarray(categorical_features)
+    columns = list(X.columns) if is_frame(X) else []
+    mask = np.zeros(X.shape[1], dtype=bool)
+    try:
+        if given.dtype.kind in "OUS":
+            given = [columns.index(name) for name in given.tolist()]
+        if len(given):
+            mask[given] = True
+    except (IndexError, TypeError, ValueError) as error:
+        of_names = f", {columns}" if columns else " without names"
+        raise ValueError(
+            f"categorical_features={categorical_features!r} does not select columns of X, which "
+            f"has {len(mask)}{of_names} ({error}); expected a mask, or the positions or names of "
+            "columns."
+        ) from error
     return mask
-
-
-def _named(X: Any, names: list[Any], given_as: str) -> NDArray[np.bool_]:
-    """Mask of the columns with these names."""
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{given_as}; expected a mask, or the positions or names of columns.")
-    if not is_frame(X):
-        raise ValueError(f"{given_as} names columns, but X has no names; pass their positions.")
-    columns = list(X.columns)
-    if unknown := sorted(set(names) - set(columns)):
-        raise ValueError(f"{given_as}, but X has no columns {unknown}; expected some of {columns}.")
-    return np.isin(np.array(columns, dtype=object), names)

@@ -145,28 +145,15 @@ class Costs:
 
         It is that of the matrices in `cost`, one for each row, or for None of these costs.
         """
-        matrices = self.matrices if cost is None else self._matrices(cost, probability.shape)
+        matrices = self.matrices
+        if cost is not None:
+            n, decisions = len(probability), self.other_decisions
+            matrices = check_cost_matrices(
+                joined(cost), n_samples=n, classes=self.classes, decisions=decisions
+            )
         if matrices is None:
             return probability @ self.values
         return np.einsum("nk,nkj->nj", probability, matrices)
-
-    def _matrices(self, cost: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Matrices of other rows that have the same classes and decisions, checked."""
-        cost = joined(cost)
-        if not is_per_sample_matrix(cost):
-            try:
-                found = f"shape {np.shape(cost)}"
-            except ValueError:
-                found = "rows of different lengths"
-            raise ValueError(
-                f"cost has {found}; expected {(*shape, len(self.decisions))}, for each sample a "
-                "matrix with a row per true class and a column per prediction. Costs that are the "
-                "same for all samples belong in cost_matrix=; cost vectors (n_samples, n_classes), "
-                "which presume the true class, belong in score."
-            )
-        return check_cost_matrices(
-            cost, n_samples=shape[0], classes=self.classes, decisions=self.other_decisions
-        )
 
     def vectors(self) -> NDArray[Any]:
         """The cost of each decision for each row, given its true class (n, D)."""

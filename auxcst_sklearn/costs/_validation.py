@@ -13,6 +13,14 @@ from .._checks.labels import own_order, shorten
 from ._matching import column_names, column_positions, row_names
 from ._named import CostArray
 
+# Where costs of another number of dimensions belong.
+_OTHER_COSTS = {
+    2: "Amounts become costs by auxcst_sklearn.costs.binary_cost_matrices, or for more classes by "
+    "cost_matrices.",
+    3: "Costs that are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
+    "n_classes), which presume the true class, belong in score.",
+}
+
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
@@ -83,15 +91,17 @@ def check_cost_matrix(
     Without `decisions` the columns are the classes.
     """
     values = _finite(cost_matrix, "cost_matrix", "(n_classes, n_classes)")
+    labels, of_rows = column_names(cost_matrix), row_names(cost_matrix)
     if decisions is None and values.shape[0] != values.shape[1]:
+        rows = "" if of_rows is None else f" and the index labels {shorten(of_rows)}"
         raise ValueError(
-            f"cost_matrix has shape {values.shape}; expected a square matrix with one row per "
-            "true class and one column per prediction. Pass per-sample costs to fit(..., cost=), "
-            "and decisions that are not the classes by name: in a DataFrame whose index holds the "
-            "classes and whose columns are the decisions, or in decisions=."
+            f"cost_matrix has shape {values.shape}{rows}, but the classes are {shorten(classes)}; "
+            "expected a square matrix with one row per true class and one column per prediction. "
+            "Pass per-sample costs to fit(..., cost=), and decisions that are not the classes by "
+            "name: in a DataFrame whose index holds the classes and whose columns are the "
+            "decisions, or in decisions=."
         )
     columns = classes if decisions is None else decisions
-    labels, of_rows = column_names(cost_matrix), row_names(cost_matrix)
     if labels is not None:
         name = "the columns of cost_matrix"
         values = values[:, column_positions(labels, columns, name)]
@@ -194,8 +204,7 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     if values.ndim != ndim:
         raise ValueError(
             f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
-            f"dimensions, {shape}: the cost of each possible prediction. Amounts become costs by "
-            "auxcst_sklearn.costs.binary_cost_matrices, or for more classes by cost_matrices."
+            f"dimensions, {shape}: the cost of each possible prediction. {_OTHER_COSTS[ndim]}"
         )
     finite = np.isfinite(values)
     if not finite.all():

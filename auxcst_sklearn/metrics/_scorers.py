@@ -62,10 +62,8 @@ class _CostScorer(_Scorer):
             raise ValueError(
                 "No costs reached cost_scorer; it never falls back to 0/1 costs. For per-sample "
                 "costs call sklearn.set_config(enable_metadata_routing=True) and pass cost= to "
-                "the fit of the search (with error_score='raise', so that this is seen). For "
-                "class-level costs use make_cost_scorer(cost_matrix=). Where costs cannot be "
-                "passed on, as in permutation_importance, use scoring=lambda estimator, X, y: "
-                "cost_scorer(estimator, X, y, cost=C)."
+                "the fit of the search; for class-level costs use make_cost_scorer(cost_matrix=). "
+                "Where costs cannot be passed on, use functools.partial(cost_scorer, cost=C)."
             )
         check_evaluated(X, y, cost, None, sample_weight)
         given = {"y_true": y, "y_pred": decided(estimator, X, cost)}

@@ -49,15 +49,6 @@ class AuxMLP(LayeredNetwork):
         n_networks: int = 1,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation={activation!r}; expected one of {', '.join(map(repr, ACTIVATIONS))}."
-            )
-        if not set(head_layers) <= set(range(len(width))):
-            raise ValueError(
-                f"head_layers={list(head_layers)} must be indices of hidden layers, of which "
-                f"width={width} has {len(width)}: 0 to {len(width) - 1}."
-            )
         self.n_networks = n_networks
         self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import deepcopy
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -81,17 +78,3 @@ TRANSFORMS: dict[str, RandomFlipShift] = {
     "shift": RandomFlipShift(flip=False),
     "flip_shift": RandomFlipShift(),
 }
-
-
-def get_transform(
-    transform: str | Callable[[Tensor], Tensor] | None,
-) -> Callable[[Tensor], Tensor] | None:
-    """The transform of a name; a callable is copied, because its generator is set."""
-    if not isinstance(transform, str):
-        return deepcopy(transform)
-    if transform not in TRANSFORMS:
-        raise ValueError(
-            f"No transform is called {transform!r}; expected one of "
-            f"{', '.join(map(repr, TRANSFORMS))}, or a callable."
-        )
-    return deepcopy(TRANSFORMS[transform])

@@ -120,7 +120,10 @@ class Graph:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
         inputs, readers = [], []
         for name, uses in self.uses.items():
-            given = helper.make_tensor_value_info(name, _common_type(uses), [])
+            kinds = {value.type.tensor_type.elem_type for value in uses}
+            # Integers are read as float64 beside floats.
+            kind = kinds.pop() if len(kinds) == 1 else TensorProto.DOUBLE
+            given = helper.make_tensor_value_info(name, kind, [])
             given.type.tensor_type.shape.CopyFrom(uses[0].type.tensor_type.shape)
             given.type.tensor_type.shape.dim[0].dim_param = "n"
             inputs.append(given)
@@ -173,12 +176,6 @@ def _refused_name(name: str) -> ValueError:
         f"X has a column {name!r}, a name that no input of the file can have: it is empty, or used "
         "by the file itself; expected another one. Rename the column before the training."
     )
-
-
-def _common_type(uses: list[onnx.ValueInfoProto]) -> int:
-    """The type of an input that several parts read: integers are read as float64 beside floats."""
-    kinds = {value.type.tensor_type.elem_type for value in uses}
-    return kinds.pop() if len(kinds) == 1 else TensorProto.DOUBLE
 
 
 def _reader(given: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> onnx.NodeProto:

@@ -76,7 +76,7 @@ def test_search_without_routing_warns_that_it_scores_the_accuracy(per_sample):
 
 def test_search_without_routing_refuses_a_cost_matrix_in_fit(per_sample):
     search = GridSearchCV(per_sample.mlp(), {"alpha": [0.5]}, **RAISE)
-    with pytest.raises(ValueError, match=r"cost has shape \(3, 3\).*cost_matrix="):
+    with pytest.raises(ValueError, match="cost has 3 rows.*cost_matrix="):
         search.fit(per_sample.X, per_sample.y, cost=MATRIX)
 
 

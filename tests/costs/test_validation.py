@@ -76,14 +76,14 @@ def test_check_cost_says_what_is_wrong(cost, message):
 @pytest.mark.parametrize(
     ("cost_matrix", "message"),
     [
-        (np.ones((5, 3)), r"cost_matrix has shape \(5, 3\); expected a square matrix"),
+        (np.ones((5, 3)), r"cost_matrix has shape \(5, 3\), .*expected a square matrix"),
         (np.ones((2, 2)), r"cost_matrix has shape \(2, 2\), but there are 3 classes"),
         (np.full((3, 3), np.nan), "cost_matrix holds nan"),
         (
             pd.DataFrame(np.ones((3, 3)), columns=list("abc")),
             "the index labels of cost_matrix are .*Missing: .'a', 'b', 'c'.",
         ),
-        (pd.DataFrame(MATRIX, CLASSES, CLASSES).drop("c"), "expected a square matrix"),
+        (pd.DataFrame(MATRIX, CLASSES, CLASSES).drop("c"), r"index labels \['a', 'b'\], .* square"),
         (pd.DataFrame(np.ones((5, 3)), columns=CLASSES), r"Pass per-sample costs to fit"),
     ],
 )

@@ -325,7 +325,7 @@ def test_a_stacking_classifier_has_probabilities_after_its_fit(iris, wrap):
     [
         ({"estimator": "logistic"}, "'estimator' parameter"),
         ({"calibration": "platt"}, "'calibration' parameter"),
-        ({"cost_matrix": np.zeros((3, 4))}, "shape .3, 4.; expected a square matrix"),
+        ({"cost_matrix": np.zeros((3, 4))}, "shape .3, 4., .*expected a square matrix"),
         ({"cost_matrix": np.ones((2, 2))}, "there are 3 classes"),
         ({"cost_matrix": np.full((3, 3), np.nan)}, "cost_matrix holds nan"),
         ({"classes": [0, 1]}, "y holds labels that are not among the classes"),
@@ -339,8 +339,8 @@ def test_parameters_out_of_range(iris, params, message):
 @pytest.mark.parametrize(
     ("cost", "message"),
     [
-        (np.ones((150, 3)), r"shape \(150, 3\); expected \(150, 3, 3\).*belong in score"),
-        (MATRIX, r"shape \(3, 3\); expected \(150, 3, 3\).*belong in cost_matrix="),
+        (np.ones((150, 3)), r"shape \(150, 3\); expected three dimensions.*belong in score"),
+        (MATRIX, r"shape \(3, 3\); expected three dimensions.*belong in cost_matrix="),
         (np.ones((149, 3, 3)), r"shape \(149, 3, 3\); expected"),
         (
             np.full((150, 3, 3), np.nan),

@@ -262,13 +262,11 @@ OBJECTS = np.column_stack([np.array(["a", "b"] * 6, dtype=object), np.arange(12.
         (FRAME, None, "Column 'word' of X holds strings, such as 'b'"),
         (pl.DataFrame({"a": ["b", "c"] * 6}), None, "Column 'a' of X holds strings, such as 'b'"),
         (FRAME, ["level"], "Column 'word' of X holds strings"),
-        (FRAME, ["words"], r"has no columns \['words'\]; expected some of \['word', "),
-        (OBJECTS, ["word"], "names columns, but X has no names; pass their positions"),
-        (OBJECTS, [2], r"categorical_features=\[2\], but X has 2 columns; expected .* 0 to 1"),
-        (OBJECTS, [-1], "expected positions from 0 to 1"),
-        (OBJECTS, [True], "is a mask of 1 columns, but X has 2"),
+        (FRAME, ["words"], r"\['words'\] does not select columns of X, which has .*'word', "),
+        (OBJECTS, ["word"], "which has 2 without names"),
+        (OBJECTS, [2], r"categorical_features=\[2\] does not .* which has 2 without .* size 2"),
+        (OBJECTS, [True], r"^categorical_features=\[True\] does .*boolean index did not match"),
         (OBJECTS, [0.5], "expected a mask, or the positions or names of columns"),
-        (OBJECTS, [[0]], "has 2 dimensions; expected one"),
         (OBJECTS, "dtype", "'categorical_features' parameter .* Got 'dtype'"),
         (sparse.csr_array(np.eye(12)), [0], "but X is sparse; expected a DataFrame or an array"),
         (pd.DataFrame({"a": ["x", 1] * 6}), "from_dtype", "of types int, str; expected all str"),
@@ -291,7 +289,7 @@ def test_mistakes_at_prediction_are_named():
 
     with pytest.raises(ValueError, match="Column 'number' of X holds strings, such as 'one'"):
         model.predict(FRAME.assign(number="one"))
-    with pytest.raises(ValueError, match="The feature names should match"):
+    with pytest.raises(ValueError, match="^The feature names should match"):
         model.predict(FRAME.iloc[:, ::-1])
     with pytest.raises(ValueError, match="X is sparse, but some of its columns are categories"):
         model.predict(sparse.csr_array(np.eye(12, 6)))

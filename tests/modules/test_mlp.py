@@ -122,18 +122,6 @@ def test_networks_with_and_without_heads_start_alike():
         assert torch.equal(parameter, with_heads.get_parameter(name))
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"activation": "spin"}, "activation='spin'; expected one of 'elu'"),
-        ({"head_layers": [0, 2]}, r"head_layers=\[0, 2\] must be indices of hidden layers"),
-    ],
-)
-def test_what_does_not_exist_is_named(changed, message):
-    with pytest.raises(ValueError, match=message):
-        AuxMLP(4, 3, **{"width": [8, 8], "head_layers": [0], **changed})
-
-
 def test_the_code_of_a_sigmoid_network_on_scaled_inputs():
     torch.manual_seed(0)
     inputs = UnitRange([-1.0, 0.0], [3.0, 1.0])

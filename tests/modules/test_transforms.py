@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from auxcst_sklearn.modules import RandomFlipShift, SeededModule
-from auxcst_sklearn.modules._transforms import TRANSFORMS, get_transform
+from auxcst_sklearn.modules._transforms import TRANSFORMS
+from tests.factories import small_cnn
 
 
 def seeded(transform, seed=0):
@@ -91,17 +92,21 @@ def test_a_transform_of_ones_own_may_draw_from_the_generator():
     assert torch.equal(seeded(Noise())(x), seeded(Noise())(x))
 
 
-def test_get_transform():
-    assert get_transform(None) is None
-    assert get_transform(torch.relu) is torch.relu
-    assert [(t.flip, t.max_shift) for t in map(get_transform, TRANSFORMS)] == [
-        (True, 0),
-        (False, 4),
-        (True, 4),
-    ]
-    mine = RandomFlipShift()
-    assert get_transform(mine) is not mine
-    assert get_transform("flip") is not get_transform("flip")
+def test_transforms_by_name():
+    shifts = {name: (shift.flip, shift.max_shift) for name, shift in TRANSFORMS.items()}
+    assert shifts == {"flip": (True, 0), "shift": (False, 4), "flip_shift": (True, 4)}
+
+
+@pytest.mark.parametrize("given", ["flip", RandomFlipShift()])
+def test_a_network_has_a_transform_of_its_own(given):
+    X = np.random.default_rng(0).integers(0, 256, (24, 1, 8, 8), dtype=np.uint8)
+    models = [small_cnn(augmentation=given).fit(X, np.arange(24) % 3) for _ in range(2)]
+    one, other = (
+        next(m for m in model.net_.module_.modules() if isinstance(m, RandomFlipShift))
+        for model in models
+    )
+    assert one is not other
+    assert given not in (one, other)
 
 
 def test_bad_shifts():
@@ -110,11 +115,6 @@ def test_bad_shifts():
             RandomFlipShift(max_shift=shift)
     with pytest.raises(ValueError, match="max_shift=4 can move images of 3 x 8 pixels out of sigh"):
         RandomFlipShift()(torch.zeros(1, 1, 3, 8))
-
-
-def test_get_transform_names_those_that_exist():
-    with pytest.raises(ValueError, match="No transform is called 'spin'; expected one of 'flip'"):
-        get_transform("spin")
 
 
 def test_a_sequence_of_transforms_is_determined_by_random_state():

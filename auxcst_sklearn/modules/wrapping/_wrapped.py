@@ -284,7 +284,7 @@ def check_rows_apart(
         for buffer, before in buffers:
             buffer.copy_(before)
     for call in (None, *calls):
-        outputs = [_output(trace, call) for trace in traces]
+        outputs: list[Any] = [t.output if call is None else t.calls.get(call) for t in traces]
         if not all(isinstance(output, Tensor) for output in outputs):
             continue
         found, repeated, *expected = outputs
@@ -298,10 +298,6 @@ def check_rows_apart(
                 "alone; expected a row per example that depends only on this example. Sequence "
                 "modules need batch_first=True, or a transposition in their forward."
             )
-
-
-def _output(trace: Trace, call: Call | None) -> Any:
-    return trace.output if call is None else trace.calls.get(call)
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
