@@ -653,7 +653,7 @@ FAILURES = {
     "decoding": (lambda: UnicodeDecodeError("utf-8", b"?", 0, 1, "no text"), ValueError, "no text"),
     "json": (lambda: json.JSONDecodeError("no rules", "{", 1), ValueError, "no rules"),
     "signal": (lambda: PrunedError("early"), PrunedError, "early"),
-    "NaN": (None, ValueError, "not finite"),
+    "NaN": (None, ValueError, "probabilities from 0 to 1"),
 }
 
 
