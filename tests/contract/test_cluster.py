@@ -128,7 +128,8 @@ def fit_on_rank(rank, address):
 
 
 def test_one_training_by_two_tasks(client, tmp_path):
-    workers = list(client.scheduler_info()["workers"])
+    client.wait_for_workers(2)
+    workers = list(client.nthreads())  # asks the scheduler; its own copy may be older
     address = f"file://{tmp_path / 'group'}"
     tasks = [
         client.submit(fit_on_rank, rank, address, workers=[worker], pure=False)
