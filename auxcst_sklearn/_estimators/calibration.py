@@ -119,8 +119,6 @@ def tempered(
     p: NDArray[np.float64], temperature: float, known: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Probabilities at a temperature, 0 for classes that are not known."""
-    if temperature == 1:
-        return p
     return softmax(np.where(known, log_clipped(p), -np.inf) / temperature, axis=1)
 
 
