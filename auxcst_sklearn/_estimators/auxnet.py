@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .._checks.calls import described_like, warn
-from .._inputs import ImageInputs
+from .._inputs import ImageInputs, Inputs, NamedInputs
 from .._training.schedule import RATE_FACTOR
 from ..losses import Loss
+from ..modules._images import ImageInput
+from ..modules._layers import HEAD_INPUTS, HeadInput
+from ..modules._named_rows import NamedRows
 from ..modules._network import AuxNetwork
-from ..modules.wrapping import PREFIX, WrappedNetwork, find_hidden_layers, is_trained, make_body
+from ..modules.wrapping import (
+    PREFIX,
+    WrappedNetwork,
+    example_of,
+    find_hidden_layers,
+    is_trained,
+    make_body,
+)
 from .base import BaseCostSensitiveNet
 from .parameters import NOT_NEGATIVE, POSITIVE, ImageParameters, in_order, layers_with_head
 
@@ -54,13 +66,20 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         All but the last get a head. Alternatively, a list of the layers that get a head, each given
         by the path of a submodule, as in ``module.named_modules()``, or by the name that "auto"
         would use.
-    head_input : {"mean", "flatten"}, default="mean"
-        Input of a head on feature maps (n_samples, n_channels, ...): the mean of each map, or every
-        value of every map.
+    pretrained : "auto" or bool, default="auto"
+        Whether the weights of the module come from a training: set it to True for a callable that
+        loads weights. It decides `head_gradient`, `combine_heads`, `pretrained_lr_factor` and
+        `early_stopping` where they are "auto". "auto" is True for an instance with running means,
+        norms or biases that no new module has, and False otherwise, with a warning for an instance.
+    head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
+        Input of a head on feature maps (n_samples, n_channels, ...) or on sequences (n_samples,
+        n_steps, n_features): the mean of each channel or feature; every value; or the features at
+        the first or the last step. The ``attention_mask`` of a mapping excludes padding. A function
+        gets the output of the layer and the inputs of the module, and returns features (n_samples,
+        n_features).
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that the heads send into the module; 0 for heads that learn, but
-        leave the module to the output. "auto" is 0 for a module with trained weights, and 1
-        otherwise; set it to 0 if the callable loads weights.
+        leave the module to the output. "auto" is 0 for a pretrained module, and 1 otherwise.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
@@ -69,7 +88,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         and of all heads, as in :class:`CostSensitiveEnsembleClassifier`, instead of those of the
         output with a temperature. The weights are those of least log loss on the held-out rows; an
         ensemble that is not better than the output there, by more than its standard error, is not
-        used. "auto" is True for a module with trained weights. Without held-out rows, for losses
+        used. "auto" is True for a pretrained module. Without held-out rows, for losses
         without class probabilities, and with a given `temperature` the output predicts alone.
     freeze : int or list of str, default=None
         The number of epochs in which only the new layers are trained, before the whole module is;
@@ -78,8 +97,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         keeps its statistics, and dropout is off.
     pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, as a multiple of `learning_rate`, the learning
-        rate of the new layers. "auto" is 0.1 for a module with trained weights, and 1 otherwise, as
-        for `head_gradient`.
+        rate of the new layers. "auto" is 0.1 for a pretrained module, and 1 otherwise.
     image_shape : array-like of int, default=None
         Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
         flattened rows. None for the shape of X.
@@ -94,7 +112,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     early_stopping : "auto" or bool, default="auto"
         Whether to hold out rows, and keep the weights of the best epoch: the one with the least
         held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. "auto" is True for a module with trained weights. With fewer than
+        least held-out mean cost. "auto" is True for a pretrained module. With fewer than
         ten rows, none are held out.
     validation_fraction : float, default=0.1
         Fraction of the rows that each network holds out. Several networks hold out different folds:
@@ -187,7 +205,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         **ImageParameters._parameter_constraints,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
-        "head_input": [StrOptions({"mean", "flatten"})],
+        "head_input": [StrOptions({*HEAD_INPUTS}), callable],
+        "pretrained": [StrOptions({"auto"}), "boolean"],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
@@ -200,7 +219,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         module: nn.Module | Callable[..., nn.Module],
         *,
         hidden_layers: Literal["auto"] | Sequence[str] = "auto",
-        head_input: Literal["mean", "flatten"] = "mean",
+        pretrained: bool | Literal["auto"] = "auto",
+        head_input: HeadInput = "mean",
         head_gradient: float | Literal["auto"] = "auto",
         alpha: float | Sequence[float] = 0.2,
         combine_heads: bool | Literal["auto"] = "auto",
@@ -258,25 +278,39 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         self.__dict__.update(of_module)
         return self
 
-    def _make_inputs(self) -> ImageInputs:
-        return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
+    def _make_inputs(self, X: Any) -> Inputs:
+        if not isinstance(X, Mapping) or sparse.issparse(X):  # sparse matrices of keys are mappings
+            return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
+        for name in ("image_shape", "augmentation"):
+            if (given := getattr(self, name)) is not None:
+                raise ValueError(
+                    f"{name}={given!r} is for X as one array, but X is a mapping of arrays; "
+                    f"expected {name}=None."
+                )
+        return NamedInputs()
 
     def _make_module(
-        self, inputs: Any, n_features: int, n_outputs: int
+        self, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
-        images = inputs.make_module()
+        first, tried = inputs.make_module(), None
+        if isinstance(first, NamedRows):
+            tried = torch.as_tensor(rows)
+            self._check_flatten(first)
+        example = example_of(first, tried)
         given = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
-        body = make_body(self.module, images.out_shape, params)
-        names = self._layer_names(body, images.out_shape)
+        shape = example if isinstance(first, ImageInput) else None
+        body = make_body(self.module, shape, params)
+        names = self._layer_names(body, example)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
         module = WrappedNetwork(
-            images,
+            first,
             body,
             n_outputs,
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
             head_gradient=self._head_gradient(bool(head_layers)),
+            rows=tried,
         )
         freeze: Any = self.freeze
         if isinstance(freeze, bool):
@@ -311,36 +345,44 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         return self._is_pretrained() if self.combine_heads == "auto" else bool(self.combine_heads)
 
     def _is_pretrained(self) -> bool:
+        if self.pretrained != "auto":
+            return bool(self.pretrained)
         return isinstance(self.module, nn.Module) and is_trained(self.module)
 
     def _head_gradient(self, has_heads: bool) -> float:
         if self.head_gradient != "auto":
             return float(self.head_gradient)
-        if self._is_pretrained():
-            return 0.0
-        if has_heads and isinstance(self.module, nn.Module):
+        is_pretrained = self._is_pretrained()
+        if self.pretrained == "auto" and not is_pretrained and isinstance(self.module, nn.Module):
             warn(
-                f"The weights of module, a {type(self.module).__name__}, look new, and are trained "
-                "with the gradient of the heads. If they come from a training, set head_gradient=0 "
-                "and pretrained_lr_factor=0.1; if not, set head_gradient=1, or pass a class or "
-                "function that makes the module."
+                f"The weights of module, a {type(self.module).__name__}, are taken for new ones: "
+                "no running mean, norm or bias tells that they were trained. Set pretrained=True "
+                "if they were, or pretrained=False if not."
             )
-        return 1.0
+        return 0.0 if is_pretrained else 1.0
 
-    def _layer_names(self, body: nn.Module, shape: tuple[int, ...]) -> list[str]:
+    def _check_flatten(self, first: NamedRows) -> None:
+        if self.head_input == "flatten" and first.is_cut:
+            raise ValueError(
+                "head_input='flatten' needs sequences of one length, but X has an attention_mask, "
+                "which excludes padding; expected 'mean', 'first', 'last' or a callable."
+            )
+
+    def _layer_names(self, body: nn.Module, example: Any) -> list[str]:
         """Names of the layers that `alpha` weights."""
         if not isinstance(self.hidden_layers, str):
             names = [str(name) for name in self.hidden_layers]
             if len(set(names)) < len(names):
                 raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
             return names
-        found = find_hidden_layers(body, shape)
+        found = find_hidden_layers(body, example)[:-1]
         if not found and np.any(self.alpha):
             warn(
-                f"No hidden layer was found in {type(body).__name__}, which is trained without "
-                "auxiliary heads. If it has some, name them in hidden_layers; if not, set alpha=0.",
+                f"No hidden layer but the last was found in {type(body).__name__}, which is "
+                "trained without auxiliary heads. If it has some, name them in hidden_layers; if "
+                "not, set alpha=0.",
             )
-        return found[:-1]
+        return found
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(module)

@@ -85,14 +85,14 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     _may_add_cost_network = True
     _allows_nan = False
 
-    def _make_inputs(self) -> Inputs:
-        """What X becomes, before any X is known."""
+    def _make_inputs(self, X: Any) -> Inputs:
+        """What X becomes, by the type of X."""
         raise NotImplementedError
 
     def _make_module(
-        self, inputs: Inputs, n_features: int, n_outputs: int
+        self, inputs: Inputs, rows: Any, n_outputs: int
     ) -> tuple[AuxNetwork, list[float]]:
-        """Build the network, and the weight alpha of each of its auxiliary heads."""
+        """Build the network for some rows, and the weight alpha of each auxiliary head."""
         raise NotImplementedError
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:

@@ -162,13 +162,11 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     learning_rate: float | Literal["auto"] = 3e-3
     patience: int | Literal["auto"] = 50
 
-    def _make_inputs(self) -> ImageInputs:
+    def _make_inputs(self, X: Any) -> ImageInputs:
         parameters = self.image_shape, self.channels_last, self.augmentation
         return ImageInputs(*parameters, convolved=True)
 
-    def _make_module(
-        self, inputs: Any, n_features: int, n_outputs: int
-    ) -> tuple[AuxCNN, list[float]]:
+    def _make_module(self, inputs: Any, rows: Any, n_outputs: int) -> tuple[AuxCNN, list[float]]:
         images = inputs.make_module()
         layers = self._layers()
         if self.image_shape is not None or len(inputs.shape) > 1:

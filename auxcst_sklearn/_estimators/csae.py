@@ -181,14 +181,12 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     aux_loss, n_networks, ema_epochs, temperature = None, 1, 0.0, 1.0
     precision, checkpoint_dir = "float32", None
 
-    def _make_inputs(self) -> NumberInputs:
+    def _make_inputs(self, X: Any) -> NumberInputs:
         return NumberInputs()
 
-    def _make_module(
-        self, inputs: Inputs, n_features: int, n_outputs: int
-    ) -> tuple[AuxMLP, list[float]]:
+    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
-            n_features,
+            rows.shape[1],
             n_outputs,
             width=self._per_layer("width", COUNT),
             head_layers=(),

@@ -195,21 +195,19 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"
 
-    def _make_inputs(self) -> TableInputs:
+    def _make_inputs(self, X: Any) -> TableInputs:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
         return TableInputs(self.categorical_features, self.standardize, n_bins)
 
     _allows_nan = True
 
-    def _make_module(
-        self, inputs: Inputs, n_features: int, n_outputs: int
-    ) -> tuple[AuxMLP, list[float]]:
+    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        first, scaled = inputs.make_module(), None
+        first, scaled, n_features = inputs.make_module(), None, rows.shape[1]
         if isinstance(first, FeatureInput):
             n_features = first.n_outputs
             if self.learn_scales and len(first.few_columns):

@@ -69,7 +69,7 @@ def validate(
     `validation` are X, y, costs and weights of a validation set.
     """
     _check_meant(X, y, cost, sample_weight, groups)
-    inputs = estimator._inputs if resume else estimator._make_inputs()
+    inputs = estimator._inputs if resume else estimator._make_inputs(X)
     X, label = inputs.validate(estimator, X, y, reset=not resume)
     decisions, matrix = estimator.decisions, estimator.cost_matrix
     if resume:
@@ -217,14 +217,14 @@ def make_net(
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
-    modules, alpha = [], list[float]()
+    modules, alpha, rows = [], list[float](), inputs.sample(data.X)
     for _ in range(resolve_n_networks(estimator.n_networks, len(data.costs))):
         seed, make = draw_seed(rng), estimator._make_module
         with seeded(seed):
-            module, alpha = make(inputs, data.X.shape[1], n_outputs)
+            module, alpha = make(inputs, rows, n_outputs)
         if n_cost_outputs:
             with seeded(seed + 1):  # the same start, whatever heads the other network has
-                costs, _ = make(inputs, data.X.shape[1], n_cost_outputs)
+                costs, _ = make(inputs, rows, n_cost_outputs)
             costs.heads.clear()
             module = ClassAndCostNetwork(module, costs)
         module.start_at(*start)
@@ -363,7 +363,7 @@ def build(
     """
     from .._training.loop import Training
 
-    n, rows = net.n_networks, Rows(data, net.device)
+    n, rows = net.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
     held_out: Any = None
     seen = [rows] * n
     if validation is not None:

@@ -1,6 +1,7 @@
-"""What a user's X becomes: tables, images or numbers as the float32 rows of a network."""
+"""What a user's X becomes: tables, images, numbers or arrays by name as rows of a network."""
 
 from .arrays import ImageInputs, Inputs, NumberInputs
+from .named import NamedInputs
 from .tables import TableInputs
 
-__all__ = ["ImageInputs", "Inputs", "NumberInputs", "TableInputs"]
+__all__ = ["ImageInputs", "Inputs", "NamedInputs", "NumberInputs", "TableInputs"]

@@ -147,6 +147,10 @@ class Inputs:
         """Categories of each column that has some, in the order of their codes."""
         return {}
 
+    def sample(self, rows: Any) -> Any:
+        """Two rows, or the only one, on which a module of the caller is tried."""
+        return rows[:2]
+
     def make_module(self) -> nn.Module | None:
         """The first module of a network; None if it reads the rows as they are."""
         return None

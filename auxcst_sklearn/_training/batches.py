@@ -24,6 +24,9 @@ MIXED_BYTES = 2**26
 # Without a gradient, batches of all networks together have at most this many bytes.
 EVALUATED_BYTES = 2**26
 
+# Batches whose sequences are sorted together, so that each has sequences of similar length.
+SORTED_BATCHES = 50
+
 
 class Batches:
     """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
@@ -74,6 +77,8 @@ class Batches:
             order = torch.arange(sum(sizes))
         else:
             order = torch.randperm(len(rows), generator=generator)[: sum(sizes)]
+            if rows.lengths is not None:
+                order = by_length(order, rows, self.size, generator)
         if self.group.size > 1:
             own = [self._part_of(batch) for batch in order.split(sizes)]
             order, sizes = torch.cat(own), [*map(len, own)]
@@ -180,6 +185,18 @@ def shuffled(
     """The shuffled batches of an epoch."""
     kind = BlockBatches if sets[0].in_blocks else Batches
     return kind(sets, size, generators, *more)
+
+
+def by_length(order: Tensor, rows: Rows, size: int, generator: torch.Generator) -> Tensor:
+    """Shuffled rows such that batches have sequences of similar length, in random order."""
+    lengths = torch.zeros(0) if rows.lengths is None else rows.lengths
+    length = lengths[order if rows.index is None else rows.index[order]]
+    n_batches = len(order) // size
+    whole, rest = order[: n_batches * size], order[n_batches * size :]
+    parts = zip(whole.split(SORTED_BATCHES * size), length.split(SORTED_BATCHES * size))
+    alike = [part[of_part[: len(part)].argsort(stable=True)] for part, of_part in parts]
+    batches = torch.cat([*alike, whole[:0]]).view(n_batches, size)
+    return torch.cat([batches[torch.randperm(n_batches, generator=generator)].flatten(), rest])
 
 
 def batch_sizes(n: int, size: int) -> list[int]:

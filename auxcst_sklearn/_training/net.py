@@ -351,9 +351,13 @@ class CostNet(NeuralNet):
         size = self.module_.even_rows if few else self.predict_rows
         arrays: list[np.ndarray] = []
         limit = thread_limit(min(size, n) * self.multiplications_per_row)
+        lengths = None if few else self.module_.lengths(X)
+        order = None if lengths is None else lengths.argsort().numpy()
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
-                x = densify(X[start : start + size]).to(self.device)
+                rows: Any = slice(start, start + size)
+                rows = rows if order is None else order[rows]
+                x = densify(X[rows]).to(self.device)
                 m = len(x)
                 if few:  # a copy, because rounding may depend on the position in memory
                     padded = x.new_zeros((size, *x.shape[1:]))
@@ -363,7 +367,7 @@ class CostNet(NeuralNet):
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]
                 for whole, part in zip(arrays, results):
-                    whole[start : start + m] = part
+                    whole[rows] = part
         return arrays
 
     @torch.no_grad()

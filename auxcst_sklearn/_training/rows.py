@@ -119,8 +119,9 @@ class Rows:
     index: Tensor | None = None
     fold: tuple[Tensor, int] | None = None
 
-    def __init__(self, data: TrainingSet, device: str) -> None:
+    def __init__(self, data: TrainingSet, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
+        self.lengths = lengths  # of sequences, if batches have rows of similar length
         self.X = _hold(data.X)
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
@@ -186,10 +187,13 @@ class Rows:
             weight=counted if target.weight is None else counted * target.weight,
             matrices=target.matrices,
             on_device=True,
+            lengths=None,
         )
 
     def held_out(self, parts: Sequence[np.ndarray]) -> list[Rows]:
         """Parts to evaluate on; smaller ones are padded with rows of weight 0."""
+        if self.lengths is not None:
+            parts = [index[self.lengths.numpy()[index].argsort(kind="stable")] for index in parts]
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
             return [self.part(index) for index in parts]

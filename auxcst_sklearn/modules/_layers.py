@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod, sqrt
 from typing import Any, Literal
 
@@ -160,20 +160,32 @@ class MapMeans(torch.autograd.Function):
         return each.view(*grad.shape, *[1] * (len(ctx.shape) - 2)).expand(ctx.shape), None
 
 
+# How a head reads a hidden layer that has more than one axis of features.
+HEAD_INPUTS = ("mean", "flatten", "first", "last")
+HeadInput = Literal["mean", "flatten", "first", "last"] | Callable[[Tensor, Any], Tensor]
+
+
 class CostHead(nn.Linear):
     """K cost neurons, fully connected to the output of a hidden layer.
 
     Parameters
     ----------
     shape : sequence of int
-        Shape of one sample's output: (n_neurons,), or (n_channels, height, width) for feature
-        maps.
+        Shape of one sample's output: (n_neurons,), (n_channels, height, width) for feature maps, or
+        with ``axis=-1`` (n_steps, n_features) for sequences.
     n_classes : int
         Number K of costs.
-    head_input : {"mean", "flatten"}, default="mean"
-        Whether the input is the mean of each map, or every value of it.
+    head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
+        Whether the input is the mean of each channel, every value, or the features at the first or
+        the last place; or a function of the output and of the inputs of the module that returns
+        features (n_samples, n_features). The attention mask of inputs by name excludes padding from
+        the mean, and from the places.
     gradient : float, default=1.0
         Factor of the gradient that the head sends into the hidden layer; 0 for none.
+    axis : int, default=1
+        Axis of the channels or features in a batch of outputs.
+    in_features : int, default=None
+        Number of features that a callable `head_input` returns.
 
     Examples
     --------
@@ -191,24 +203,60 @@ class CostHead(nn.Linear):
         self,
         shape: Sequence[int],
         n_classes: int,
-        head_input: Literal["mean", "flatten"] = "mean",
+        head_input: HeadInput = "mean",
         gradient: float = 1.0,
+        *,
+        axis: int = 1,
+        in_features: int | None = None,
     ) -> None:
-        averages = head_input == "mean"
-        super().__init__(shape[0] if averages else prod(shape), n_classes)
-        self.averages = averages
+        self.axis = axis % (len(shape) + 1)
+        if in_features is None:
+            in_features = prod(shape) if head_input == "flatten" else shape[self.axis - 1]
+        super().__init__(in_features, n_classes)
+        self.head_input = head_input
         self.gradient = gradient
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs of the head, (n_samples, n_classes), in the precision of its weights."""
+    def forward(self, x: Tensor, inputs: Any = None) -> Tensor:
+        """Outputs of the head, (n_samples, n_classes), in the precision of its weights.
+
+        `inputs` are the inputs of the module, a tensor or tensors by name.
+        """
         if self.gradient == 0:
             x = x.detach()
-        if self.averages and x.dim() > 2:
-            x = MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
-        x = x.flatten(1).to(self.weight.dtype)
+        x = self._features(x, inputs).flatten(1).to(self.weight.dtype)
         if self.gradient not in (0, 1) and x.requires_grad:
             x = x.detach().lerp(x, self.gradient)
         if not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
             return super().forward(x)
+
+    def _features(self, x: Tensor, inputs: Any) -> Tensor:
+        """What the head reads of a hidden layer."""
+        if callable(self.head_input):
+            return self.head_input(x, inputs)
+        if x.dim() == 2 or self.head_input == "flatten":
+            return x
+        if self.axis == 1 and self.head_input == "mean":
+            return MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
+        x = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
+        mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
+        if mask is None or mask.shape != x.shape[:2]:
+            mask = torch.ones(x.shape[:2], dtype=torch.int64, device=x.device)
+        weight = place_weights(mask, self.head_input).to(x.dtype)
+        return (weight.unsqueeze(1) @ x).squeeze(1)
+
+    def extra_repr(self) -> str:
+        """Show what is read."""
+        return f"{super().extra_repr()}, head_input={self.head_input!r}, axis={self.axis}"
+
+
+def place_weights(mask: Tensor, head_input: str) -> Tensor:
+    """Weights (n_samples, n_places) of the places that a mask has: all alike, the first or last."""
+    kept = (mask != 0).to(torch.float32)
+    if head_input == "mean":
+        return kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
+    if head_input == "last":
+        kept = kept.flip(1)
+    first = kept * (kept.cumsum(dim=1) == 1)
+    return first.flip(1) if head_input == "last" else first

@@ -41,6 +41,10 @@ class AuxNetwork(nn.Module):
         """Outputs of every head, or of those `among` some, in the order of `layers`."""
         raise TypeError(f"{type(self).__name__} must define forward_heads.")
 
+    def lengths(self, X: Any) -> Tensor | None:
+        """Lengths of rows, where a batch takes as long as its longest row; None elsewhere."""
+        return None
+
     def set_precision(self, bf16: bool) -> None:
         """Set whether the hidden layers compute in bfloat16."""
         self.bf16 = bf16
@@ -145,6 +149,10 @@ class SideBySide(AuxNetwork):
         """The rows of each network."""
         return x.unbind() if len(x) > 1 else [x[0]] * self.n_networks
 
+    def lengths(self, X: Any) -> Tensor | None:
+        """Lengths of rows, the same for all networks."""
+        return self._each[0].lengths(X)
+
     def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
         """Rescale the heads of all networks."""
         for network in self._each:
@@ -191,6 +199,10 @@ class ClassAndCostNetwork(AuxNetwork):
     def layers(self) -> tuple[str, ...]:
         """Names of the layers of the class network that have a head, and of its output."""
         return self.classes.layers
+
+    def lengths(self, X: Any) -> Tensor | None:
+        """Lengths of rows, the same for both networks."""
+        return self.classes.lengths(X)
 
     def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
         """Rescale the heads of the class network."""

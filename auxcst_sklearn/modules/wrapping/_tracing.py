@@ -1,17 +1,15 @@
-"""Finding the hidden layers of any module: run it once, and follow the data."""
+"""A run of any module: the data that pass through its functions and submodules."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from threading import get_ident
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+
+from ._listener import Call, Listener, describe, first_tensor, run
 
 # fmt: off
 ACTIVATION_FUNCTIONS = {
@@ -20,182 +18,170 @@ ACTIVATION_FUNCTIONS = {
     "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 }
 # fmt: on
-
-# A call in a run: the path of a submodule, "layer1.0", or of a function, "layer1.0.relu()", and
-# which of the calls of this path, counted from 1.
-Call = tuple[str, int]
-
-
-class Listener(TorchFunctionMode):
-    """Calls a function with the outputs of submodules and torch functions during a run.
-
-    Hooks exist only within the context, and only for the thread that entered it: the module may run
-    in other threads at the same time. `on_call` takes a call, its output, and the arguments of a
-    function, or None for a submodule; `only` limits it to some paths, for speed.
-    """
-
-    def __init__(
-        self,
-        module: nn.Module,
-        on_call: Callable[[Call, Any, tuple[Any, ...] | None], None],
-        only: Collection[str] | None = None,
-    ) -> None:
-        super().__init__()
-        self.module, self.on_call, self.only = module, on_call, only or ()
-        # The submodule of a function is known only if all submodules are reported.
-        self.functions = only is None or any(path.endswith("()") for path in only)
-        self.counts: Counter[str] = Counter()
-        self.running: list[Call] = []
-        self.reporting = False
-
-    def __enter__(self) -> Listener:
-        self.thread = get_ident()
-        self.handles = []
-        for path, part in self.module.named_modules():
-            if path and (self.functions or path in self.only):
-                self.handles += [
-                    part.register_forward_pre_hook(partial(self._on_entry, path)),
-                    part.register_forward_hook(self._on_return),
-                ]
-        if self.functions:
-            super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.functions:
-            super().__exit__(*error)  # type: ignore[no-untyped-call]
-        for handle in self.handles:
-            handle.remove()
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Compute a function, and report it."""
-        output = function(*args, **(kwargs or {}))
-        if not self.reporting:
-            prefix = f"{self.running[-1][0]}." if self.running else ""
-            call = self._count(f"{prefix}{function.__name__.strip('_')}()")
-            self._report(call, output, (args, kwargs))
-        return output
-
-    def _on_entry(self, path: str, part: nn.Module, args: Any) -> None:
-        if get_ident() == self.thread:
-            self.running.append(self._count(path))
-
-    def _on_return(self, part: nn.Module, args: Any, output: Any) -> None:
-        if get_ident() == self.thread:
-            self._report(self.running.pop(), output, None)
-
-    def _count(self, path: str) -> Call:
-        self.counts[path] += 1
-        return path, self.counts[path]
-
-    def _report(self, call: Call, output: Any, inputs: tuple[Any, ...] | None) -> None:
-        self.reporting = True  # computations of on_call are not part of the module
-        self.on_call(call, output, inputs)
-        self.reporting = False
+CHANNELS_FIRST = {
+    *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
+    *("batch_norm", "group_norm", "instance_norm"),
+}
+RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
+CHANNELS_LAST = {
+    *RECURRENT,
+    *("embedding", "layer_norm", "linear", "matmul", "multi_head_attention_forward", "rms_norm"),
+}
+# Functions that may move axes although the shape stays; "get" is that of ``x.mT`` and its like.
+PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 
 
 @dataclass
 class Step:
-    """A torch function, in a run, whose result depends on the input of the module."""
+    """A torch function, in a run, whose result depends on the input of the module.
+
+    It `is_data` if weights are on the way from the input: masks and lengths are computed without.
+    """
 
     function: str
     parents: set[int]
     has_weights: bool
+    is_data: bool
     within: Sequence[Call] = ()
     put_out_by: list[Call] = field(default_factory=list)
 
     @property
     def ends_layer(self) -> bool:
-        """Whether an activation function or a join of branches returns a tensor here."""
+        """Whether an activation, a join of branches or a recurrent layer returns a tensor here."""
         ends = self.function in ACTIVATION_FUNCTIONS or len(self.parents) > 1
-        return ends and bool(self.put_out_by)
+        return (ends or self.function in RECURRENT) and bool(self.put_out_by)
 
 
 class Trace:
-    """The run of a module on one example of zeros, or on given examples, in evaluation mode.
+    """The run of a module in evaluation mode: on given examples, or on one of zeros of a shape.
 
     A module that accepts no floats, such as one that starts with an embedding, gets integers;
-    `dtype` is the accepted type. Lazy parameters get their shapes; nothing else changes. `output`
-    is the output of the module, and `calls` holds that of each submodule and function, in order of
-    time. A module that cannot compute such an example raises a ValueError.
+    `dtype` is the accepted type. Lazy parameters get their shapes; nothing else changes. `given` is
+    what the module got, `returned` what it returned, and `output` the tensor that is meant by it.
+    `calls` holds what each submodule and function returned, in order of time. A module that cannot
+    compute such an example raises a ValueError.
     """
 
-    def __init__(self, module: nn.Module, shape: Sequence[int], x: Tensor | None = None) -> None:
-        self.module = module
-        if x is not None:
-            self._run(x.clone())
-            return
-        x = torch.zeros(1, *shape, dtype=torch.float32)
-        try:
-            self._run(x)
-        except ValueError as error:
-            try:
-                self._run(x.long())
-            except ValueError:
-                raise error from error.__cause__
+    dtype = torch.float32
 
-    def _run(self, x: Tensor) -> None:
-        module, shape = self.module, x.shape[1:]
-        self.dtype = x.dtype
+    def __init__(
+        self, module: nn.Module, example: Sequence[int] | Tensor | dict[str, Tensor]
+    ) -> None:
+        self.module = module
+        if isinstance(example, dict):
+            self._run({name: x.clone() for name, x in example.items()})
+        elif isinstance(example, Tensor):
+            self._run(example.clone())
+        else:
+            x = torch.zeros(1, *example, dtype=torch.float32)
+            try:
+                self._run(x)
+            except ValueError as error:
+                try:
+                    self._run(x.long())
+                except ValueError:
+                    raise error from error.__cause__
+
+    def _run(self, x: Tensor | dict[str, Tensor]) -> None:
+        module, given, self.given = self.module, list(_tensors(x)), x
+        self.dtype = given[0].dtype
+        self.n_rows = len(given[0])
         self.calls: dict[Call, Any] = {}
+        self.steps = [Step("input", set(), has_weights=False, is_data=False)]
         self._versions: dict[Call, int] = {}
-        self._steps = [Step("input", set(), has_weights=False)]
-        self._step_of = {id(x): 0}
-        self._kept = [x]  # while they exist, no other tensor gets their ids
+        self._step_of = {id(part): 0 for part in given}
+        self._axes: dict[int, int] = {}
+        weights = [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
+        self._weights = {*map(id, weights)}
+        self._kept = [*given, *weights]  # while they exist, no other tensor gets their ids
         self._listener = Listener(module, self._record)
         training = {part: part.training for part in module.modules()}
         module.eval()
         try:
             with torch.no_grad(), self._listener:
-                self.output = module(x)
+                self.returned = run(module, x)
         except Exception as error:
-            raise ValueError(
-                f"{type(module).__name__} cannot compute an example of shape {tuple(shape)}; "
-                "check that X has the shape that it expects (flattened images need image_shape), "
-                "and that in evaluation mode no layer needs several examples. "
-                f"torch says: {error}"
-            ) from error
+            raise ValueError(_refusal(module, x, error)) from error
         finally:
             for part, mode in training.items():
                 part.training = mode
+        self.output = first_tensor(self.returned)
 
-    def _record(self, call: Call, output: Any, inputs: tuple[Any, ...] | None) -> None:
-        if inputs is not None:
-            if output is None and inputs[0]:  # x[...] = y
-                output = inputs[0][0]
-            self._add_step(call, output, inputs)
+    def _record(self, call: Call, output: Any, by: tuple[Any, ...] | None) -> None:
+        if by is not None:
+            if output is None and by[1]:  # x[...] = y
+                output = by[1][0]
+            self._add_step(call, output, *by)
         self.calls[call] = output
-        if isinstance(output, Tensor):
-            self._versions[call] = output._version
-            if step := self.step_of(output):
-                step.put_out_by.append(call)
+        if (meant := first_tensor(output)) is not None:
+            self._versions[call] = meant._version
+            if (index := self.index_of(meant)) is not None:
+                self.steps[index].put_out_by.append(call)
 
-    def _add_step(self, call: Call, output: Any, inputs: tuple[Any, ...]) -> None:
-        taken = list(_tensors(inputs))
-        parents = {self._step_of[id(x)] for x in taken if id(x) in self._step_of}
-        if not parents:
+    def _add_step(self, call: Call, output: Any, function: Any, args: Any, kwargs: Any) -> None:
+        taken = list(_tensors((args, kwargs)))
+        data = [x for x in taken if id(x) in self._step_of]
+        is_weight = any(id(x) in self._weights for x in taken)
+        if not data:
+            if is_weight:  # such as its transpose
+                self._keep(output, self._weights.add)
             return
-        weights = any(x.dim() > 1 and id(x) not in self._step_of for x in taken)
-        function = call[0].rpartition(".")[2].removesuffix("()")
+        weighs = any(x.dim() > 1 and id(x) in self._weights for x in taken)
+        parents = {self._step_of[id(x)] for x in data}
+        is_data = weighs or any(self.steps[parent].is_data for parent in parents)
+        name = call[0].rpartition(".")[2].removesuffix("()")
+        index = len(self.steps)
+        self._keep(output, lambda key: self._step_of.__setitem__(key, index))
+        self.steps.append(Step(name, parents, weighs, is_data, tuple(self._listener.running)))
         for x in _tensors(output):
-            self._step_of[id(x)] = len(self._steps)
-            self._kept.append(x)
-        self._steps.append(Step(function, parents, weights, tuple(self._listener.running)))
+            if (axis := self._axis(x, name, function, args, kwargs, data)) is not None:
+                self._axes[id(x)] = axis
 
-    def step_of(self, x: Tensor) -> Step | None:
-        """The step that computed a tensor; None if the tensor does not depend on the example."""
-        index = self._step_of.get(id(x))
-        return None if index is None else self._steps[index]
+    def _keep(self, output: Any, note: Callable[[int], Any]) -> None:
+        for x in _tensors(output):
+            note(id(x))
+            self._kept.append(x)
+
+    def _axis(self, output: Tensor, name: str, *by: Any) -> int | None:
+        """The axis of the channels of an output, by weights or by the tensors it is made of."""
+        function, args, kwargs, data = by
+        if (axis := axis_of_weights(name, output)) is not None:
+            return axis
+        known = [(x, self._axes[id(x)]) for x in data if id(x) in self._axes]
+        if len(known) == 1 and len([*_tensors((args, kwargs))]) == 1:
+            x, axis = known[0]
+            if args and args[0] is x:
+                return moved_axis(lambda y: function(y, *args[1:], **kwargs), name, x, axis, output)
+        return next((axis for x, axis in known if x.shape == output.shape), None)
+
+    def axis(self, call: Call) -> int:
+        """The axis of the channels in the output of a call.
+
+        Where the layers of weights before it leave that open, the next one decides.
+        """
+        output = self.tensor(call)
+        if output is None or id(output) in self._axes or output.dim() == 2:
+            return self._axes.get(id(output), 1)
+        reached = {self.index_of(output)}
+        for index, step in enumerate(self.steps):
+            if step.parents & reached:
+                reached.add(index)
+                if step.has_weights:
+                    return 1 if step.function in CHANNELS_FIRST else output.dim() - 1
+        return 1
+
+    def tensor(self, call: Call) -> Tensor | None:
+        """The tensor that is meant by the output of a call; None if there is none."""
+        return first_tensor(self.calls[call])
+
+    def index_of(self, x: Tensor | None) -> int | None:
+        """Number of the step that computed a tensor; None if it does not depend on the example."""
+        return self._step_of.get(id(x))
 
     def was_overwritten(self, call: Call) -> bool:
         """Whether something later changed the output of a call in place."""
-        return bool(self.calls[call]._version > self._versions[call])
+        output = self.tensor(call)
+        return output is not None and bool(output._version > self._versions[call])
 
     def runs(self, path: str) -> int:
         """Number of calls of a path."""
@@ -211,10 +197,11 @@ class Trace:
         calls = {self.name(call): call for call in self.calls}
         if name not in calls:
             raise ValueError(f"hidden_layers names {name!r}, which {self._why_not(name)}")
-        output = self.calls[calls[name]]
-        if not isinstance(output, Tensor) or output.dim() < 2 or not output.is_floating_point():
+        output = self.tensor(calls[name])
+        if output is None or output.dim() < 2 or not output.is_floating_point():
             raise ValueError(
-                f"hidden_layers names {name!r}, which puts out {describe(output)}; expected a "
+                f"hidden_layers names {name!r}, which puts out "
+                f"{describe(self.calls[calls[name]] if output is None else output)}; expected a "
                 "tensor of floats with a row per example."
             )
         return calls[name]
@@ -229,81 +216,22 @@ class Trace:
         parts = [self.name(call) for call in self.calls if not call[0].endswith("()")]
         return f"is no part of {module}; expected 'auto', or some of {parts}."
 
-    def hidden_layers(self) -> list[Call]:
-        """Calls whose outputs are the hidden layers, as `find_hidden_layers` defines them."""
-        ends: list[Step] = []
-        end, begun, before = None, False, 0
-        for index in self._on_every_path():
-            if any(step.has_weights for step in self._steps[before + 1 : index + 1]):
-                ends += [] if end is None else [end]
-                begun, end = True, None
-            if begun and self._steps[index].ends_layer:
-                end = self._steps[index]
-            before = index
-        return [self._largest_call(step, ends) for step in ends]
 
-    def _on_every_path(self) -> list[int]:
-        """Steps that are on every path from input to output."""
-        last = self._step_of.get(id(self.output), 0)
-        farthest = {last: last}  # of each step, the last one that needs its output
-        for index in range(last, 0, -1):
-            if index in farthest:
-                for parent in self._steps[index].parents:
-                    farthest.setdefault(parent, index)
-        found, reach = [], 0
-        for index in sorted(farthest):
-            if index >= reach:
-                found.append(index)
-            reach = max(reach, farthest[index])
-        return found
-
-    def _largest_call(self, step: Step, ends: list[Step]) -> Call:
-        """The largest submodule that returns only this layer; otherwise its function."""
-        others = {call for end in ends if end is not step for call in end.within}
-        calls = [call for call in step.put_out_by if call in step.within and call not in others]
-        return calls[-1] if calls else step.put_out_by[0]
-
-
-def find_hidden_layers(module: nn.Module, shape: Sequence[int]) -> list[str]:
-    """Find the hidden layers of a module by running it on one example of zeros.
-
-    Some steps of a run lie on every path from the input to the output; the branches of a residual
-    or an inception block do not. Among those steps, all from one layer of weights up to the next
-    (weights in branches included) belong to one hidden layer. Its output is the output of the last
-    activation function, or of the last join of branches. So an activation after a layer of weights
-    ends a hidden layer, and a residual block counts as one: its sum, or the activation that
-    follows the sum.
-
-    Parameters
-    ----------
-    module : nn.Module
-        The module. It is run once, in evaluation mode.
-    shape : sequence of int
-        Shape of one example.
-
-    Returns
-    -------
-    list of str
-        Path of the largest submodule that returns the hidden layer and contains no other; if there
-        is none, the function, as in ``"relu()"`` or ``"block.relu()"``. ``"relu:2"`` is the second
-        call of a submodule that runs more than once.
-
-    Raises
-    ------
-    ValueError
-        If the module cannot compute an example of this shape.
-
-    Examples
-    --------
-    >>> from torch import nn
-    >>> from auxcst_sklearn.modules import find_hidden_layers
-    >>> module = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(),
-    ...                        nn.Linear(8, 3))
-    >>> find_hidden_layers(module, (4,))
-    ['1', '3']
-    """
-    trace = Trace(module, shape)
-    return [trace.name(call) for call in trace.hidden_layers()]
+def _refusal(module: nn.Module, x: Tensor | dict[str, Tensor], error: Exception) -> str:
+    """Why a module cannot compute its example, and what to do."""
+    if isinstance(x, dict):
+        shapes = {name: tuple(part.shape[1:]) for name, part in x.items()}
+        return (
+            f"{type(module).__name__} cannot compute examples of the arrays {shapes}, which its "
+            "forward gets by these names; check that it takes them, and leave out of X what it "
+            f"does not take. torch says: {error}"
+        )
+    return (
+        f"{type(module).__name__} cannot compute an example of shape {tuple(x.shape[1:])}; "
+        "check that X has the shape that it expects (flattened images need image_shape), "
+        "and that in evaluation mode no layer needs several examples. "
+        f"torch says: {error}"
+    )
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
@@ -317,8 +245,36 @@ def _tensors(values: Any) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
-def describe(value: Any) -> str:
-    """Describe an object where a tensor was expected."""
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    return f"an object of type {type(value).__name__}"
+# ------------------------------------------------------------------------ axes of channels
+
+
+def axis_of_weights(name: str, output: Tensor) -> int | None:
+    """The axis that the weights of a function make; None if the function says nothing about it."""
+    if output.dim() == 2 or name in CHANNELS_FIRST:
+        return 1
+    return output.dim() - 1 if name in CHANNELS_LAST else None
+
+
+def moved_axis(
+    move: Callable[[Tensor], Any], name: str, x: Tensor, axis: int, output: Tensor
+) -> Any:
+    """Where a function of one tensor x puts its channels; None if that is not clear.
+
+    Channels are numbered, and the function is applied to the numbers. So permutations, reshapes,
+    selections and means are followed, whatever their arguments.
+    """
+    if output.shape == x.shape and name not in PERMUTATIONS:
+        return axis
+    channels = torch.arange(x.shape[axis], dtype=torch.float32)
+    shape = [-1 if i == axis else 1 for i in range(x.dim())]
+    try:
+        moved = move(channels.view(shape).expand(x.shape).contiguous())
+    except Exception:  # any that a function raises for numbers of another type
+        return None
+    if not isinstance(moved, Tensor) or moved.shape != output.shape:
+        return None
+    for candidate in range(1, moved.dim()):
+        others = moved.movedim(candidate, -1)
+        if others.shape[-1] == len(channels) and bool((others == channels).all()):
+            return candidate
+    return None

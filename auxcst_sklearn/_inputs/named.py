@@ -1,0 +1,126 @@
+"""X as a mapping: arrays that a module takes by name, such as those of a tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from torch import Tensor
+
+from .._checks.data import check_in_memory, check_no_mask
+from ..modules._named_rows import Layout, NamedRows
+from .arrays import Inputs
+from .reading import as_float32
+
+# Steps of all sequences in a batch without a gradient, or words of other rows: the activations of a
+# transformer take thousands of times the memory of its tokens.
+PREDICTED_STEPS, PREDICTED_WORDS = 2**14, 2**20
+# Rows among which the shortest and the longest are looked for.
+SAMPLED = 10_000
+
+
+class NamedInputs(Inputs):
+    """Arrays by name, each with a row per example, as rows of words."""
+
+    layout: Layout
+    n_words: int  # of a row in the training
+
+    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        if not isinstance(X, Mapping):
+            raise ValueError(
+                f"X is a {type(X).__name__}, but {type(estimator).__name__} was fitted on the "
+                f"arrays {[*self.layout.names]}; expected a mapping of these."
+            )
+        arrays = {str(name): _array(values, str(name)) for name, values in X.items()}
+        _check_rows(arrays)
+        if reset:
+            self.layout = Layout.of(arrays)
+            for name in ("n_features_in_", "feature_names_in_"):  # of a fit on an array
+                vars(estimator).pop(name, None)
+        else:
+            self._check_as_in_fit(arrays, type(estimator).__name__)
+        rows = self.layout.pack(arrays)
+        self.n_words = rows.shape[1] if reset else self.n_words
+        if isinstance(y, str) and y == "no_validation":
+            return rows
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(rows, labels)
+        return rows, labels
+
+    def _check_as_in_fit(self, arrays: Mapping[str, NDArray[Any]], name: str) -> None:
+        """Raise an error for other names, types or shapes than in the training."""
+        layout, length = self.layout, None
+        if set(arrays) != set(layout.names):
+            raise ValueError(
+                f"X holds the arrays {[*arrays]}, but {name} was fitted on {[*layout.names]}; "
+                "expected the same."
+            )
+        for key, dtype, shape in zip(layout.names, layout.dtypes, layout.shapes):
+            found = arrays[key]
+            if shape[:1] == (None,):
+                length = found.shape[1] if length is None and found.ndim > 1 else length
+            expected = tuple(length if n is None else n for n in shape)
+            if found.shape[1:] != expected or found.dtype != dtype:
+                raise ValueError(
+                    f"X[{key!r}] holds {found.dtype} of shape {found.shape[1:]} for each example, "
+                    f"but {name} was fitted on {dtype} of shape {shape}, where None is the length "
+                    "that all sequences of X share; expected the same."
+                )
+
+    def sample(self, rows: Any) -> Any:
+        """The shortest and the longest row, on which a module shows how it reads its mask."""
+        lengths = NamedRows(self.layout).lengths(rows[:SAMPLED])
+        return rows[:2] if lengths is None else rows[[int(lengths.argmin()), int(lengths.argmax())]]
+
+    def make_module(self) -> NamedRows:
+        return NamedRows(self.layout)
+
+    def net_arguments(self) -> dict[str, Any]:
+        length = self.layout.length(self.n_words)
+        size = PREDICTED_STEPS // length if length else PREDICTED_WORDS // self.n_words
+        return {"iterator_valid__batch_size": max(1, size)}
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """Integers as int64, and floats as float32."""
+    check_in_memory(values, f"X[{name!r}]")
+    check_no_mask(values, f"X[{name!r}]")
+    if isinstance(values, Tensor):
+        array = values.numpy(force=True)
+    else:
+        try:
+            array = np.asarray(values)
+        except ValueError:  # lists of several lengths
+            array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        shown = "lists of several lengths, or objects" if array.dtype.kind == "O" else array.dtype
+        raise ValueError(
+            f"X[{name!r}] holds {shown}; expected an array of numbers with a row per example. A "
+            "tokenizer makes rows of one length with padding=True."
+        )
+    if array.dtype.kind != "f":
+        return array.astype(np.int64)
+    assert_all_finite(array, input_name=f"X[{name!r}]")
+    found: NDArray[Any] = as_float32(array)
+    return found
+
+
+def _check_rows(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise an error for arrays with different numbers of rows, and for none."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if not lengths or not all(lengths.values()):
+        raise ValueError(
+            f"X holds arrays with the numbers of rows {lengths}; expected at least one array, and "
+            "one row."
+        )
+    first, n_rows = next(iter(lengths.items()))
+    for name, n in lengths.items():
+        if n != n_rows:
+            raise ValueError(
+                f"X[{name!r}] has {n} rows, but X[{first!r}] has {n_rows}; expected a row per "
+                "example in each array."
+            )

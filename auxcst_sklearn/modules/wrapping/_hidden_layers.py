@@ -1,0 +1,170 @@
+"""The hidden layers of any module: steps that all data pass, or the blocks that it repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ._listener import Call
+from ._tracing import Step, Trace
+
+
+def hidden_layers(trace: Trace) -> list[Call]:
+    """Calls whose outputs are the hidden layers, as `find_hidden_layers` defines them."""
+    if blocks := _repeated_blocks(trace):
+        return blocks
+    ends: list[Step] = []
+    end, begun, before = None, False, 0
+    for index in _on_every_path(trace):
+        if any(step.has_weights for step in trace.steps[before + 1 : index + 1]):
+            ends += [] if end is None else [end]
+            begun, end = True, None
+        if begun and trace.steps[index].ends_layer:
+            end = trace.steps[index]
+        before = index
+    calls = [_largest_call(step, ends) for step in ends]
+    return [call for call in calls if _has_rows(trace, call)]
+
+
+def _on_every_path(trace: Trace) -> list[int]:
+    """Steps that are on every path of data from input to output."""
+    steps, last = trace.steps, trace.index_of(trace.output) or 0
+    farthest = {last: last}  # of each step, the last one that needs its output
+    for index in range(last, 0, -1):
+        if index in farthest:
+            for parent in steps[index].parents:
+                farthest.setdefault(parent if steps[parent].is_data else 0, index)
+    found, reach = [], 0
+    for index in sorted(farthest):
+        if index >= reach:
+            found.append(index)
+        reach = max(reach, farthest[index])
+    return found
+
+
+def _largest_call(step: Step, ends: list[Step]) -> Call:
+    """The largest submodule that returns only this layer; otherwise its function."""
+    others = {call for end in ends if end is not step for call in end.within}
+    calls = [call for call in step.put_out_by if call in step.within and call not in others]
+    return calls[-1] if calls else step.put_out_by[0]
+
+
+def _has_rows(trace: Trace, call: Call) -> bool:
+    output = trace.tensor(call)
+    return output is not None and output.dim() > 1 and len(output) == trace.n_rows
+
+
+# ------------------------------------------------------------------------- repeated blocks
+
+
+def _repeated_blocks(trace: Trace) -> list[Call]:
+    """Calls of the blocks that a network on sequences repeats; none if it has several such lists.
+
+    Transformers repeat a block, and what follows (a pooler, a classifier) is no hidden layer.
+    """
+    found = []
+    for paths in _lists_of_blocks(trace.module):
+        calls = [call for call in trace.calls if call[0] in paths]
+        if len(calls) > 1 and _follow_each_other(trace, calls):
+            found.append(calls)
+    return found[0] if len(found) == 1 else []
+
+
+def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
+    """Paths of the blocks in each list of blocks alike; lists within the blocks are not searched.
+
+    Blocks of one class that differ in their sizes are stages, whose own blocks are no layers.
+    """
+    done: list[str] = []
+    for path, part in module.named_modules():
+        if not isinstance(part, nn.ModuleList | nn.Sequential) or path.startswith(tuple(done)):
+            continue
+        blocks = [*part.children()]
+        if not blocks or len({*map(type, blocks)}) > 1 or not any(blocks[0].children()):
+            continue
+        sizes = {tuple(p.shape for p in block.parameters()) for block in blocks}
+        if len(sizes) == 1 or len(blocks) > 1:
+            done.append(f"{path}." if path else "")
+        if len(sizes) == 1:
+            yield [f"{path}.{name}".lstrip(".") for name, _ in part.named_children()]
+
+
+def _follow_each_other(trace: Trace, calls: list[Call]) -> bool:
+    """Whether calls return sequences (n, steps, features), each computed from the one before."""
+    for call in calls:
+        output = trace.tensor(call)
+        if output is None or output.dim() < 3 or not _has_rows(trace, call):
+            return False
+        if trace.axis(call) != output.dim() - 1:
+            return False
+    numbers = [trace.index_of(trace.tensor(call)) for call in calls]
+    return all(
+        number is not None and before in _ancestors(trace, number)
+        for before, number in zip(numbers, numbers[1:])
+    )
+
+
+def _ancestors(trace: Trace, index: int) -> set[int]:
+    found, rest = set[int](), [index]
+    while rest:
+        parents = trace.steps[rest.pop()].parents - found
+        found |= parents
+        rest += parents
+    return found
+
+
+def find_hidden_layers(
+    module: nn.Module, example: Sequence[int] | Tensor | Mapping[str, Any]
+) -> list[str]:
+    """Find the hidden layers of a module by running it once.
+
+    Some steps of a run lie on every path from the input to the output; the branches of a residual
+    or an inception block do not. Among those steps, all from one layer of weights up to the next
+    (weights in branches included) belong to one hidden layer. Its output is the output of the last
+    activation function, or of the last join of branches. So an activation after a layer of weights
+    ends a hidden layer, and a residual block counts as one: its sum, or the activation that
+    follows the sum. Masks, positions and lengths, which are computed from the input without
+    weights, make no branches. A recurrent layer is a hidden layer.
+
+    In a network on sequences (n_samples, n_steps, n_features) whose blocks repeat, as in a
+    transformer, the blocks are the hidden layers: modules of one class and size in an
+    ``nn.ModuleList`` or ``nn.Sequential``, each computed from the one before. In a network with
+    several such lists, as with stages, the first rule finds the hidden layers.
+
+    Parameters
+    ----------
+    module : nn.Module
+        The module. It is run once, in evaluation mode.
+    example : sequence of int, Tensor, or mapping of arrays
+        Shape of one example, which is then one of zeros; or some rows: a tensor, or the arrays that
+        the module takes by name, such as those of a tokenizer.
+
+    Returns
+    -------
+    list of str
+        Path of the largest submodule that returns the hidden layer and contains no other; if there
+        is none, the function, as in ``"relu()"`` or ``"block.relu()"``. ``"relu:2"`` is the second
+        call of a submodule that runs more than once. Layers whose outputs have no row per example
+        are left out.
+
+    Raises
+    ------
+    ValueError
+        If the module cannot compute the example.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from auxcst_sklearn.modules import find_hidden_layers
+    >>> module = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(),
+    ...                        nn.Linear(8, 3))
+    >>> find_hidden_layers(module, (4,))
+    ['1', '3']
+    """
+    if isinstance(example, Mapping):
+        example = {name: torch.as_tensor(values) for name, values in example.items()}
+    trace = Trace(module, example)
+    return [trace.name(call) for call in hidden_layers(trace)]

@@ -1,0 +1,111 @@
+"""Hearing a module run: the outputs of its submodules and of torch functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+# A call in a run: the path of a submodule, "layer1.0", or of a function, "layer1.0.relu()", and
+# which of the calls of this path, counted from 1.
+Call = tuple[str, int]
+
+
+class Listener(TorchFunctionMode):
+    """Calls a function with the outputs of submodules and torch functions during a run.
+
+    Hooks exist only within the context, and only for the thread that entered it: the module may run
+    in other threads at the same time. `on_call` takes a call, its output, and a function with
+    its arguments, or None for a submodule; `only` limits it to some paths, for speed.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        on_call: Callable[[Call, Any, tuple[Any, ...] | None], None],
+        only: Collection[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.module, self.on_call, self.only = module, on_call, only or ()
+        # The submodule of a function is known only if all submodules are reported.
+        self.functions = only is None or any(path.endswith("()") for path in only)
+        self.counts: Counter[str] = Counter()
+        self.running: list[Call] = []
+        self.reporting = False
+
+    def __enter__(self) -> Listener:
+        self.thread = get_ident()
+        self.handles = []
+        for path, part in self.module.named_modules():
+            if path and (self.functions or path in self.only):
+                self.handles += [
+                    part.register_forward_pre_hook(partial(self._on_entry, path)),
+                    part.register_forward_hook(self._on_return),
+                ]
+        if self.functions:
+            super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.functions:
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for handle in self.handles:
+            handle.remove()
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Compute a function, and report it."""
+        output = function(*args, **(kwargs or {}))
+        if not self.reporting:
+            prefix = f"{self.running[-1][0]}." if self.running else ""
+            call = self._count(f"{prefix}{function.__name__.strip('_')}()")
+            self._report(call, output, (function, args, kwargs or {}))
+        return output
+
+    def _on_entry(self, path: str, part: nn.Module, args: Any) -> None:
+        if get_ident() == self.thread:
+            self.running.append(self._count(path))
+
+    def _on_return(self, part: nn.Module, args: Any, output: Any) -> None:
+        if get_ident() == self.thread:
+            self._report(self.running.pop(), output, None)
+
+    def _count(self, path: str) -> Call:
+        self.counts[path] += 1
+        return path, self.counts[path]
+
+    def _report(self, call: Call, output: Any, by: tuple[Any, ...] | None) -> None:
+        self.reporting = True  # computations of on_call are not part of the module
+        self.on_call(call, output, by)
+        self.reporting = False
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """The tensor that is meant by an output: itself, its `logits`, or the first of several."""
+    if hasattr(output, "logits"):
+        output = output.logits
+    if isinstance(output, (list, tuple)):
+        output = next((part for part in output if isinstance(part, Tensor)), None)
+    return output if isinstance(output, Tensor) else None
+
+
+def run(module: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Any:
+    """The output of a module, which takes arrays by name as keyword arguments."""
+    return module(**inputs) if isinstance(inputs, dict) else module(inputs)
+
+
+def describe(value: Any) -> str:
+    """Describe an object where a tensor was expected."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"an object of type {type(value).__name__}"
