@@ -309,7 +309,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
             n_outputs,
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
-            head_gradient=self._head_gradient(bool(head_layers)),
+            head_gradient=self._head_gradient(),
             rows=tried,
         )
         freeze: Any = self.freeze
@@ -349,7 +349,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
             return bool(self.pretrained)
         return isinstance(self.module, nn.Module) and is_trained(self.module)
 
-    def _head_gradient(self, has_heads: bool) -> float:
+    def _head_gradient(self) -> float:
         if self.head_gradient != "auto":
             return float(self.head_gradient)
         is_pretrained = self._is_pretrained()

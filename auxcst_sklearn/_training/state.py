@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from ..losses import Loss
 
@@ -52,8 +54,9 @@ def to_state(value: Any, states: dict[int, Any] | None = None) -> Any:
     if isinstance(value, Tensor):
         states[id(value)] = _tensor_state(value)
     elif _is_taken_apart(value):
-        state = states[id(value)] = ObjectState(type(value), None)
-        state.attributes = to_state(_attributes(value), states)
+        plain = _without_parametrizations(value)
+        state = states[id(value)] = ObjectState(type(plain), None)
+        state.attributes = to_state(_attributes(plain), states)
     elif type(value) in (dict, OrderedDict):
         return type(value)((key, to_state(item, states)) for key, item in value.items())
     elif type(value) in (list, tuple, torch.Size):
@@ -120,6 +123,16 @@ def _is_taken_apart(value: Any) -> bool:
             type(value).__reduce__ is object.__reduce__
         )
     return isinstance(value, Loss) and any(isinstance(v, Tensor) for v in vars(value).values())
+
+
+def _without_parametrizations(value: Any) -> Any:
+    """A module with plain weights, because torch cannot pickle classes that parametrize them."""
+    if not isinstance(value, nn.Module) or not parametrize.is_parametrized(value):
+        return value
+    plain: Any = deepcopy(value)
+    for name in list(plain.parametrizations):
+        parametrize.remove_parametrizations(plain, name)
+    return plain
 
 
 @cache

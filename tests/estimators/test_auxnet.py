@@ -244,7 +244,7 @@ def test_a_module_without_hidden_layers(problem):
     X, y, _ = problem
     module = nn.Linear(4, 7)
 
-    with pytest.warns(UserWarning, match="No hidden layer was found in Linear"):
+    with pytest.warns(UserWarning, match="No hidden layer but the last was found in Linear"):
         estimator = net(module).fit(X, y)
     np.testing.assert_array_equal(weights(estimator), weights(net(module, alpha=0).fit(X, y)))
 

@@ -36,6 +36,7 @@ def module_with_weights():
         layers += [nn.Linear(64, 64), nn.ReLU()]
     with torch.no_grad():
         layers[0].weight.mul_(2)
+        layers[0].bias[0] = 0.2  # larger than any that torch draws
     return nn.Sequential(*layers, nn.Linear(64, 10))
 
 

@@ -61,11 +61,12 @@ def test_learning_rate_of_the_pretrained_part(problem, factor):
 
 
 def trained_mlp():
-    """Weights that no initialisation makes."""
+    """Biases that no initialisation makes."""
     torch.manual_seed(0)
     module = mlp()
     with torch.no_grad():
         module[0].weight.mul_(3)
+        module[0].bias.mul_(3)
     return module
 
 
@@ -77,7 +78,7 @@ def trained_residual():
     return module
 
 
-LOOKS_NEW = "look new, and are trained with"
+LOOKS_NEW = "are taken for new ones"
 
 
 @pytest.mark.parametrize(

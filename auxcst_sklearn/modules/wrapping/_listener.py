@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -91,9 +91,11 @@ class Listener(TorchFunctionMode):
 
 
 def first_tensor(output: Any) -> Tensor | None:
-    """The tensor that is meant by an output: itself, its `logits`, or the first of several."""
-    if hasattr(output, "logits"):
-        output = output.logits
+    """The tensor that is meant by an output: itself, its logits, or the first of several."""
+    if isinstance(output, Mapping):  # as of transformers; some have "prediction_logits"
+        names = [name for name in output if str(name).endswith("logits")]
+        output = output[names[0]] if names else None
+    output = getattr(output, "logits", output)
     if isinstance(output, (list, tuple)):
         output = next((part for part in output if isinstance(part, Tensor)), None)
     return output if isinstance(output, Tensor) else None

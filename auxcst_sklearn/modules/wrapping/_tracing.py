@@ -95,7 +95,10 @@ class Trace:
         self._weights = {*map(id, weights)}
         self._kept = [*given, *weights]  # while they exist, no other tensor gets their ids
         self._listener = Listener(module, self._record)
-        training = {part: part.training for part in module.modules()}
+        training: dict[Any, bool] = {part: part.training for part in module.modules()}
+        nested = [part for part in training if getattr(part, "use_nested_tensor", False)]
+        for part in nested:  # which have no shape
+            part.use_nested_tensor = False
         module.eval()
         try:
             with torch.no_grad(), self._listener:
@@ -105,6 +108,8 @@ class Trace:
         finally:
             for part, mode in training.items():
                 part.training = mode
+            for part in nested:
+                part.use_nested_tensor = True
         self.output = first_tensor(self.returned)
 
     def _record(self, call: Call, output: Any, by: tuple[Any, ...] | None) -> None:

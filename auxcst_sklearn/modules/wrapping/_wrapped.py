@@ -20,6 +20,9 @@ from ._body import Example, check_rows_apart, two_rows, without_output_layer
 from ._listener import Call, Listener, describe, first_tensor, run
 from ._tracing import Trace
 
+# Steps in a row in which a layer may be skipped at random, as with LayerDrop.
+MOST_SKIPS = 100
+
 # Dropouts take no generator; the others would, if their callers passed one.
 _DROPOUTS = {
     F.dropout: False,
@@ -59,6 +62,10 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     ) -> None:
         super().__init__()
         self.inputs = inputs
+        self._n_skips: dict[Call, int] = {}
+        for part in module.modules():
+            if isinstance(part, nn.TransformerEncoder):
+                part.use_nested_tensor = False  # which heads cannot read
         example = example_of(inputs, rows)
         self.body = without_output_layer(module, example)
         trace = Trace(self.body, example)
@@ -116,30 +123,29 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
         """Outputs of every head, or of those `among` some, in the order of `layers`.
 
-        A layer that the module skips in training, at random, has the features of the layer before
-        it, without a gradient.
+        A head whose layer did not run, as with LayerDrop, returns its bias, without a gradient.
         """
         named = zip(self.hidden_layers, self._calls, self.heads.values())
         heads = {call: head for name, call, head in named if among is None or name in among}
-        read, layers = dict[Call, Tensor](), dict[Call, Tensor]()
+        read = dict[Call, Tensor]()
 
         def read_head(call: Call, output: Any, _: Any) -> None:
             if call in heads and (layer := first_tensor(output)) is not None:
                 layer = layer.clone() if call in self._overwritten else layer
                 read[call] = heads[call](layer, own)
-                if self.training:  # autograd keeps it, too
-                    layers[call] = layer
 
         with self.hidden_precision(x), self._draws():
             own = self._own(x)
             with Listener(self.body, read_head, only={path for path, _ in heads}):
                 features = self._run(own)
-            before = None
-            for call, head in heads.items():
-                if call not in read:
-                    read[call] = head(self._skipped(call, before), own).detach()
-                before = layers.get(call, before)
-            return [*(read[call] for call in heads), self.output(features)]
+            outputs = [read.get(call) for call in heads]
+            self._check_skipped([call for call in heads if call not in read])
+            biases = (
+                head.get_parameter("bias").detach().expand(len(features), -1)
+                for head in heads.values()
+            )
+            outputs = [b if read is None else read for read, b in zip(outputs, biases)]
+            return [*outputs, self.output(features)]
 
     def _run(self, own: Any) -> Tensor:
         """The last hidden layer."""
@@ -151,15 +157,16 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             )
         return features
 
-    def _skipped(self, call: Call, before: Tensor | None) -> Tensor:
-        """What a head reads in place of a layer that did not run."""
-        if before is None or not self.training:
-            name = self.hidden_layers[self._calls.index(call)]
-            raise RuntimeError(
-                f"hidden_layers names {name!r}, which did not run this time: the forward of "
-                f"{type(self.body).__name__} skips it. Leave it out of hidden_layers."
-            )
-        return before
+    def _check_skipped(self, skipped: Collection[Call]) -> None:
+        """Raise an error for a layer that does not run, other than at random in training."""
+        self._n_skips = {call: self._n_skips.get(call, 0) + 1 for call in skipped}
+        for call, n in self._n_skips.items():
+            if not self.training or n > MOST_SKIPS:
+                name = self.hidden_layers[self._calls.index(call)]
+                raise RuntimeError(
+                    f"hidden_layers names {name!r}, which did not run: the forward of "
+                    f"{type(self.body).__name__} skips it. Leave it out of hidden_layers."
+                )
 
     def _own(self, x: Tensor) -> Any:
         """Inputs of the module: copies, because it may write to them and others use them."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules.wrapping._tracing import Listener
+from auxcst_sklearn.modules.wrapping._listener import Listener
 
 
 class Twice(nn.Module):

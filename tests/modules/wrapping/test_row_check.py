@@ -4,7 +4,7 @@ from torch import nn
 
 from auxcst_sklearn.modules._images import ImageInput
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
-from auxcst_sklearn.modules.wrapping._wrapped import check_rows_apart
+from auxcst_sklearn.modules.wrapping._body import check_rows_apart
 
 
 class Sequences(nn.Module):
@@ -84,6 +84,7 @@ def test_the_check_draws_nothing_from_the_global_generator():
     module = nn.Sequential(Noisy(4, 4), nn.Linear(4, 2))
     state = torch.get_rng_state()
 
-    check_rows_apart(module, (4,), [])
+    rows = torch.ones(2, 4)
+    check_rows_apart(module, rows, [rows[:1], rows[1:]], [])
 
     assert torch.equal(torch.get_rng_state(), state)

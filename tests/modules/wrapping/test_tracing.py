@@ -175,7 +175,6 @@ def test_a_module_that_refuses_the_example():
         ("act:x", "'act:x', which runs 2 times"),
         ("a:2", r"'a:2', which runs 1 time; expected one of \['a'\]"),
         ("unused", "'unused', which is a part of Net, but does not run"),
-        ("lstm", "'lstm', which puts out an object of type tuple; expected a tensor"),
         ("sum()", r"'sum\(\)', which puts out a tensor of shape \(\); expected"),
     ],
 )
