@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -206,12 +206,15 @@ def _refuse_one_row(X: Any) -> None:
     """Raise an error for one row as a dict or a Series, and for a list of dicts."""
     is_series = hasattr(X, "iloc") and X.ndim == 1
     are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    is_dict = isinstance(X, dict) and not sparse.issparse(X)  # a matrix of keys is one, too
+    is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
     if is_dict or is_series or are_dicts:
         kind = "list of dicts" if are_dicts else type(X).__name__
+        remedy = "pd.DataFrame(X)" if are_dicts else "pd.DataFrame([row]) for one row"
+        if is_dict:
+            remedy += "; arrays by name, as of a tokenizer, are for CostSensitiveAuxNet"
         raise ValueError(
             f"X is a {kind}; expected a table of two dimensions, with one row per sample. Pass "
-            f"{'pd.DataFrame(X)' if are_dicts else 'pd.DataFrame([row]) for one row'}."
+            f"{remedy}."
         )
 
 

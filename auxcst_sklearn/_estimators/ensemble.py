@@ -247,7 +247,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         """The caller's rows, which can be selected; their values are checked by the members."""
         check_frame(X, cells=False)
         (X,) = indexable(X)
-        if len(shape := getattr(X, "shape", None) or np.asarray(X, dtype=object).shape) < 2:
+        shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
+        if len(shape) < 2 and not all(isinstance(row, str) for row in X):  # texts for pipelines
             raise ValueError(
                 f"X has shape {shape}; expected two dimensions, (n_samples, n_features). Reshape "
                 "your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."

@@ -32,7 +32,8 @@ class NamedInputs(Inputs):
         if not isinstance(X, Mapping):
             raise ValueError(
                 f"X is a {type(X).__name__}, but {type(estimator).__name__} was fitted on the "
-                f"arrays {[*self.layout.names]}; expected a mapping of these."
+                f"arrays {[*self.layout.names]}; expected a mapping of these. For texts, put the "
+                "tokenizer in front, in a Pipeline."
             )
         arrays = {str(name): _array(values, str(name)) for name, values in X.items()}
         _check_rows(arrays)
