@@ -35,8 +35,7 @@ class NamedInputs(Inputs):
                 f"arrays {[*self.layout.names]}; expected a mapping of these. For texts, put the "
                 "tokenizer in front, in a Pipeline."
             )
-        arrays = {str(name): _array(values, str(name)) for name, values in X.items()}
-        _check_rows(arrays)
+        arrays = as_arrays(X)
         if reset:
             self.layout = Layout.of(arrays)
             for name in ("n_features_in_", "feature_names_in_"):  # of a fit on an array
@@ -84,6 +83,13 @@ class NamedInputs(Inputs):
         length = self.layout.length(self.n_words)
         size = PREDICTED_STEPS // length if length else PREDICTED_WORDS // self.n_words
         return {"iterator_valid__batch_size": max(1, size)}
+
+
+def as_arrays(X: Mapping[Any, Any]) -> dict[str, NDArray[Any]]:
+    """Arrays of int64 and float32 by their names, with as many rows."""
+    arrays = {str(name): _array(values, str(name)) for name, values in X.items()}
+    _check_rows(arrays)
+    return arrays
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:

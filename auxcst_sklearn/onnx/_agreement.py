@@ -16,17 +16,15 @@ import onnxruntime
 import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from skorch.helper import SliceDict
 
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
 from ..costs._evaluation import final_estimator, last_step
 from ..costs._terms import cost_matrices
-from ._graph import MATRICES, ROWS, Graph, first_line, names_of_inputs
+from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 from ._terms import Account
 
-# Relative to the largest number of a row, or to a hundredth of the median of these: where the costs
-# of a row cancel out, single precision is no better.
-TOLERANCE, SMALLEST_UNIT = 1e-5, 0.01
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
 MOST_AT_STEPS = 0.02
 
@@ -69,7 +67,7 @@ def check_agreement(
                 found = {name: values[at] for name, values in found.items()}
                 cost = cost_matrices(account.terms, rows)
             expected = _estimated(model, own(rows), cost)
-            if difference := _difference(found, expected, last, rows, graph.has_steps):
+            if difference := _difference(found, expected, last, rows, graph):
                 raise ValueError(f"The file differs from the model {difference}.{_advice(graph)}")
 
 
@@ -123,6 +121,8 @@ def _run(session: Any, file: onnx.ModelProto, rows: Any, cost: Any) -> Results:
 def _input(given: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
     """The array, or one column; a missing string is ""."""
     dtype = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    if isinstance(rows, SliceDict):
+        return np.asarray(rows[given.name], dtype)
     if not is_frame(rows) and given.name == ROWS:
         return np.asarray(rows, dtype)
     j = names_of_inputs(rows).index(given.name)
@@ -133,7 +133,7 @@ def _input(given: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
 
 
 def _difference(
-    found: Results, expected: Results, last: Any, rows: Any, has_steps: bool
+    found: Results, expected: Results, last: Any, rows: Any, graph: Graph
 ) -> str | None:
     """Where an output differs most, and in how many rows."""
     labels = {"probability": last.classes_, "cost": last.decisions_}
@@ -144,8 +144,8 @@ def _difference(
             gap = np.abs(np.diff(two)) / _unit(expected["cost"])
         else:
             gap = np.abs(found[name] - values) / _unit(values)
-        share = (~(gap <= TOLERANCE)).any(axis=1).mean()
-        if share > (MOST_AT_STEPS if has_steps else 0):
+        share = (~(gap <= graph.tolerance)).any(axis=1).mean()
+        if share > (MOST_AT_STEPS if graph.has_steps else 0):
             row, k = np.unravel_index(np.nan_to_num(gap, nan=np.inf).argmax(), gap.shape)
             if name == "index":
                 what = "decision"
@@ -168,6 +168,8 @@ def _unit(values: NDArray[Any]) -> NDArray[Any]:
 
 def _shown(rows: Any, row: int) -> str:
     """The first values of a row."""
+    if isinstance(rows, SliceDict):
+        return f"row {row}"
     values = [values_of(column)[row] for column in _columns(rows)[: SHOWN + 1]]
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     return shorten(np.array(plain, object), SHOWN)
@@ -199,7 +201,13 @@ def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
 
 
 def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
-    """Rows of X, and rows drawn from its columns, with unusual values that the model takes."""
+    """Rows of X, and rows drawn from its columns, with unusual values that the model takes.
+
+    Of arrays by name, rows of X, whose sequences are also given three more steps of zeros.
+    """
+    if isinstance(X, SliceDict):
+        yield from _named_tables(X)
+        return
     columns, rng = _columns(X), np.random.default_rng(0)
     n = min(MOST_ROWS, max(8, MOST_VALUES // len(columns)))
     at = np.linspace(0, len(X) - 1, min(n, len(X))).astype(int)
@@ -221,6 +229,15 @@ def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
         changed = _changed(drawn, found, SHARE, rng)
         drawn = changed if takes(_joined(X, changed)) else drawn
     yield _joined(X, drawn)
+
+
+def _named_tables(X: SliceDict) -> Iterator[SliceDict]:
+    few = X[np.linspace(0, len(X) - 1, min(MOST_ROWS, len(X))).astype(int)]
+    yield few
+    if "attention_mask" in few:
+        like = few["attention_mask"].shape
+        of_steps = [name for name, a in few.items() if a.dtype == np.int64 and a.shape == like]
+        yield SliceDict(**few | {k: np.pad(few[k], ((0, 0), (0, 3))) for k in of_steps})
 
 
 def _changed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.data import date_columns, is_frame, with_days
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
+from .._inputs.named import as_arrays
 from ..costs._evaluation import before_last
 from ..costs._terms import Terms
 
@@ -172,7 +173,11 @@ def to_onnx(
 
 
 def _rows(X: Any) -> Any:
-    """A DataFrame, with dates as days, or an array."""
+    """A DataFrame, with dates as days, arrays by name, or an array."""
+    if isinstance(X, Mapping) and not sparse.issparse(X):
+        from skorch.helper import SliceDict  # skorch is slow to import: on first use
+
+        return SliceDict(**as_arrays(X))
     if is_frame(X):
         return with_days(X)
     if sparse.issparse(X):

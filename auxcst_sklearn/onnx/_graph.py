@@ -13,6 +13,10 @@ from .._checks.data import is_frame
 
 OUTPUTS = ("cost", "index", "probability")
 ROWS, MATRICES = "X", "cost_matrices"
+# How far costs may differ, relative to the largest number of a row, or to a hundredth of the median
+# of these: where the costs of a row cancel out, single precision is no better. In deep networks on
+# sequences, which multiply in single precision dozens of times, rounding adds up.
+TOLERANCE, DEEP_TOLERANCE, SMALLEST_UNIT = 1e-5, 1e-4, 0.01
 # Versions of the operators in the file, and of the file format.
 OPSET, ML_OPSET, IR_VERSION = 20, 4, 10
 
@@ -46,6 +50,7 @@ class Graph:
         self.converted: list[str] = []
         self.imputed: dict[float, float] = {}  # what imputers fill in, by its rounded value
         self.has_steps = False  # of an isotonic calibration
+        self.tolerance = TOLERANCE
         self.n_names = 0
 
     def _name(self) -> str:

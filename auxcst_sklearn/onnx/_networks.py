@@ -15,13 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._inputs import ImageInputs, TableInputs
+from .._inputs import ImageInputs, NamedInputs, TableInputs
 from .._inputs.scaling import OUTLYING, Scaling
 from ..modules._images import ImageInput
 from ..modules.wrapping import WrappedNetwork
-from ._graph import OPSET, ROWS, Graph, GraphRows, array_type, first_line
+from ._graph import DEEP_TOLERANCE, OPSET, ROWS, Graph, GraphRows, array_type, first_line
 from ._pipelines import coded_rows
 
+# Of an example: not 0 or 1, which torch treats as constants.
+N_ROWS = 3
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
 _LARGEST = 1e30
 
@@ -80,10 +82,11 @@ class Decision(nn.Module):
         inputs = [part for part in self.module.modules() if isinstance(part, ImageInput)]
         self.integers = any(part.integers for part in inputs)
 
-    def forward(self, x: Tensor) -> list[Tensor]:
+    def forward(self, x: Tensor | dict[str, Tensor]) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
-        output = net.combined(self._prepared(x).unsqueeze(0), self.module)
+        sets: Any = (x,) if isinstance(x, dict) else self._prepared(x).unsqueeze(0)
+        output = net.combined(sets, self.module)
         loss, statistics = net.criterion_.loss, net.statistics
         results = [statistics.to_currency(loss.to_cost(output, statistics).mean(dim=0).double())]
         if self.has_probabilities:
@@ -109,32 +112,52 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
         if isinstance(model._inputs, TableInputs):
             rows = coded_rows(model._inputs.categories, graph, rows)
         graph.converted.append(type(model).__name__)
-        outputs = graph.embed(_exported(model, np.asarray(rows.sample)), rows)
+        if isinstance(model._inputs, NamedInputs):
+            graph.tolerance = DEEP_TOLERANCE
+            part = _exported(model, *_named_example(model._inputs, rows.sample))
+        else:
+            part = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
+        outputs = graph.embed(part, rows)
         graph.networks[key] = model, outputs
     return graph.networks[key][1]
 
 
-def _exported(model: Any, X: np.ndarray) -> onnx.ModelProto:
-    """The network with a symbolic number of rows."""
-    inputs = model._inputs
+def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
+    """Rows of an array, their free dimensions, and the name of the input."""
     images = isinstance(inputs, ImageInputs)
     dtype = np.dtype(inputs.dtype) if images else array_type(X.dtype)
-    n_rows = 3  # not 0 or 1, which torch treats as constants
-    example = torch.from_numpy(np.zeros((n_rows, *X.shape[1:]), dtype))
+    example = torch.from_numpy(np.zeros((N_ROWS, *X.shape[1:]), dtype))
+    return example, {0: torch.export.Dim.DYNAMIC}, [ROWS]
+
+
+def _named_example(inputs: NamedInputs, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
+    """The same of arrays by name; the length of sequences is free, too."""
+    layout, free = inputs.layout, torch.export.Dim.DYNAMIC
+    rows = np.resize(np.arange(len(X)), N_ROWS)
+    example = {name: torch.as_tensor(X[name][rows]) for name in layout.names}
+    shapes = zip(layout.names, layout.shapes)
+    return (
+        example,
+        {name: {0: free, 1: free} if None in shape else {0: free} for name, shape in shapes},
+        [*layout.names],
+    )
+
+
+def _exported(model: Any, example: Any, free: Any, names: list[str]) -> onnx.ModelProto:
+    """The network with a symbolic number of rows."""
     module = Decision(model)
     bodies = [part.body for part in module.modules() if isinstance(part, WrappedNetwork)]
     name = type((bodies or [module.module])[0]).__name__
     try:
         with torch.no_grad(), _without_notes():
-            free = ({0: torch.export.Dim.DYNAMIC},)
-            program = torch.export.export(module, (example,), dynamic_shapes=free)
+            program = torch.export.export(module, (example,), dynamic_shapes=(free,))
             found: Any = torch.onnx.export(
                 program,
                 (example,),
                 dynamo=True,
                 opset_version=OPSET,
                 external_data=False,
-                input_names=[ROWS],
+                input_names=names,
                 verbose=False,
             )
     except Exception as error:
