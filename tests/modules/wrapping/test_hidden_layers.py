@@ -1,0 +1,292 @@
+"""Which layers are hidden ones where data come by several ways, and the axis of their features."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn.modules import find_hidden_layers
+from auxcst_sklearn.modules.wrapping import is_trained
+
+
+class Net(nn.Module):
+    """A module of given parts, with a function as its forward."""
+
+    def __init__(self, forward, **parts):
+        super().__init__()
+        self.function = forward
+        for name, part in parts.items():
+            self.add_module(name, part)
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def blocks(n, **parameters):
+    known = {"dropout": 0.0, "batch_first": True, **parameters}
+    return nn.ModuleList(nn.TransformerEncoderLayer(8, 2, 16, **known) for _ in range(n))
+
+
+def encoder(masked):
+    def forward(self, ids):
+        keep = ids != 0
+        x = self.embed(ids) + self.place(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x, src_key_padding_mask=~keep) if masked else block(x)
+        weight = keep.unsqueeze(-1).float() if masked else torch.ones(1, 1, 1)
+        x = (x * weight).sum(1) / weight.sum(1).clamp(min=1)
+        return self.fc(torch.tanh(self.pooler(x)))
+
+    embed, place = nn.Embedding(20, 8), nn.Embedding(20, 8)
+    parts = {"pooler": nn.Linear(8, 8), "fc": nn.Linear(8, 3)}
+    return Net(forward, embed=embed, place=place, blocks=blocks(4), **parts)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_blocks_of_a_transformer_are_its_hidden_layers(masked):
+    found = find_hidden_layers(encoder(masked), (6,))
+
+    assert found == [f"blocks.{i}" for i in range(4)]
+
+
+def test_arrays_by_name_as_example():
+    def forward(self, ids, mask):
+        return self.fc(self.blocks(self.embed(ids), src_key_padding_mask=mask == 0)[:, 0])
+
+    class Named(Net):
+        def forward(self, ids, mask):
+            return forward(self, ids, mask)
+
+    stack = nn.TransformerEncoder(blocks(1)[0], 3)
+    module = Named(None, embed=nn.Embedding(20, 8), blocks=stack, fc=nn.Linear(8, 3))
+    given = {"ids": np.array([[3, 4, 0], [5, 0, 0]]), "mask": [[1, 1, 0], [1, 0, 0]]}
+
+    assert find_hidden_layers(module, given) == [f"blocks.layers.{i}" for i in range(3)]
+    assert stack.use_nested_tensor
+
+
+def test_one_block_that_runs_several_times():
+    def forward(self, x):
+        for _ in range(3):
+            x = self.group[0](x)
+        return self.fc(x.mean(1))
+
+    module = Net(forward, group=blocks(1), fc=nn.Linear(8, 3))
+
+    assert find_hidden_layers(module, (5, 8)) == ["group.0:1", "group.0:2", "group.0:3"]
+
+
+def test_branches_and_stages_are_no_repeated_blocks():
+    branches = Net(
+        lambda self, x: self.fc(torch.cat([part(x) for part in self.parts], dim=2).mean(1)),
+        parts=blocks(3),
+        fc=nn.Linear(24, 3),
+    )
+    assert find_hidden_layers(branches, (5, 8)) == ["cat()"]
+
+    two = Net(
+        lambda self, x: self.fc(self.b(self.a(x)).mean(1)),
+        a=nn.Sequential(*blocks(2)),
+        b=nn.Sequential(*blocks(2)),
+        fc=nn.Linear(8, 3),
+    )
+    assert len(find_hidden_layers(two, (5, 8))) == 8  # a sum after attention, and one at the end
+
+
+def test_masks_that_weights_have_not_touched_are_no_data():
+    module = Net(
+        lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x)) * (x[:, :1] > 0)))),
+        a=nn.Linear(4, 6),
+        b=nn.Linear(6, 6),
+        fc=nn.Linear(6, 3),
+    )
+
+    assert len(find_hidden_layers(module, (4,))) == 2
+
+
+def recurrent(kind, **parameters):
+    return Net(
+        lambda self, x: self.fc(torch.relu(self.dense(self.b(self.a(x)[0])[0][:, -1]))),
+        a=kind(8, 5, batch_first=True),
+        b=kind(5, 6, batch_first=True, **parameters),
+        dense=nn.LazyLinear(7),
+        fc=nn.Linear(7, 3),
+    )
+
+
+def tokens(axis):
+    """Dense layers on features at the last axis, or convolutions over it."""
+    if axis == 2:
+        return Net(
+            lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x)).mean(1)))),
+            a=nn.Linear(8, 11),
+            b=nn.Linear(11, 6),
+            fc=nn.Linear(6, 3),
+        )
+    return Net(
+        lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x.transpose(1, 2))).mean(2)))),
+        a=nn.Conv1d(8, 11, 3),
+        b=nn.Linear(11, 6),
+        fc=nn.Linear(6, 3),
+    )
+
+
+def mixed():
+    """A convolution whose maps become tokens, as in a vision transformer."""
+    return Net(
+        lambda self, x: self.fc(
+            torch.relu(self.b(torch.relu(self.a(x.unsqueeze(1)).flatten(2).transpose(1, 2)))).mean(
+                1
+            )
+        ),
+        a=nn.Conv2d(1, 7, 2, stride=2),
+        b=nn.Linear(7, 9),
+        fc=nn.Linear(9, 3),
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "sizes"),
+    [
+        (lambda: recurrent(nn.LSTM), [5, 6]),
+        (lambda: recurrent(nn.GRU, bidirectional=True), [5, 12]),
+        (lambda: tokens(2), [11]),
+        (lambda: tokens(1), [11]),
+        (mixed, [7]),
+        (lambda: encoder(False), [8, 8, 8]),
+    ],
+)
+def test_heads_read_features(module, sizes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6, 8)).astype(np.float32)
+    if "embed" in dict(module().named_children()):
+        X = rng.integers(0, 20, (40, 6))
+
+    model = CostSensitiveAuxNet(module, max_epochs=1, random_state=0).fit(X, np.arange(40) % 3)
+
+    (network,) = model.net_.module_.networks
+    assert [head.in_features for head in network.heads.values()] == sizes
+
+
+def test_heads_on_tokens_learn():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 600)
+    X = rng.normal(size=(600, 6, 8)).astype(np.float32)
+    X[np.arange(600), :, y] += 1.5
+
+    def make():
+        parts = {"first": nn.Linear(8, 8), "stack": nn.Sequential(*blocks(3))}
+        return Net(
+            lambda self, x: self.fc(self.stack(self.first(x)).mean(1)), **parts, fc=nn.Linear(8, 4)
+        )
+
+    model = CostSensitiveAuxNet(make, max_epochs=8, learning_rate=5e-3, random_state=0).fit(X, y)
+
+    right = [(cost.argmin(axis=1) == y).mean() for cost in model.staged_predict_cost(X)]
+    assert len(right) == 3
+    assert min(right) > 0.75
+
+
+def test_layers_with_other_rows_than_the_examples_are_left_out():
+    module = Net(
+        lambda self, x: self.fc(
+            torch.relu(self.b(torch.relu(self.a(x.reshape(-1, 4))).view(-1, 12)))
+        ),
+        a=nn.Linear(4, 6),
+        b=nn.Linear(12, 6),
+        fc=nn.Linear(6, 3),
+    )
+
+    assert len(find_hidden_layers(module, (8,))) == 1
+
+
+# ------------------------------------------------------------------- the output, and weights
+
+
+class Output:
+    def __init__(self, logits):
+        self.logits = logits
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda x: x[:, -1],
+        lambda x: x.mean(1),
+        lambda x: Output(x[:, 0]),
+        lambda x: (x[:, 0], x),
+        lambda x: {"loss": None, "prediction_logits": x[:, 0]},
+        lambda x: x[torch.arange(len(x)), x[..., 0].argmax(1) * 0 + 2],
+    ],
+)
+def test_outputs_that_select_rows_of_the_last_linear_layer(wrap):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4, 8)).astype(np.float32), np.arange(60) % 3
+    make = lambda: Net(  # noqa: E731
+        lambda self, x: wrap(self.fc(torch.relu(self.b(torch.relu(self.a(x)))))),
+        a=nn.Linear(8, 8),
+        b=nn.Linear(8, 8),
+        fc=nn.Linear(8, 3),
+    )
+
+    model = CostSensitiveAuxNet(make, max_epochs=1, random_state=0).fit(X, y)
+
+    (network,) = model.net_.module_.networks
+    assert (network.output.in_features, len(network.heads)) == (8, 1)
+    assert model.predict_cost(X).shape == (60, 3)
+
+
+def changed(module, change):
+    with torch.no_grad():
+        change(module)
+    return module
+
+
+def xavier(module):
+    nn.init.xavier_normal_(module.weight, gain=4)
+    nn.init.zeros_(module.bias)
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        (nn.Linear(9, 9), False),
+        (changed(nn.Linear(9, 9), xavier), False),
+        (changed(nn.Linear(9, 9), lambda m: m.bias.fill_(5)), False),
+        (changed(nn.Linear(9, 9), lambda m: m.bias[0].fill_(0.4)), True),
+        (nn.BatchNorm2d(3), False),
+        (changed(nn.BatchNorm2d(3), lambda m: m.running_mean.fill_(0.1)), True),
+        (nn.LayerNorm(3), False),
+        (changed(nn.LayerNorm(3), lambda m: m.weight.zero_()), False),
+        (changed(nn.LayerNorm(3), lambda m: m.weight[0].fill_(0.9)), True),
+        (changed(nn.GroupNorm(1, 3), lambda m: m.bias[0].fill_(0.1)), True),
+        (nn.LSTM(3, 3), False),
+        (nn.LazyLinear(3), False),
+    ],
+)
+def test_signs_of_a_training(module, expected):
+    assert is_trained(nn.Sequential(nn.ReLU(), module)) == expected
+
+
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_pretrained_decides_what_is_auto(pretrained):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)).astype(np.float32), np.arange(60) % 3
+
+    def make():
+        hidden = [part for _ in range(2) for part in (nn.Linear(4, 4), nn.ReLU())]
+        return nn.Sequential(*hidden, nn.Linear(4, 3))
+
+    known = {"max_epochs": 2, "random_state": 0}
+    model = CostSensitiveAuxNet(make, pretrained=pretrained, **known).fit(X, y)
+    given = {
+        "head_gradient": 1.0 - pretrained,
+        "combine_heads": pretrained,
+        "pretrained_lr_factor": 0.1 if pretrained else 1.0,
+        "early_stopping": pretrained,
+    }
+    like = CostSensitiveAuxNet(make, **given, **known).fit(X, y)
+
+    np.testing.assert_array_equal(model.predict_cost(X), like.predict_cost(X))
+    assert ("valid_loss" in model.history_[0]) == pretrained
