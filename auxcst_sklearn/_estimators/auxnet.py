@@ -58,14 +58,16 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         which is copied too; if `input_shape` is among its required parameters, it gets the shape of
         one example, (C, H, W) or (n_features,).
 
-        The module takes a batch of examples as floats, and returns the output of an ``nn.Linear``;
-        an ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
+        The module takes a batch of examples as floats, or the arrays of a mapping by their names.
+        It returns the output of an ``nn.Linear``, or rows that it selects from it, as of the last
+        token: a tensor, an object with `logits`, or a tuple whose first tensor is meant. An
+        ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
     hidden_layers : "auto" or list of str, default="auto"
         "auto" finds all hidden layers, see :func:`~auxcst_sklearn.modules.find_hidden_layers`: an
-        activation after a layer of weights ends a hidden layer, and a residual block counts as one.
-        All but the last get a head. Alternatively, a list of the layers that get a head, each given
-        by the path of a submodule, as in ``module.named_modules()``, or by the name that "auto"
-        would use.
+        activation after a layer of weights ends a hidden layer, a residual block counts as one, and
+        the hidden layers of a transformer are its blocks. All but the last get a head.
+        Alternatively, a list of the layers that get a head, each given by the path of a submodule,
+        as in ``module.named_modules()``, or by the name that "auto" would use.
     pretrained : "auto" or bool, default="auto"
         Whether the weights of the module come from a training: set it to True for a callable that
         loads weights. It decides `head_gradient`, `combine_heads`, `pretrained_lr_factor` and
@@ -138,7 +140,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         per sample and the loss "bayes_risk" there are two kinds, in ``net_.module_.classes`` and
         ``net_.module_.costs``.
     n_features_in_ : int
-        Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
+        Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn. A fit on a
+        mapping sets none.
 
     See Also
     --------
@@ -147,10 +150,15 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
 
     Notes
     -----
-    The weights of a module instance count as trained unless its running statistics are 0, or it has
-    none, and no weight of its layers is larger than torch's default initialisation makes it. Such
-    an instance raises a warning, and its heads send their gradient. The gradient of heads does harm
-    to trained weights, and deep new networks may need it.
+    X may be a mapping of arrays or tensors with a row per example, such as what a tokenizer returns
+    with ``padding=True``: the module gets them by their names, integers as int64 and floats as
+    float32. Put a tokenizer in front as a step of a pipeline, and ``fit``, searches and
+    ``cross_val_score`` take a list of texts; without a pipeline scikit-learn's splitters need
+    skorch's ``SliceDict``. With an ``attention_mask`` batches have rows of similar length and are
+    cut to the longest, unless the output of the module depends on the padding.
+
+    The gradient of heads does harm to trained weights, and deep new networks may need it. A head
+    whose layer is skipped in a step, as with LayerDrop, learns nothing from the step.
 
     uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
     mini-batch at a time. Images are examples of two or three dimensions, or rows with
@@ -163,11 +171,11 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
 
     Dropout layers and functions, and calls of ``bernoulli``, ``normal_`` or ``uniform_`` in the
     module's forward method, depend on `random_state`. Other random numbers come from torch's global
-    generator: those of ``rand_like`` and ``randn_like``, and of dropout inside torch's attention
-    and recurrent layers. Gradient checkpointing would draw twice, so modules that use it must not
-    have dropout.
+    generator: those of ``rand_like`` and ``randn_like``, of transformers' LayerDrop, and of dropout
+    inside torch's attention and recurrent layers; those of SpecAugment from numpy's. Gradient
+    checkpointing would draw twice, so modules that use it must not have dropout.
 
-    A pickle holds the parameter `module` in addition to the trained network; a class or function
+    A pickle holds the parameter `module` in addition to the trained network: a class or function
     needs no space, a module as much as its weights. Its class must be importable where the pickle
     is loaded. The state of the optimizer is not saved; training after loading starts with a new
     optimizer.
