@@ -176,6 +176,7 @@ def fit_ours(data: Data, options: argparse.Namespace) -> Predict:
     train, held_out = data.train, data.held_out
     model = CostSensitiveAuxNet(
         make_network(options.network, options.weights),
+        pretrained=True,
         cost_matrix=data.cost_matrix,
         freeze=FROZEN if options.network == "efficientnet" else None,
         augmentation=RandomFlipShift(max_shift=options.size // 8),

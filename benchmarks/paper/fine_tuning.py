@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import gen_batches
+from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.costs import tree_distance_cost_matrix
@@ -104,6 +105,7 @@ def make_estimator(
     return CostSensitiveAuxNet(
         module,
         **goal,
+        pretrained=isinstance(module, nn.Module),
         freeze=FROZEN if configuration.network == EFFICIENTNET else None,
         pretrained_lr_factor=configuration.pretrained_lr_factor,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),

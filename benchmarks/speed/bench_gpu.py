@@ -72,8 +72,8 @@ def train_ours(fit: Fit, case: Case, cost_matrix: NDArray, X: NDArray, y: NDArra
     """Fit one network for all epochs, with a head per layer, as the loop by hand does."""
     model: Any = ours(case, cost_matrix, recipe=RECIPES[""])
     if fit.case == "net":
-        tuning: dict[str, Any] = {"head_gradient": 0, "pretrained_lr_factor": 0.1}
-        tuning |= {"hidden_layers": FIRES, "early_stopping": False, "max_epochs": case.epochs}
+        tuning: dict[str, Any] = {"pretrained": True, "early_stopping": False}
+        tuning |= {"hidden_layers": FIRES, "max_epochs": case.epochs}
         model = CostSensitiveAuxNet(SqueezeNet(case.n_classes), cost_matrix=cost_matrix, **tuning)
     model.set_params(device=fit.device, precision=fit.precision, batch_size=fit.batch_size)
     model.set_params(random_state=0).fit(X, y)

@@ -158,7 +158,8 @@ def test_no_other_range_raises_a_warning(pixels, y):
         # Features of a module that takes rows, such as amounts.
         rows = (pixels / 255).reshape(40, -1)
         module = nn.Sequential(nn.Linear(48, 4), nn.ReLU(), nn.Linear(4, 3))
-        CostSensitiveAuxNet(module, max_epochs=1).fit(rows, y).predict(rows * 255)
+        plain = CostSensitiveAuxNet(module, alpha=0, pretrained=False, max_epochs=1)
+        plain.fit(rows, y).predict(rows * 255)
 
 
 def test_the_range_is_that_of_all_blocks_of_a_stream(pixels, y):

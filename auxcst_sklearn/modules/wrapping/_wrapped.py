@@ -138,14 +138,11 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             own = self._own(x)
             with Listener(self.body, read_head, only={path for path, _ in heads}):
                 features = self._run(own)
-            outputs = [read.get(call) for call in heads]
             self._check_skipped([call for call in heads if call not in read])
-            biases = (
-                head.get_parameter("bias").detach().expand(len(features), -1)
-                for head in heads.values()
-            )
-            outputs = [b if read is None else read for read, b in zip(outputs, biases)]
-            return [*outputs, self.output(features)]
+            for call in heads.keys() - read.keys():
+                bias = heads[call].get_parameter("bias").detach()
+                read[call] = bias.expand(len(features), -1)
+            return [*(read[call] for call in heads), self.output(features)]
 
     def _run(self, own: Any) -> Tensor:
         """The last hidden layer."""
