@@ -28,7 +28,7 @@ sklearn.set_config(enable_metadata_routing=True)  # the pipeline and the search 
 
 # Your own rows, labels and costs take the place of these lines.
 X, y = make_classification(12_000, n_informative=8, weights=[0.9], flip_y=0, random_state=0)
-amount = np.random.default_rng(0).lognormal(4, 1, size=len(y))
+amount = np.random.default_rng(0).lognormal(4, 0.6, size=len(y))
 X = np.column_stack([X, np.log(amount)])
 C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
 X_train, X_test, y_train, y_test, C_train, C_test = train_test_split(
@@ -54,7 +54,10 @@ models = {
     "default setting, all networks": clone(best).set_params(network__alpha=0.2, network__depth=3),
     "CSAEPretrainedMLP": Pipeline([("scale", StandardScaler()), ("network", pretrained)]),
 }
-cost = -search.cv_results_["mean_test_score"].reshape(4, 3)  # alpha by depth
+folds = -np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
+cost = folds.mean(axis=0).reshape(4, 3)  # alpha by depth
+# All settings share the folds, so that the error is of differences between settings.
+error = (folds - folds.mean(axis=1, keepdims=True)).std(axis=0, ddof=1).reshape(4, 3) / 3**0.5
 print("\ncross-validated EUR a payment, one network\nalpha   3 layers  5 layers  8 layers")
 for alpha, of_alpha in zip([0, 0.2, 0.5, 1], cost):
     print(f"{alpha:5}" + "".join(f"{value:10.2f}" for value in of_alpha))
@@ -68,8 +71,9 @@ matplotlib.use("agg")  # draws to a file, without a display
 from matplotlib import pyplot as plt  # noqa: E402
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-for depth, of_depth in zip([3, 5, 8], cost.T):
-    ax.plot([0, 0.2, 0.5, 1], of_depth, "o-", label=f"{depth} layers")
+for depth, of_depth, errors in zip([3, 5, 8], cost.T, error.T):
+    alpha = np.array([0, 0.2, 0.5, 1]) + (depth - 5) / 250  # bars beside each other
+    ax.errorbar(alpha, of_depth, errors, fmt="o-", capsize=3, label=f"{depth} layers")
 ax.set(xlabel="alpha, weight of the auxiliary heads", ylabel="EUR a payment, 3 folds")
 ax.legend(frameon=False)
 path = Path(sys.argv[1] if len(sys.argv) > 1 else "out") / "search_alpha_depth.png"
