@@ -63,7 +63,7 @@ def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")
     with sklearn.config_context():
-        names, missing = {"__name__": page.stem}, set()
+        names, missing, printed = {"__name__": page.stem}, set(), []
         for block in blocks(page):
             used = {
                 name for name in OPTIONAL if re.search(rf"^(from|import) {name}\b", block, re.M)
@@ -72,9 +72,10 @@ def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
                 missing |= without
                 continue
             exec(compile(block, str(page), "exec"), names)
+            printed.append(capsys.readouterr().out)
     if page.stem == "README":
         expected = EXAMPLE.search(page.read_text(encoding="utf-8"))[2]
-        printed = capsys.readouterr().out
-        assert is_printed(printed, expected), printed
+        assert is_printed(printed[0], expected), printed
+        assert "network__alpha" in printed[1]
     if missing:
         pytest.skip(f"all ran but the lines for {sorted(missing)}, which are not installed")

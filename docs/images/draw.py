@@ -125,14 +125,6 @@ def network():
         "#eef6ea",
     )
     ax.text(
-        5.95,
-        1.2,
-        "loss $L_{out}$ of\nthe output",
-        ha="center",
-        va="center",
-        fontsize=10,
-    )
-    ax.text(
         4.5,
         0.36,
         "training minimises  $\\alpha_1 L_1 + \\alpha_2 L_2 + L_{out}$;   "
@@ -225,7 +217,9 @@ def relative_costs():
             }
             label = name if name in colors else "another model (table)"
             ax.plot(value, -y, ms=10, ls="", label=label, **look)
-            ax.text(value - 0.012, -y + 0.2, f"{value:.2f}", ha="right", fontsize=10)
+            side = {"ha": "left"} if "boosting" in name and value < 0.9 else {"ha": "right"}
+            shift = 0.012 if side["ha"] == "left" else -0.012
+            ax.text(value + shift, -y + 0.2, f"{value:.2f}", fontsize=10, **side)
     ax.axvline(1, color="k", lw=1)
     ax.set_yticks([-y for y in range(len(kinds))], [name for name, _ in kinds])
     ax.set(xlim=(0.25, 1.1), ylim=(-len(kinds) + 0.5, 0.7))
