@@ -1,6 +1,7 @@
 """The numbers of the README and of the pages are the numbers of the results."""
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
@@ -59,3 +60,22 @@ def test_autogluon(readme):
     }
     share = claims["boosting, early stop"] / claims["ours: ensemble"]
     assert share == pytest.approx(0.1, abs=0.01)  # "a tenth of the time"
+
+
+def make_tables():
+    """The script that writes the tables of the pages."""
+    spec = spec_from_file_location("make_tables", ROOT / "docs" / "tables" / "make.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", make_tables().TABLES)
+def test_a_table_of_the_pages_is_the_table_of_the_results(name):
+    file = ROOT / "docs" / "tables" / f"{name}.csv"
+    assert file.read_text(encoding="utf-8") == make_tables().text(name)
+
+
+def test_the_pages_show_all_tables():
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.rst"))
+    assert all(f"tables/{name}.csv" in pages for name in make_tables().TABLES)
