@@ -14,7 +14,7 @@ TESTS := $(VENV)/installed-test,examples
 
 help:
 	@echo "make demo    decide which payments to stop, and search alpha and depth:"
-	@echo "             two tables, and two figures in $(OUT)/"
+	@echo "             tables, and two figures in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
