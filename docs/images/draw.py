@@ -68,127 +68,55 @@ def canvas(width, height):
 
 def network():
     """The network: hidden layers, a head of K costs on each but the last, and the output."""
-    figure, ax = canvas(9, 3.9)
-    names = [
-        "inputs x",
-        "hidden\nlayer 1",
-        "hidden\nlayer 2",
-        "hidden\nlayer 3",
-    ]
-    places = [0.85, 2.6, 4.35, 6.1]
+    figure, ax = canvas(6.7, 3.7)
+    names = ["inputs\nx", "hidden\nlayer 1", "hidden\nlayer 2", "hidden\nlayer 3"]
+    places = [0.55, 1.85, 3.25, 4.6]
     for x, name in zip(places, names):
-        box(
-            ax,
-            x,
-            2.9,
-            1.15,
-            1.1,
-            name,
-            GREY if x < 1 else BLUE,
-            fill="#f2f4f6",
-        )
-    for x, following in zip(places, [*places[1:], 7.95]):
-        arrow(ax, (x + 0.6, 2.9), (following - 0.68, 2.9))
-    box(
-        ax,
-        7.95,
-        2.9,
-        1.2,
-        1.1,
-        "output:\nK costs $r_k$,\nloss $L_{out}$",
-        ORANGE,
-        fill="#fdf1e8",
-    )
+        box(ax, x, 2.85, 0.95, 1.1, name, GREY if x < 1 else BLUE, 13, "#f2f4f6")
+    for x, following in zip(places, [*places[1:], 5.98]):
+        arrow(ax, (x + 0.48, 2.85), (following - 0.5 - 0.12 * (following > 5), 2.85))
+    box(ax, 5.98, 2.85, 1.25, 1.1, "output:\nK costs $r_k$,\nloss $L_{out}$", ORANGE, 12, "#fdf1e8")
     for i, x in enumerate(places[1:3], 1):
-        arrow(ax, (x, 2.33), (x, 1.67), ORANGE, linestyle=(0, (4, 2)))
-        box(
-            ax,
-            x,
-            1.2,
-            1.3,
-            0.9,
-            f"auxiliary head:\nK costs, loss\n$L_{i}$",
-            ORANGE,
-            10,
-            "#fdf1e8",
-        )
-    arrow(ax, (7.95, 2.33), (7.95, 1.67), ORANGE)
-    box(
-        ax,
-        7.95,
-        1.2,
-        1.5,
-        0.9,
-        "decision:\n$\\mathrm{argmin}_k\\ r_k$",
-        GREEN,
-        12,
-        "#eef6ea",
-    )
-    ax.text(
-        4.5,
-        0.36,
-        "training minimises  $\\alpha_1 L_1 + \\alpha_2 L_2 + L_{out}$;   "
-        "$\\alpha = 0$ is the plain network",
-        ha="center",
-        fontsize=12,
-    )
+        arrow(ax, (x, 2.28), (x, 1.72), ORANGE, linestyle=(0, (4, 2)))
+        label = f"auxiliary\nhead: K costs,\nloss $L_{i}$"
+        box(ax, x, 1.2, 1.27, 1, label, ORANGE, 11.5, "#fdf1e8")
+    arrow(ax, (5.98, 2.28), (5.98, 1.72), ORANGE)
+    box(ax, 5.98, 1.2, 1.25, 1, "decision:\n$\\mathrm{argmin}_k\\ r_k$", GREEN, 12.5, "#eef6ea")
+    total = "training minimises  $\\alpha_1 L_1 + \\alpha_2 L_2 + L_{out}$"
+    ax.text(3.35, 0.28, f"{total}  ($\\alpha = 0$: no heads)", ha="center", fontsize=12.5)
     save(figure, "network")
 
 
 def costs():
     """Which costs do I have: the argument for each kind."""
-    figure, ax = canvas(9, 4.4)
-    box(
-        ax,
-        4.5,
-        3.9,
-        5.4,
-        0.6,
-        "Do the costs differ between rows of the same class?",
-        GREY,
-    )
-    box(ax, 1.6, 2.5, 2.9, 0.6, "No: a table of costs", BLUE, 12, "#f2f4f6")
-    box(ax, 6.2, 2.5, 5.0, 0.6, "Yes. Are they known when deciding?", GREY)
-    box(
-        ax,
-        1.6,
-        0.95,
-        2.9,
-        1.3,
-        "cost_matrix= of the\nconstructor, (K, K)\n\na missed tumour = 20 biopsies",
-        BLUE,
-        10,
-        "#f2f4f6",
-    )
-    box(
-        ax,
-        4.75,
-        0.95,
-        2.9,
-        1.3,
-        "yes: cost= of fit, predict\nand score, (n, K, K)\n\nthe amount of a payment",
-        GREEN,
-        10,
-        "#eef6ea",
-    )
-    box(
-        ax,
-        7.75,
-        0.95,
-        2.3,
-        1.3,
-        "no: cost= of fit\nand score, (n, K)\n\noutcome of a treatment",
-        ORANGE,
-        10,
-        "#fdf1e8",
-    )
-    for start, end in [
-        ((3.2, 3.6), (1.8, 2.82)),
-        ((5.4, 3.6), (6.0, 2.82)),
-        ((1.6, 2.2), (1.6, 1.62)),
-        ((5.4, 2.2), (4.9, 1.62)),
-        ((7.2, 2.2), (7.6, 1.62)),
-    ]:
+    figure, ax = canvas(6.9, 4.5)
+    box(ax, 3.45, 4.05, 5.2, 0.6, "Do costs differ between rows of a class?", GREY, 13)
+    box(ax, 1.15, 2.75, 2.1, 0.75, "No: a table\nof costs", BLUE, 13, "#f2f4f6")
+    box(ax, 4.6, 2.75, 4.3, 0.75, "Yes. Are they known when deciding?", GREY, 13)
+    kinds = [
+        (
+            1.15,
+            BLUE,
+            "#f2f4f6",
+            "cost_matrix= of\nthe constructor\n(K, K)\n\na missed tumour:\n20 biopsies",
+        ),
+        (
+            3.5,
+            GREEN,
+            "#eef6ea",
+            "yes: cost= of fit,\npredict and score\n(n, K, K)\n\nthe amount\nof a payment",
+        ),
+        (
+            5.75,
+            ORANGE,
+            "#fdf1e8",
+            "no: cost= of fit\nand score\n(n, K)\n\nthe outcome\nof a treatment",
+        ),
+    ]
+    for x, color, fill, text in kinds:
+        box(ax, x, 0.98, 2.1, 1.75, text, color, 12, fill)
+    arrows = [((2.3, 3.75), (1.3, 3.15)), ((4.3, 3.75), (4.6, 3.15)), ((1.15, 2.37), (1.15, 1.88))]
+    for start, end in [*arrows, ((3.9, 2.37), (3.6, 1.88)), ((5.3, 2.37), (5.6, 1.88))]:
         arrow(ax, start, end)
     save(figure, "costs")
 

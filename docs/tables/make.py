@@ -30,6 +30,7 @@ NAMES = {
     "same network: Bayes, temperature": "plain network with rule and temperature",
     "Bayes: logistic": "logistic regression",
     "Bayes: boosting, early stop": "boosting, early stop",
+    "five boostings": "mean of five boosting models",
     "logistic": "logistic regression",
     "logistic, isotonic": "logistic regression, isotonic",
     "CNN: default": "CostSensitiveAuxCNN",
