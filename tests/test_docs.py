@@ -34,11 +34,29 @@ def blocks(page):
             yield "\n".join(line[4:] for line in text.splitlines())
 
 
-def test_the_documentation_is_short():
+def texts():
+    """The text of each page that people write, by its file."""
     made = {"generated", "gallery", "_build", "sg_execution_times.rst"}  # by Sphinx
-    pages = [page for page in (ROOT / "docs").rglob("*.rst") if not made & set(page.parts)]
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 15_000
-    assert len((ROOT / "README.rst").read_text(encoding="utf-8").split()) <= 700
+    for page in [ROOT / "README.rst", *(ROOT / "docs").rglob("*.rst")]:
+        if not made & set(page.parts):
+            yield page, page.read_text(encoding="utf-8")
+
+
+def test_the_documentation_is_short():
+    words = {page.name: len(text.split()) for page, text in texts()}
+    assert words["README.rst"] <= 700
+    assert sum(len(text.split()) for _, text in texts()) - words["README.rst"] <= 15_000
+
+
+def test_pages_use_the_words_of_the_field():
+    habits = "the pool|boostings|hands for|one more place|set up all|those of the|wants 0"
+    assert not {page.name: found for page, text in texts() if (found := re.findall(habits, text))}
+
+
+def test_pictures_of_pages_exist():
+    for page, text in texts():
+        for name in re.findall(r"\.\. image:: (\S+)", text):
+            assert (page.parent / name).exists(), f"{page.name}: {name}"
 
 
 @pytest.mark.parametrize("name", ["README.rst", "CHANGELOG.rst", "ARCHITECTURE.rst"])
