@@ -13,7 +13,8 @@ TESTS := $(VENV)/installed-test,examples
 	lint bench-cost bench-tables bench-speed bench-gpu paper-panel bench-serving format docs clean
 
 help:
-	@echo "make demo    decide which payments to stop: table and figure in $(OUT)/"
+	@echo "make demo    decide which payments to stop, and search alpha and depth:"
+	@echo "             tables, and two figures in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
@@ -40,6 +41,7 @@ $(VENV)/installed-%: pyproject.toml constraints.txt | $(BIN)/python
 
 demo: $(VENV)/installed-plot
 	$(BIN)/python examples/demo_payments.py --out $(OUT)
+	$(BIN)/python examples/search_alpha_depth.py $(OUT)
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2

@@ -103,7 +103,6 @@ html_sidebars = {
         "benchmarks",
         "experiments",
         "reliability",
-        "findings",
         "changelog",
     ]
 }

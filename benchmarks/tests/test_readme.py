@@ -1,83 +1,81 @@
-"""The table of the README is that of the results."""
+"""The numbers of the README and of the pages are the numbers of the results."""
 
 import re
-from collections import defaultdict
+from importlib.util import module_from_spec, spec_from_file_location
 
-import numpy as np
 import pytest
 
+from benchmarks import first_page
 from benchmarks.common.json_files import from_json
 from tests.test_docs import ROOT
 
-RIVALS = {
-    "logistic regression": "logistic",
-    "scikit-learn's boosting, stopped early": "boosting, early stop",
-    "the same, isotonic calibration": "boosting, isotonic",
-    "AutoGluon, without networks": "AutoGluon",
-    "CatBoost (one split)": "CatBoost",
-    "network alone, ``CostSensitiveAuxMLP``": "ours: default",
+RESULTS = ROOT / "benchmarks" / "results"
+if not (RESULTS / "tables_wide.json").is_file():
+    pytest.skip("the sdist has no results", allow_module_level=True)
+
+# Rows of the README, and what the results call them.
+ROWS = {
+    "sixteen tables": "sixteen tables",
+    "ten other tables": "ten tables",
+    "texts of many classes": "texts",
+    "images, pretrained network": "images",
+    "a million rows": "a million rows",
 }
+COLUMNS = ["logistic regression", "calibrated boosting"]
 
 
-def ratios_of_ensemble(file):
-    """Cost of the ensemble over that of each method: by set, means over the splits."""
-    costs = defaultdict(dict)
-    for run in from_json(file.read_text(encoding="utf-8"))["runs"]:
-        costs[run["method"]][run["set"], run["seed"]] = run["test_cost"]
-    ensemble, found = costs["ours: ensemble"], {}
-    for method, of_method in costs.items():
-        by_set = defaultdict(list)
-        for split, cost in of_method.items():
-            by_set[split[0]].append(ensemble[split] / cost)
-        found[method] = [np.mean(ratios) for ratios in by_set.values()]
-    return found
-
-
-def test_ratios_of_the_readme():
-    results = ROOT / "benchmarks" / "results"
-    if not results.is_dir():
-        pytest.skip("the sdist has no results")
-    sixteen, ten = (
-        ratios_of_ensemble(results / f"{name}.json") for name in ("tables_wide", "tables_held_out")
-    )
-    sixteen["CatBoost"] = ratios_of_ensemble(results / "tables_members.json")["CatBoost"]
+@pytest.fixture(scope="module")
+def readme():
+    """Cells of the table, by the label of the row."""
     text = (ROOT / "README.rst").read_text(encoding="utf-8")
-    for label, method in RIVALS.items():
-        (line,) = re.findall(rf"^{re.escape(label)}  +(.*)$", text, re.M)
-        parts = re.split(r"  +", line)
-        for part, found in zip(parts, (sixteen[method], ten.get(method))):
-            if found:
-                assert float(part) == pytest.approx(np.exp(np.mean(np.log(found))), abs=0.0051)
-        worst = max(sixteen[method] + ten.get(method, []))
-        assert float(parts[2].split()[0]) == pytest.approx(worst, abs=0.0051)
+    table = re.search(r"^data  .*?\n=+ .*?\n(.*?)\n=+ ", text, re.M | re.S)[1]
+    lines = [re.split(r"  +", line) for line in table.splitlines()]
+    return {label: cells for label, *cells in lines[1:] if label} | {lines[0][0]: lines[0][1:]}
 
 
-def test_times_of_the_readme():
-    file = ROOT / "benchmarks" / "results" / "growth.json"
-    if not file.is_file():
-        pytest.skip("the sdist has no results")
-    cases = from_json(file.read_text(encoding="utf-8"))["cases"]
-    found = {(case["kind"], case["rows"], case["model"]): case for case in cases}
-    sizes = [20_000, 100_000, 1_000_000]
-    ensemble, light = (
-        [found["claims", n, m] for n in sizes] for m in ("ours: ensemble", "LightGBM")
-    )
-    network, boosting = (
-        found["numbers", 100_000, m] for m in ("ours: default", "boosting, early stop")
-    )
+@pytest.mark.parametrize("row", first_page.rows(), ids=lambda row: row.data)
+def test_a_row_of_the_readme(row, readme):
+    (label,) = [label for label, name in ROWS.items() if name == row.data]
+    cells = readme[label]
+    for name, ratio in row.ratios.items():
+        cell = cells[COLUMNS.index(name)] if name in COLUMNS else cells[2]
+        assert cell.split()[0] == f"{ratio:.2f}"
+    assert cells[3] == f"{row.seconds:.0f}"
 
-    def listed(values, form):
-        *first, last = (format(value, form) for value in values)
-        return f"{', '.join(first)} and {last}"
 
-    text = " ".join((ROOT / "README.rst").read_text(encoding="utf-8").split())
-    for expected in (
-        f"the ensemble takes {listed([case['cpu_seconds'] for case in ensemble], '.0f')} CPU "
-        "seconds",
-        f"LightGBM {listed([case['cpu_seconds'] for case in light], '.2g')}, at",
-        listed([a["cost"] / b["cost"] for a, b in zip(light, ensemble)], ".2f")
-        + " of the ensemble's cost",
-        f"takes {network['cpu_seconds']:.0f}, boosting {boosting['cpu_seconds']:.0f}, at four",
-    ):
-        assert expected in text
-    assert boosting["cost"] / network["cost"] == pytest.approx(4, abs=0.5)
+def test_the_row_of_rare_classes(readme):
+    assert readme["small tables, rare classes"][:2] == [
+        f"{first_page.KEEL[name]:.2f}" for name in COLUMNS
+    ]
+
+
+def test_autogluon(readme):
+    runs = first_page._runs("tables_wide", "method", "set")
+    ratio = first_page._ratio(runs, "ours: ensemble", "AutoGluon")
+    assert readme["sixteen tables"][2] == f"{ratio:.2f} (AutoGluon)"
+    claims = {
+        case["model"]: case["cpu_seconds"]
+        for case in from_json((RESULTS / "growth.json").read_text(encoding="utf-8"))["cases"]
+        if (case["kind"], case["rows"]) == ("claims", 1_000_000)
+    }
+    share = claims["boosting, early stop"] / claims["ours: ensemble"]
+    assert share == pytest.approx(0.1, abs=0.01)  # "a tenth of the time"
+
+
+def make_tables():
+    """The script that writes the tables of the pages."""
+    spec = spec_from_file_location("make_tables", ROOT / "docs" / "tables" / "make.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", make_tables().TABLES)
+def test_a_table_of_the_pages_is_the_table_of_the_results(name):
+    file = ROOT / "docs" / "tables" / f"{name}.csv"
+    assert file.read_text(encoding="utf-8") == make_tables().text(name)
+
+
+def test_the_pages_show_all_tables():
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.rst"))
+    assert all(f"tables/{name}.csv" in pages for name in make_tables().TABLES)

@@ -446,8 +446,9 @@ def rounded(answer):
 
 def test_the_answers_of_the_page(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    page = (SCRIPT.parents[1] / "docs" / "guide" / "service.rst").read_text(encoding="utf-8")
-    code = re.search(r"code-block:: python\n\n((?:    .*\n|\n)+)", page)[1]
+    page = (SCRIPT.parents[1] / "docs" / "production.rst").read_text(encoding="utf-8")
+    blocks = re.findall(r"code-block:: python\n\n((?:    .*\n|\n)+)", page)
+    (code,) = [block for block in blocks if "terms=terms" in block]
     exec(textwrap.dedent(code), {})
     asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n\n", page)
     assert len(asked) == 4

@@ -1,0 +1,327 @@
+"""Draw the pictures of the pages: ``python docs/images/draw.py`` in the root; names select some.
+
+White, opaque backgrounds make them readable in light and dark themes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patches import FancyBboxPatch
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+IMAGES = ROOT / "docs" / "images"
+BLUE, ORANGE, GREEN, GREY = "#1f6fb4", "#c85a11", "#3b7d23", "#5f6b76"
+STYLE = {
+    "font.size": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.hashsalt": "auxcst",
+    "svg.fonttype": "path",
+    "savefig.facecolor": "white",
+}
+
+
+def save(figure, name, kind="svg"):
+    """Vector graphics without a date, so that a second run changes nothing."""
+    metadata = {"Date": None} if kind == "svg" else None
+    figure.savefig(IMAGES / f"{name}.{kind}", dpi=110, metadata=metadata)
+    plt.close(figure)
+
+
+def box(ax, x, y, width, height, text, color, size=12, fill="white"):
+    shape = {
+        "boxstyle": "round,pad=0,rounding_size=0.08",
+        "lw": 1.6,
+        "ec": color,
+        "fc": fill,
+    }
+    ax.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **shape))
+    ax.text(x, y, text, ha="center", va="center", color="#1b2126", fontsize=size)
+
+
+def arrow(ax, start, end, color=GREY, **style):
+    ax.annotate(
+        "",
+        end,
+        start,
+        arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.5, **style},
+    )
+
+
+def canvas(width, height):
+    figure = plt.figure(figsize=(width, height))
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, width), ylim=(0, height))
+    ax.axis("off")
+    return figure, ax
+
+
+def network():
+    """The network: hidden layers, a head of K costs on each but the last, and the output."""
+    figure, ax = canvas(6.7, 3.7)
+    names = ["inputs\nx", "hidden\nlayer 1", "hidden\nlayer 2", "hidden\nlayer 3"]
+    places = [0.55, 1.85, 3.25, 4.6]
+    for x, name in zip(places, names):
+        box(ax, x, 2.85, 0.95, 1.1, name, GREY if x < 1 else BLUE, 13, "#f2f4f6")
+    for x, following in zip(places, [*places[1:], 5.98]):
+        arrow(ax, (x + 0.48, 2.85), (following - 0.5 - 0.12 * (following > 5), 2.85))
+    box(ax, 5.98, 2.85, 1.25, 1.1, "output:\nK costs $r_k$,\nloss $L_{out}$", ORANGE, 12, "#fdf1e8")
+    for i, x in enumerate(places[1:3], 1):
+        arrow(ax, (x, 2.28), (x, 1.72), ORANGE, linestyle=(0, (4, 2)))
+        label = f"auxiliary\nhead: K costs,\nloss $L_{i}$"
+        box(ax, x, 1.2, 1.27, 1, label, ORANGE, 11.5, "#fdf1e8")
+    arrow(ax, (5.98, 2.28), (5.98, 1.72), ORANGE)
+    box(ax, 5.98, 1.2, 1.25, 1, "decision:\n$\\mathrm{argmin}_k\\ r_k$", GREEN, 12.5, "#eef6ea")
+    total = "training minimises  $\\alpha_1 L_1 + \\alpha_2 L_2 + L_{out}$"
+    ax.text(3.35, 0.28, f"{total}  ($\\alpha = 0$: no heads)", ha="center", fontsize=12.5)
+    save(figure, "network")
+
+
+def costs():
+    """Which costs do I have: the argument for each kind."""
+    figure, ax = canvas(6.9, 4.5)
+    box(ax, 3.45, 4.05, 5.2, 0.6, "Do costs differ between rows of a class?", GREY, 13)
+    box(ax, 1.15, 2.75, 2.1, 0.75, "No: a table\nof costs", BLUE, 13, "#f2f4f6")
+    box(ax, 4.6, 2.75, 4.3, 0.75, "Yes. Are they known when deciding?", GREY, 13)
+    kinds = [
+        (
+            1.15,
+            BLUE,
+            "#f2f4f6",
+            "cost_matrix= of\nthe constructor\n(K, K)\n\na missed tumour:\n20 biopsies",
+        ),
+        (
+            3.5,
+            GREEN,
+            "#eef6ea",
+            "yes: cost= of fit,\npredict and score\n(n, K, K)\n\nthe amount\nof a payment",
+        ),
+        (
+            5.75,
+            ORANGE,
+            "#fdf1e8",
+            "no: cost= of fit\nand score\n(n, K)\n\nthe outcome\nof a treatment",
+        ),
+    ]
+    for x, color, fill, text in kinds:
+        box(ax, x, 0.98, 2.1, 1.75, text, color, 12, fill)
+    arrows = [((2.3, 3.75), (1.3, 3.15)), ((4.3, 3.75), (4.6, 3.15)), ((1.15, 2.37), (1.15, 1.88))]
+    for start, end in [*arrows, ((3.9, 2.37), (3.6, 1.88)), ((5.3, 2.37), (5.6, 1.88))]:
+        arrow(ax, start, end)
+    save(figure, "costs")
+
+
+def relative_costs():
+    """Mean cost of ours divided by the cost of others, by kind of data."""
+    from benchmarks.first_page import KEEL, rows
+
+    titles = {
+        "sixteen tables": "sixteen tables, up to 6,000 rows",
+        "ten tables": "ten other tables",
+        "texts": "texts of many classes",
+        "images": "images, pretrained network",
+        "a million rows": "a million rows",
+    }
+    kinds = [("thirty small tables, rare class", KEEL)]
+    kinds += [(titles[row.data], row.ratios) for row in rows()]
+    colors = {"logistic regression": BLUE, "calibrated boosting": ORANGE}
+    marks = {"logistic regression": "o", "calibrated boosting": "s"}
+    figure, ax = plt.subplots(figsize=(8, 3.9), layout="constrained")
+    for y, (_, ratios) in enumerate(kinds):
+        for name, value in ratios.items():
+            look = {
+                "color": colors.get(name, GREY),
+                "marker": marks.get(name, "D"),
+            }
+            label = name if name in colors else "another model (table)"
+            ax.plot(value, -y, ms=10, ls="", label=label, **look)
+            side = {"ha": "left"} if "boosting" in name and value < 0.9 else {"ha": "right"}
+            shift = 0.012 if side["ha"] == "left" else -0.012
+            ax.text(value + shift, -y + 0.2, f"{value:.2f}", fontsize=10, **side)
+    ax.axvline(1, color="k", lw=1)
+    ax.set_yticks([-y for y in range(len(kinds))], [name for name, _ in kinds])
+    ax.set(xlim=(0.25, 1.1), ylim=(-len(kinds) + 0.5, 0.7))
+    ax.set_xlabel("our mean test cost, divided by the mean test cost of")
+    handles = dict(zip(*reversed(ax.get_legend_handles_labels())))
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
+    save(figure, "relative_costs")
+
+
+def alphas():
+    """Cost against alpha for several depths, from the experiments of the paper on MNIST."""
+    panels = {"sigmoid_sgd": "sigmoid layers", "relu_sgd": "ReLU layers"}
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
+    for ax, (folder, title) in zip(axes, panels.items()):
+        path = ROOT / "benchmarks" / "results" / "paper" / folder / "alpha_depth.txt"
+        block = path.read_text(encoding="utf-8").split("\nmnist, by alpha")[1].split("\n\n")[0]
+        header, *lines = block.splitlines()[1:]
+        alpha = [float(name) for name in header.split()[2:]]
+        for line in lines:
+            depth, values = (
+                int(line.split()[0]),
+                re.findall(r"([\d.]+) \+- ([\d.]+)", line),
+            )
+            if depth in (3, 5, 8):
+                mean, error = np.array(values, float).T
+                ax.errorbar(
+                    alpha,
+                    mean,
+                    error,
+                    fmt="o-",
+                    ms=4,
+                    capsize=2,
+                    label=f"{depth} layers",
+                )
+        ax.set(title=title, xlabel="alpha", ylabel="mean test cost, MNIST")
+        if folder.startswith("sigmoid"):
+            ax.set_ylim(0.1, 0.25)
+            ax.text(
+                0.03,
+                0.243,
+                "5 and 8 layers\nat alpha 0: above 3",
+                va="top",
+                fontsize=10,
+            )
+        ax.legend()
+    save(figure, "alphas")
+
+
+def growth():
+    """Time and cost by the number of rows, simulated claims."""
+    from benchmarks.first_page import _read
+
+    names = {
+        "ours: default": "network",
+        "ours: ensemble": "ensemble",
+        "boosting, early stop": "boosting",
+        "LightGBM": "LightGBM",
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.4), layout="constrained")
+    for (method, label), mark in zip(names.items(), "os^D"):
+        cases = [
+            c for c in _read("growth")["cases"] if (c["kind"], c["model"]) == ("claims", method)
+        ]
+        cases.sort(key=lambda case: case["rows"])
+        rows = [case["rows"] for case in cases]
+        axes[0].plot(rows, [case["cost"] for case in cases], f"{mark}-", label=label)
+        axes[1].plot(rows, [case["cpu_seconds"] for case in cases], f"{mark}-")
+    axes[0].set(xscale="log", xlabel="training rows", ylabel="mean test cost")
+    axes[1].set(
+        xscale="log",
+        yscale="log",
+        xlabel="training rows",
+        ylabel="CPU seconds of a fit",
+    )
+    figure.legend(loc="outside upper center", ncols=4)
+    save(figure, "growth")
+
+
+def payments(n=6000):
+    """Simulated payments: rows, frauds and costs of training and test."""
+    from auxcst_sklearn.costs import binary_cost_matrices
+    from sklearn.datasets import make_classification
+    from sklearn.model_selection import train_test_split
+
+    X, y = make_classification(n, n_informative=8, weights=[0.9], flip_y=0.02, random_state=0)
+    amount = np.random.default_rng(0).lognormal(4, 1, len(y))
+    X = np.column_stack([X, np.log(amount)])
+    C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
+    return train_test_split(X, y, C, train_size=3000, stratify=y, random_state=0)
+
+
+def reliability():
+    """Reliability of boosting before and after calibration, and of the network."""
+    from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
+    from sklearn.calibration import calibration_curve
+    from sklearn.ensemble import RandomForestClassifier
+
+    X_train, X_test, y_train, y_test, *_ = payments(23_000)
+    forest = RandomForestClassifier(200, random_state=0)
+    models = {
+        "forest": forest,
+        "forest, isotonic": BayesMinimumRiskClassifier(forest, calibration="isotonic"),
+        "network": CostSensitiveAuxMLP(random_state=0),
+    }
+    figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
+    ax.plot([0, 1], [0, 1], color="k", lw=1, label="perfect")
+    for (name, model), mark in zip(models.items(), "os^"):
+        probability = model.fit(X_train, y_train).predict_proba(X_test)[:, 1]
+        found, predicted = calibration_curve(y_test, probability, n_bins=10)
+        ax.plot(predicted, found, f"{mark}-", label=name)
+    ax.set(
+        xlabel="predicted probability of fraud",
+        ylabel="share of frauds among these payments",
+    )
+    ax.legend()
+    save(figure, "reliability")
+
+
+def decisions():
+    """Cost by threshold, and what another review is worth."""
+    from auxcst_sklearn import CostSensitiveAuxMLP
+    from auxcst_sklearn.plotting import (
+        CostCapacityDisplay,
+        CostThresholdDisplay,
+    )
+
+    X_train, X_test, y_train, y_test, C_train, C_test = payments()
+    model = CostSensitiveAuxMLP(random_state=0).fit(X_train, y_train, cost=C_train)
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
+    CostThresholdDisplay.from_estimator(
+        model, X_test, y_test, cost=C_test, xscale="log", ax=axes[0]
+    )
+    three = [np.dstack([C, np.full(C.shape[:2], 4.0)]) for C in (C_train, C_test)]
+    desk = CostSensitiveAuxMLP(decisions=["pass", "decline", "review"], random_state=0)
+    expected = desk.fit(X_train, y_train, cost=three[0]).predict_cost(X_test, three[1])
+    CostCapacityDisplay.from_predictions(
+        expected, "review", decisions=desk.decisions_, capacity=100, ax=axes[1]
+    )
+    save(figure, "decisions")
+
+
+def confusion():
+    """Which mistakes make up the cost, and the losses of the heads by epoch."""
+    from auxcst_sklearn import CostSensitiveAuxMLP
+    from auxcst_sklearn.plotting import CostConfusionDisplay, LayerLossDisplay
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random_state=0)
+    off = abs(np.subtract.outer(range(10), range(10))).astype(float)
+    model = CostSensitiveAuxMLP(cost_matrix=off, random_state=0).fit(X_train, y_train)
+    figure, ax = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
+    CostConfusionDisplay.from_estimator(model, X_test, y_test, ax=ax)
+    save(figure, "confusion")
+    deep = CostSensitiveAuxMLP(
+        cost_matrix=off,
+        depth=5,
+        schedule="one_cycle",
+        max_epochs=30,
+        random_state=0,
+    ).fit(X_train, y_train)
+    figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    LayerLossDisplay.from_estimator(deep, ax=ax)
+    save(figure, "layer_losses")
+
+
+PICTURES = [
+    *(network, costs, relative_costs, alphas, growth),
+    *(reliability, decisions, confusion),
+]
+
+if __name__ == "__main__":
+    with plt.rc_context(STYLE):
+        for picture in PICTURES:
+            if len(sys.argv) == 1 or picture.__name__ in sys.argv[1:]:
+                picture()

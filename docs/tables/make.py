@@ -1,0 +1,310 @@
+"""Tables of the pages from committed results: ``python docs/tables/make.py`` in the root."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+RESULTS = ROOT / "benchmarks" / "results"
+# What the results call our models, and what the pages call them.
+NAMES = {
+    "ours: pool": "ensemble",
+    "ours: ensemble": "ensemble",
+    "ours: default": "network",
+    "ours: pool, vectors": "ensemble, costs learnt",
+    "ours: ensemble, vectors": "ensemble, costs learnt",
+    "ours: default, vectors": "network, costs learnt",
+    "boosting, vectors": "boosting, class means",
+    "ours: default, alpha 0": "network without heads",
+    "ours: default, one network": "one network",
+    "same network: Bayes": "plain network with the rule",
+    "same network: Bayes, temperature": "plain network with rule and temperature",
+    "Bayes: logistic": "logistic regression",
+    "Bayes: boosting, early stop": "boosting, early stop",
+    "five boostings": "mean of five boosting models",
+    "logistic": "logistic regression",
+    "logistic, isotonic": "logistic regression, isotonic",
+    "CNN: default": "CostSensitiveAuxCNN",
+    "CNN: Bayes, temperature": "plain CNN with rule and temperature",
+    "CNN: Bayes": "plain CNN with the rule",
+    "CNN: blind": "plain CNN, most probable class",
+}
+
+
+def read(path):
+    return (RESULTS / path).read_text(encoding="utf-8")
+
+
+def rst_table(name, title=""):
+    """Cells of the first table behind a title of a file of results."""
+    text = read(f"{name}.rst")
+    text = text[text.index(f"{title}\n") :] if title else text
+    table = re.search(r"^=[= ]+\n(.*?)\n=[= ]+\n(.*?)\n=[= ]+$", text, re.M | re.S)
+    lines = [table[1], *table[2].splitlines()]
+    return [re.split(r" {2,}", line.strip()) for line in lines]
+
+
+def summary(name, columns, title=""):
+    """Some columns of a table, two decimals for ratios, our names."""
+    header, *lines = rst_table(name, title)
+    for line in lines:
+        values = dict(zip(reversed(header), reversed(line)))  # the first of equal names
+        row = [NAMES.get(values[header[0]], values[header[0]])]
+        for column in columns:
+            value = values[column]
+            if column in ("ratio", "worst", "log loss") and value != "-":
+                value = f"{float(value):.2f}"
+            if column == "worst" and "at" in values:
+                value += f" ({values['at']})"
+            if column == "ratio" and "s.e." in values and title != "":
+                value += f" ({float(values['s.e.']):.2f})"
+            row.append(value)
+        yield row
+
+
+def tables(name):
+    yield ["model", "cost (s.e.)", "worst set", "log loss", "CPU s"]
+    yield from summary(name, ["ratio", "worst", "log loss", "CPU s"], "6000 rows: over all sets")
+
+
+def toy():
+    """The table of version 0.1.0, and the network of the present default."""
+    yield ["model", "cost", "worst setting", "CPU s"]
+    yield present_network()
+    for name, *cells in summary("cost_default", ["ratio", "worst", "CPU s"]):
+        yield [f"{name}, 0.1.0" if name.endswith(("network", "without heads")) else name, *cells]
+
+
+def present_network():
+    """As in `cost_default`: a thousandth of a constant prediction's cost is added to both."""
+    runs = defaultdict(lambda: defaultdict(list))
+    for run in json.loads(read("cost_plateaus.json"))["runs"]:
+        runs[run["setting"]][run["method"]].append(run)
+    ratios, seconds = {}, []
+    for setting, of_setting in runs.items():
+        mean = {
+            name: np.mean([run["test_cost"] + run["constant_cost"] / 1000 for run in found])
+            for name, found in of_setting.items()
+        }
+        ours = mean.pop("ours: default")
+        ratios[setting] = ours / min(mean.values())
+        seconds += [run["cpu_seconds"] for run in of_setting["ours: default"]]
+    worst = max(ratios, key=ratios.get)
+    cost = np.exp(np.mean(np.log(list(ratios.values()))))
+    return ["network", f"{cost:.2f}", f"{ratios[worst]:.2f} ({worst})", f"{np.mean(seconds):.1f}"]
+
+
+def losses():
+    yield ["model", "cost", "worst setting", "CPU s"]
+    for row in summary("cost_losses_default", ["ratio", "worst", "CPU s"]):
+        yield [row[0].replace("loss: ", "").replace(", alpha 0.2", ""), *row[1:]]
+
+
+def fraud():
+    yield ["model", "cost", "worst generator", "CPU s"]
+    yield from summary("fraud", ["ratio", "worst", "CPU s"])
+
+
+def vectors():
+    yield ["model", "cost (s.e.)", "worst set", "CPU s"]
+    yield from summary("tables_vectors", ["ratio", "worst", "CPU s"], "6000 rows: over all sets")
+
+
+def images():
+    """CIFAR-10: mean costs with the standard errors over the seeds."""
+    yield ["model", "balanced", "imbalanced", "CPU s"]
+    found = defaultdict(list)
+    for name in ("cost_cnn_default", "cost_cnn_rivals"):
+        for setting in ("cifar10-2000", "cifar10-imb-2000"):
+            title = f"{setting}/proportional\n{'-' * len(setting + '/proportional')}"
+            for method, *cells in rst_table(name, title)[1:]:
+                if method.startswith("CNN") or method == "ours: default":
+                    label = NAMES[method].replace("network", "CostSensitiveAuxMLP")
+                    found[label].append((*map(float, cells[:2]), cells[-1]))
+    for label, ((cost, error, seconds), (imbalanced, its_error, _)) in found.items():
+        costs = f"{cost:.2f} ({error:.2f})", f"{imbalanced:.2f} ({its_error:.2f})"
+        yield [label, *costs, seconds]
+
+
+def growth():
+    from benchmarks.common.json_files import from_json
+
+    cases = {
+        (case["kind"], case["rows"], case["model"]): case
+        for case in from_json(read("growth.json"))["cases"]
+    }
+    models = {
+        "ours: default": "network",
+        "ours: ensemble": "ensemble",
+        "boosting, early stop": "boosting",
+        "LightGBM": "LightGBM",
+        "CatBoost": "CatBoost",
+    }
+    yield ["rows", *models.values()]
+    for kind, rows in sorted({key[:2] for key in cases}):
+        cells = [cases.get((kind, rows, model)) for model in models]
+        yield [
+            f"{rows:,} {kind}",
+            *(f"{c['cpu_seconds']:.3g} s, {c['cost']:.3f}" if c else "-" for c in cells),
+        ]
+
+
+def ablation():
+    from benchmarks.common.json_files import from_json
+
+    runs = defaultdict(dict)
+    for run in from_json(read("tables_ablation.json"))["runs"]:
+        runs[run["method"]][run["set"], run["seed"]] = run
+    yield ["without", "cost (s.e.)", "worst set"]
+    labels = {
+        "no bins": "quantile bins of numbers",
+        "ReLU": "SiLU (ReLU instead)",
+        "no factors": "factors of the indicators of categories",
+        "last weights": "averaged weights (the last weights instead)",
+        "no heads": "auxiliary heads",
+        "three networks": "two of the five networks",
+        "no temperature": "temperature",
+    }
+    rows = []
+    for method in sorted(runs.keys() - {"ours: default"}):
+        by_set = defaultdict(list)
+        for key, run in runs[method].items():
+            default = runs["ours: default"][key]
+            by_set[key[0]].append(run["test_cost"] / default["test_cost"])
+        logs = np.log([np.mean(ratios) for ratios in by_set.values()])
+        worst = max(by_set, key=lambda name: np.mean(by_set[name]))
+        label = method.replace("ours: ", "")
+        rows.append(
+            (
+                np.exp(logs.mean()),
+                labels.get(label, label),
+                logs.std(ddof=1) / len(logs) ** 0.5,
+                f"{np.mean(by_set[worst]):.2f} ({worst})",
+            )
+        )
+    for mean, label, error, worst in sorted(rows, reverse=True):
+        yield [label, f"{mean:.3f} ({error:.3f})", worst]
+
+
+def desk():
+    from benchmarks.common.json_files import from_json
+
+    found = defaultdict(lambda: defaultdict(list))
+    for run in from_json(read("desk.json"))["runs"]:
+        found[run["set"]][run["method"]].append(run["cost"])
+    methods = list(next(iter(found.values())))
+    yield ["data", *methods]
+    for name, costs in found.items():
+        yield [name, *(f"{np.mean(costs[method]):.4g}" for method in methods)]
+
+
+def pretrained():
+    from benchmarks.common.json_files import from_json
+
+    rivals = ["blind", "Bayes", "Bayes, temperature", "features, logistic", "features, MLP"]
+    columns = {
+        "default": "heads without gradient, vote",
+        "output": "without heads' vote",
+        "gradient, vote": "heads with gradient, vote",
+        "gradient": "heads with gradient",
+    }
+    yield ["data, network", "best of five", *columns.values()]
+    for name, costs in from_json(read("pretrained.json"))["table"].items():
+        best = min(costs[rival]["cost"] for rival in rivals)
+        cells = [costs[c]["cost"] / best if c in costs else None for c in columns]
+        yield [name, f"{best:.3f}", *("-" if c is None else f"{c:.2f}" for c in cells)]
+
+
+def texts():
+    header, *lines = rst_table("texts")
+    keep = [header.index(name) for name in ("clinc150", "clinc150, ask", "banking77", "CPU s")]
+    yield ["model", "CLINC150", 'with "ask"', "Banking77", "CPU s"]
+    for line in lines:
+        yield [line[0], *(line[i] for i in keep)]
+
+
+def paper_block(path, title):
+    """Lines of a table of the experiments: label and cells with standard errors."""
+    block = read(f"paper/{path}").split(f"\n{title}")[1].split("\n\n")[0]
+    header, *lines = block.splitlines()[1:]
+    ends = [match.end() for match in re.finditer(r"\S+(?: \S+)*", header)]
+    starts = [0, *ends[:-1]]
+    for line in (header, *lines):
+        label = re.match(r"alpha [\d.]+|\S*", line)[0]
+        cells = [line[max(a, len(label)) : b].strip() for a, b in zip(starts, ends)]
+        cells[0] = label
+        yield [re.sub(r"(-?[\d.]+) \+- ([\d.]+)", shorter, cell) for cell in cells]
+
+
+def shorter(match):
+    return f"{float(match[1]):.3f} ({float(match[2]):.3f})"
+
+
+def methods():
+    """Costs of the methods of the paper by depth."""
+    yield ["data", "depth", "AuxDNN", "NaiveDNN", "CSDNN"]
+    for name in ("mnist", "mnist-imb", "cifar10", "cifar10-imb", "cifar100"):
+        _, *lines = paper_block("relu_sgd/compare.txt", f"{name}, by method")
+        for line in lines:
+            yield [name, *line]
+
+
+def alphas():
+    """Costs by depth and alpha, MNIST."""
+    for folder, label in {"relu_sgd": "ReLU", "sigmoid_sgd": "sigmoid"}.items():
+        header, *lines = paper_block(f"{folder}/alpha_depth.txt", "mnist, by alpha")
+        keep = [header.index(name) for name in ("0.0", "0.2", "0.5", "1.0")]
+        if folder == "relu_sgd":
+            yield ["layers", "depth", *(f"alpha {header[i]}" for i in keep)]
+        for line in lines:
+            if line[0] in ("3", "5", "8"):
+                yield [label, line[0], *(line[i] for i in keep)]
+
+
+def deep():
+    header, *lines = paper_block("deep/deep.txt", "mnist, by alpha")
+    yield ["depth", *(f"alpha {name}" for name in header[1:])]
+    yield from lines
+
+
+def fine_tuning():
+    yield from paper_block("fine_tuning/fine_tuning.txt", "caltech101-39, by measure")
+
+
+def closeness():
+    path = "closeness_64px_30_epochs/category_closeness.txt"
+    yield from paper_block(path, "cifar10, by measure")
+
+
+TABLES = {
+    "tables": lambda: tables("tables_wide"),
+    "tables_held_out": lambda: tables("tables_held_out"),
+    **{
+        make.__name__: make
+        for make in (
+            *(toy, losses, fraud, vectors, images, growth, ablation, desk, pretrained, texts),
+            *(methods, alphas, deep, fine_tuning, closeness),
+        )
+    },
+}
+
+
+def text(name):
+    """The table as the text of a CSV file."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(TABLES[name]())
+    return file.getvalue()
+
+
+if __name__ == "__main__":
+    for name in TABLES:
+        (ROOT / "docs" / "tables" / f"{name}.csv").write_text(text(name), encoding="utf-8")
