@@ -56,6 +56,7 @@ gallery = [
     "layer_estimates",
     "cnn_digits",
     "own_module",
+    "texts",
     "pretrained",
     "search",
     "onnx_service",
