@@ -74,7 +74,9 @@ class NamedInputs(Inputs):
     def sample(self, rows: Any) -> Any:
         """The shortest and the longest row, on which a module shows how it reads its mask."""
         lengths = NamedRows(self.layout).lengths(rows[:SAMPLED])
-        return rows[:2] if lengths is None else rows[[int(lengths.argmin()), int(lengths.argmax())]]
+        if lengths is None or lengths.min() == lengths.max():
+            return rows[:2]
+        return rows[[int(lengths.argmin()), int(lengths.argmax())]]
 
     def make_module(self) -> NamedRows:
         return NamedRows(self.layout)

