@@ -105,7 +105,9 @@ class NamedRows(nn.Module):
 
     def lengths(self, X: Any) -> Tensor | None:
         """The length of each row of words; None if batches are not cut."""
-        return _lengths(self.layout.unpack(torch.as_tensor(X[:]), MASK)[MASK]) if self.is_cut else None
+        return (
+            _lengths(self.layout.unpack(torch.as_tensor(X[:]), MASK)[MASK]) if self.is_cut else None
+        )
 
 
 def _lengths(mask: Tensor) -> Tensor:
