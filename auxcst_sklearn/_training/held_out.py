@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
@@ -19,6 +20,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
+from .geometric_mean import log_clipped
 from .rows import Rows, TrainingSet
 from .runtime import neutral_torch_modes
 
@@ -290,33 +292,37 @@ def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
 # -------------------------------------------------------------------------- predictions
 
 
-def held_out_proba(training: Training, data: TrainingSet) -> NDArray[np.float64]:
-    """Class probabilities (n_samples, K) by the networks that held a row out; NaN where none did.
+def held_out_proba(training: Training, data: TrainingSet, n_folds: int) -> NDArray[np.float64]:
+    """Class probabilities (3, n_samples, K) by networks that held a row out; NaN where none did.
 
-    Rows so many that only a sample of them is evaluated have none.
+    First by the networks that hold out the folds, then by those that hold them out again, then by
+    the mean of both. Rows so many that only a sample of them is evaluated have none.
     """
     counts, held_out = data.counts, training.held_out
-    found = np.full((len(data.costs.label), len(data.costs.classes)), np.nan)
+    found = np.full((3, len(data.costs.label), len(data.costs.classes)), np.nan)
     if held_out is not None and not training.rows[0].in_blocks:
-        found[counts] = _means(training.net, held_out, int(counts.sum()))
+        found[:2, counts] = _means(training.net, held_out, n_folds, int(counts.sum()))
+        found[2] = found[:2].mean(axis=0)
+        if training.net.is_geometric:
+            found[2] = softmax(log_clipped(found[:2]).mean(axis=0), axis=1)
     return found
 
 
 @torch.no_grad()
-def _means(net: CostNet, held_out: Sequence[Rows], n_rows: int) -> NDArray[np.float64]:
+def _means(net: CostNet, held_out: Sequence[Rows], n_folds: int, n: int) -> NDArray[np.float64]:
     with neutral_torch_modes():
         batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
     of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
-    total = torch.zeros(n_rows, of_sets.shape[-1], dtype=torch.float64)
-    count = torch.zeros(n_rows, dtype=torch.float64)
-    for rows, probability in zip(held_out, of_sets):
+    total = torch.zeros(2, n, of_sets.shape[-1], dtype=torch.float64)
+    count = torch.zeros(2, n, dtype=torch.float64)
+    for i, (rows, probability) in enumerate(zip(held_out[: 2 * n_folds], of_sets)):
         index = torch.arange(len(rows)) if rows.index is None else rows.index.cpu()
         if rows.weight is not None:  # rows that pad a smaller part have none
             counts = rows.weight.cpu()[index] > 0
             index, probability = index[counts], probability[: len(counts)][counts]
-        total.index_add_(0, index, probability[: len(index)])
-        count.index_add_(0, index, torch.ones(len(index), dtype=torch.float64))
-    mean: NDArray[np.float64] = (total / count.unsqueeze(1)).numpy()
-    mean /= mean.sum(axis=1, keepdims=True)
+        total[i // n_folds].index_add_(0, index, probability[: len(index)])
+        count[i // n_folds].index_add_(0, index, torch.ones(len(index), dtype=torch.float64))
+    mean: NDArray[np.float64] = (total / count.unsqueeze(-1)).numpy()
+    mean /= mean.sum(axis=-1, keepdims=True)
     return mean
