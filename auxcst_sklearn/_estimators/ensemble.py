@@ -51,7 +51,6 @@ from .members import (
     suited,
     with_weight,
 )
-from .mlp import CostSensitiveAuxMLP
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -353,7 +352,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         single = logs[:, 0, known], label[known], weight[known]
         weights = mean_weights(*single) if known.any() else np.full(len(fitted), 1 / len(fitted))
         losses = [log_loss_of(of_one, *single[1:]) for of_one in single[0]]
-        networks = [i for i, one in enumerate(fitted) if isinstance(one, CostSensitiveAuxMLP)]
+        networks = [i for i, one in enumerate(fitted) if not isinstance(one, FoldMean)]
         if networks:
             best = min(networks, key=losses.__getitem__)
             rows = logs[:, :, twice].swapaxes(0, 1), label[twice], weight[twice]
