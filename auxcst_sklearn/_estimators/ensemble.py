@@ -70,9 +70,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     again. Other members are fitted once per fold, and the means of their probabilities predict.
     Members whose weight is 0 are dropped, and take no time when predicting.
 
-    No row is unseen by all networks, whose mean is better than each. The fold that two networks
-    hold out shows what the mean gains: the weights move towards the networks if this lowers the
-    log loss there by more than two standard errors.
+    The mean of all networks is better than each, but each row has been seen by some of them. The
+    fold that two networks hold out shows what a mean gains: the weights move towards the networks
+    if this lowers the log loss there by more than two standard errors.
 
     If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
     learn these costs from the features, too, and decisions use their estimates instead of means.
@@ -313,7 +313,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     def _fit_members(
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
-        """The fitted members, and their probabilities of held-out rows (n_members, 3, n, K)."""
+        """The fitted members, and their probabilities of held-out rows (n_members, 4, n, K)."""
         tasks = [member.tasks(found) for member in members]
         run = delayed(Task.run)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
@@ -347,16 +347,18 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             known[unseen] |= np.isin(data.costs.label[unseen], data.costs.label[seen])
         known &= np.isfinite(held_out[:, 0]).all(axis=(0, 2))
         twice = known & np.isfinite(held_out).all(axis=(0, 1, 3))
-        logs, label = log_clipped(held_out), data.costs.label
+        label = data.costs.label
         weight = np.ones(len(label)) if data.weight is None else data.weight
-        single = logs[:, 0, known], label[known], weight[known]
-        weights = mean_weights(*single) if known.any() else np.full(len(fitted), 1 / len(fitted))
-        losses = [log_loss_of(of_one, *single[1:]) for of_one in single[0]]
+        weights, rows = np.full(len(fitted), 1 / len(fitted)), (label[known], weight[known])
+        if known.any():
+            weights = mean_weights(log_clipped(held_out[:, 3, known]), *rows)
+        losses = [log_loss_of(of_one, *rows) for of_one in log_clipped(held_out[:, 0, known])]
         networks = [i for i, one in enumerate(fitted) if not isinstance(one, FoldMean)]
         if networks:
             best = min(networks, key=losses.__getitem__)
-            rows = logs[:, :, twice].swapaxes(0, 1), label[twice], weight[twice]
-            weights = nearer_to_networks(weights, best, fitted[best].n_networks, *rows)
+            logs = log_clipped(held_out[:, :3, twice]).swapaxes(0, 1)
+            n = fitted[best].n_networks
+            weights = nearer_to_networks(weights, best, n, logs, label[twice], weight[twice])
         self.estimator_weights_, self.held_out_losses_ = weights, np.array(losses)
         trios = list(zip(names, weights, fitted))
         self.estimators_ = [model for _, share, model in trios if share > 0]

@@ -140,14 +140,10 @@ class Task(NamedTuple):
     def run(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any]
     ) -> tuple[Any, NDArray[np.float64], float]:
-        """The fitted classifier, probabilities of held-out rows (NaN for others), and seconds.
-
-        The probabilities are (3, n, K), as those of `held_out_proba`; all three are the same for
-        classifiers that are fitted once per fold.
-        """
+        """The fitted classifier, the four probabilities of `held_out_proba`, and seconds."""
         start = time.perf_counter()
         estimator, params = clone(self.member.estimator), self.member.fit_params
-        found = np.full((3, len(y), len(classes)), np.nan)
+        found = np.full((4, len(y), len(classes)), np.nan)
         with naming(f"In the member {self.member.name!r} of the ensemble"):
             if self.member.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))

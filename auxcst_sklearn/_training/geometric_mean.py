@@ -87,8 +87,8 @@ def nearer_to_networks(
     """The weights, or weights nearer to a member alone, the mean of `n_networks`.
 
     Log probabilities (3, M, n, K) are by a network, by a second one, and by the mean of both, of
-    rows that neither has seen. The part of the loss that networks do not share falls with their
-    number, so that two show what more are worth. Smaller gains than two standard errors are noise.
+    rows that neither has seen. The part of the loss that networks do not share is divided by their
+    number, so that two show what more are worth. Gains below two standard errors are noise.
     """
     rows = np.arange(len(label))
     if len(rows) < FEWEST_ROWS:
