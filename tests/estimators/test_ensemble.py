@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import torch
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -183,6 +184,37 @@ def test_members_see_the_same_folds_and_networks_are_fitted_once(data):
     held_out = [set(range(len(y))) - rows for rows in Rows.seen]
     assert sorted(row for fold in held_out for row in fold) == list(range(len(y)))
     assert model.named_estimators_["network"].n_networks == 6  # two hold out the first fold
+
+
+@pytest.mark.parametrize("n_classes", [3, 12])
+def test_held_out_probabilities_of_networks(n_classes):
+    """Of one network, of a second one, of the mean of both, and with a tenth of the others."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % n_classes
+    X = np.eye(n_classes)[y] + rng.normal(size=(120, n_classes))
+    folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+    network = small_stack(n_networks=6)
+
+    single, second, both, mixed = network._fit_on_folds(X, y, folds)
+
+    net, rows = network.net_, torch.as_tensor(network._rows_of(X))
+    with torch.no_grad():
+        p = net.probabilities(net.module_(rows[np.newaxis])).double().numpy()
+    for i, (_, unseen) in enumerate(folds):
+        own = p[:, unseen]
+        np.testing.assert_allclose(single[unseen], own[i], atol=1e-6)
+        seen = np.delete(log_clipped(own[:5]), i, axis=0).mean(axis=0)
+        product = np.exp(0.9 * log_clipped(own[i]) + 0.1 * seen)
+        product /= product.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(mixed[unseen], product, atol=1e-5)
+    unseen = folds[0][1]
+    pair = p[[0, 5]][:, unseen]
+    geometric = np.sqrt(pair.prod(axis=0))
+    expected = pair.mean(axis=0) if n_classes < 10 else geometric
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(second[unseen], pair[1], atol=1e-6)
+    np.testing.assert_allclose(both[unseen], expected, atol=1e-6)
+    assert np.isnan(second[folds[1][1]]).all()
 
 
 FOLDS = {
