@@ -70,9 +70,10 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     again. Other members are fitted once per fold, and the means of their probabilities predict.
     Members whose weight is 0 are dropped, and take no time when predicting.
 
-    The mean of all networks is better than each, but each row has been seen by some of them. The
-    fold that two networks hold out shows what a mean gains: the weights move towards the networks
-    if this lowers the log loss there by more than two standard errors.
+    The mean of all networks is better than each, but each row has been seen by some of them.
+    Weights are therefore learnt from the network that has not seen a row, with a tenth of the
+    others. The fold that two networks hold out shows what a mean gains: the weights move towards
+    the networks if this lowers the log loss there by more than two standard errors.
 
     If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
     learn these costs from the features, too, and decisions use their estimates instead of means.
