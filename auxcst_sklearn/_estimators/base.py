@@ -163,11 +163,11 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     def _fit_on_folds(
         self, X: Any, y: Any, folds: Sequence[Fold], **params: Any
     ) -> NDArray[np.float64]:
-        """Fit so that network i holds out fold i; return probabilities of the held-out rows."""
+        """Fit so that network i holds out fold i; return what `held_out_proba` does."""
         from .._training.held_out import held_out_proba
 
         data, training = self._fit(X, y, folds=folds, **params)
-        return held_out_proba(training, data)
+        return held_out_proba(training, data, len(folds))
 
     @described_like(fit)
     def partial_fit(

