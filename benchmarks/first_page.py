@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.common.json_files import from_json
 
 RESULTS = Path(__file__).parent / "results"
-# Thirty imbalanced tables of KEEL: cost of the ensemble divided by the cost of each model.
-KEEL = {"logistic regression": 0.55, "calibrated boosting": 0.62}
+# Added to the costs of the thirty imbalanced tables, as in bench_keel, and fits of each.
+LITTLE, N_FOLDS = 0.005, 5
 
 
 class Row(NamedTuple):
@@ -48,9 +48,26 @@ def _seconds(runs: dict) -> float:
     return float(np.mean([run["cpu_seconds"] for run in runs.values()]))
 
 
+def _rare_classes() -> Row:
+    runs = _runs("keel", "method", "set")
+    cost = {
+        method: np.array([of_set["cost"] for of_set in runs[method].values()]) + LITTLE
+        for method in runs
+    }
+    ours = cost["ours: ensemble"]
+    rivals = {name: values for name, values in cost.items() if not name.startswith("ours")}
+    compared = {
+        "logistic regression": cost["logistic"],
+        "calibrated boosting": cost["boosting, isotonic"],
+        "best of five others": np.min([*rivals.values()], axis=0),
+    }
+    ratios = {name: float(np.exp(np.log(ours / c).mean())) for name, c in compared.items()}
+    return Row("rare classes", _seconds(runs["ours: ensemble"]) / N_FOLDS, ratios)
+
+
 def rows() -> list[Row]:
-    """The rows of the table but for `KEEL`."""
-    found = []
+    """The rows of the table."""
+    found = [_rare_classes()]
     for name, data in {"tables_wide": "sixteen tables", "tables_held_out": "ten tables"}.items():
         runs = _runs(name, "method", "set")
         ratios = {
