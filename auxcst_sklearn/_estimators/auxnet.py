@@ -151,11 +151,12 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     Notes
     -----
     X may be a mapping of arrays or tensors with a row per example, such as what a tokenizer returns
-    with ``padding=True``: the module gets them by their names, integers as int64 and floats as
-    float32. Put a tokenizer in front as a step of a pipeline, and ``fit``, searches and
-    ``cross_val_score`` take a list of texts; without a pipeline scikit-learn's splitters need
-    skorch's ``SliceDict``. With an ``attention_mask`` batches have rows of similar length and are
-    cut to the longest, unless the output of the module depends on the padding.
+    with ``padding=True``: the module gets them by their names, integers as int64, floats as
+    float32, booleans as they are, and nothing is scaled. Put a tokenizer in front as a step of a
+    pipeline, and ``fit``, searches and ``cross_val_score`` take a list of texts; without a pipeline
+    scikit-learn's splitters need skorch's ``SliceDict``. With an ``attention_mask`` batches have
+    rows of similar length and are cut to the longest, unless an output depends on the padding,
+    which is tried on some rows before training.
 
     The gradient of heads does harm to trained weights, and deep new networks may need it. A head
     whose layer is skipped in a step, as with LayerDrop, learns nothing from the step.

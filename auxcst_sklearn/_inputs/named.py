@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from torch import Tensor
@@ -13,13 +14,13 @@ from torch import Tensor
 from .._checks.data import check_in_memory, check_no_mask
 from ..modules._named_rows import Layout, NamedRows
 from .arrays import Inputs
-from .reading import as_float32
+from .reading import as_float32, check_resolution
 
 # Steps of all sequences in a batch without a gradient, or words of other rows: the activations of a
 # transformer take thousands of times the memory of its tokens.
 PREDICTED_STEPS, PREDICTED_WORDS = 2**14, 2**20
-# Rows among which the shortest and the longest are looked for.
-SAMPLED = 10_000
+# Rows among which some of different lengths are looked for, and how many are tried.
+SAMPLED, N_TRIED, FEWEST_TRIED = 10_000, 8, 3
 
 
 class NamedInputs(Inputs):
@@ -35,7 +36,7 @@ class NamedInputs(Inputs):
                 f"arrays {[*self.layout.names]}; expected a mapping of these. For texts, put the "
                 "tokenizer in front, in a Pipeline."
             )
-        arrays = as_arrays(X)
+        arrays = as_arrays(X, new=reset)
         if reset:
             self.layout = Layout.of(arrays)
             for name in ("n_features_in_", "feature_names_in_"):  # of a fit on an array
@@ -51,7 +52,7 @@ class NamedInputs(Inputs):
         check_consistent_length(rows, labels)
         return rows, labels
 
-    def _check_as_in_fit(self, arrays: Mapping[str, NDArray[Any]], name: str) -> None:
+    def _check_as_in_fit(self, arrays: dict[str, NDArray[Any]], name: str) -> None:
         """Raise an error for other names, types or shapes than in the training."""
         layout, length = self.layout, None
         if set(arrays) != set(layout.names):
@@ -61,6 +62,8 @@ class NamedInputs(Inputs):
             )
         for key, dtype, shape in zip(layout.names, layout.dtypes, layout.shapes):
             found = arrays[key]
+            if found.dtype == bool and dtype == "int64":
+                found = arrays[key] = found.astype(np.int64)
             if shape[:1] == (None,):
                 length = found.shape[1] if length is None and found.ndim > 1 else length
             expected = tuple(length if n is None else n for n in shape)
@@ -72,11 +75,22 @@ class NamedInputs(Inputs):
                 )
 
     def sample(self, rows: Any) -> Any:
-        """The shortest and the longest row, on which a module shows how it reads its mask."""
-        lengths = NamedRows(self.layout).lengths(rows[:SAMPLED])
-        if lengths is None or lengths.min() == lengths.max():
-            return rows[:2]
-        return rows[[int(lengths.argmin()), int(lengths.argmax())]]
+        """Rows of several lengths, on which a module shows how it reads its mask.
+
+        Rows of one length say nothing about padding, so that half of one is hidden.
+        """
+        rows = rows[:SAMPLED]
+        lengths = NamedRows(self.layout).lengths(rows)
+        if lengths is None:
+            return rows[:N_TRIED]
+        _, first = np.unique(lengths, return_index=True)
+        if len(first) > 1:
+            chosen = first[np.linspace(0, len(first) - 1, min(len(first), N_TRIED)).astype(int)]
+            return rows[np.resize(chosen, max(len(chosen), FEWEST_TRIED))]
+        arrays = self.layout.unpack(torch.as_tensor(rows[:FEWEST_TRIED]))
+        for name in self.layout.masks:
+            arrays[name][0, max(int(lengths[0]) // 2, 1) :] = 0
+        return self.layout.pack({name: values.numpy() for name, values in arrays.items()})
 
     def make_module(self) -> NamedRows:
         return NamedRows(self.layout)
@@ -87,32 +101,36 @@ class NamedInputs(Inputs):
         return {"iterator_valid__batch_size": max(1, size)}
 
 
-def as_arrays(X: Mapping[Any, Any]) -> dict[str, NDArray[Any]]:
-    """Arrays of int64 and float32 by their names, with as many rows."""
-    arrays = {str(name): _array(values, str(name)) for name, values in X.items()}
+def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:
+    """Arrays of int64, float32 and bool by their names, with as many rows; `new` in a fit."""
+    arrays = {str(name): _array(values, str(name), new) for name, values in X.items()}
     _check_rows(arrays)
     return arrays
 
 
-def _array(values: Any, name: str) -> NDArray[Any]:
+def _array(values: Any, name: str, new: bool) -> NDArray[Any]:
     """Integers as int64, and floats as float32."""
     check_in_memory(values, f"X[{name!r}]")
     check_no_mask(values, f"X[{name!r}]")
     if isinstance(values, Tensor):
-        array = values.numpy(force=True)
+        array = (values.float() if values.dtype == torch.bfloat16 else values).numpy(force=True)
     else:
         try:
             array = np.asarray(values)
         except ValueError:  # lists of several lengths
             array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf" or array.ndim == 0:
+    if array.dtype.kind not in "biuf" or array.ndim == 0 or 0 in array.shape[1:]:
         shown = "lists of several lengths, or objects" if array.dtype.kind == "O" else array.dtype
+        if 0 in array.shape[1:]:
+            shown = f"rows of shape {array.shape[1:]}"
         raise ValueError(
             f"X[{name!r}] holds {shown}; expected an array of numbers with a row per example. A "
             "tokenizer makes rows of one length with padding=True."
         )
     if array.dtype.kind != "f":
-        return array.astype(np.int64)
+        return array if array.dtype == bool else array.astype(np.int64)
+    if new and array.ndim == 2:
+        check_resolution(array)
     assert_all_finite(array, input_name=f"X[{name!r}]")
     found: NDArray[Any] = as_float32(array)
     return found

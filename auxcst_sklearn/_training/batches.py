@@ -25,7 +25,7 @@ MIXED_BYTES = 2**26
 EVALUATED_BYTES = 2**26
 
 # Batches whose sequences are sorted together, so that each has sequences of similar length.
-SORTED_BATCHES = 50
+SORTED_BATCHES = 8
 
 
 class Batches:

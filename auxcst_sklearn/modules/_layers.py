@@ -237,14 +237,17 @@ class CostHead(nn.Linear):
             return self.head_input(x, inputs)
         if x.dim() == 2 or self.head_input == "flatten":
             return x
-        if self.axis == 1 and self.head_input == "mean":
-            return MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
-        x = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
+        places = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
-        if mask is None or mask.shape != x.shape[:2]:
-            mask = torch.ones(x.shape[:2], dtype=torch.int64, device=x.device)
-        weight = place_weights(mask, self.head_input).to(x.dtype)
-        return (weight.unsqueeze(1) @ x).squeeze(1)
+        is_masked = mask is not None and mask.shape == places.shape[:2]
+        if self.axis == 1 and self.head_input == "mean" and not is_masked:
+            return MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
+        if mask is None or not is_masked:
+            mask = torch.ones(places.shape[:2], dtype=torch.int64, device=x.device)
+        weight = place_weights(mask, self.head_input).to(x.dtype).unsqueeze(1)
+        if is_masked:  # where attention may return NaN
+            places = places.masked_fill((weight == 0).mT, 0)
+        return (weight @ places).squeeze(1)
 
     def extra_repr(self) -> str:
         """Show what is read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 MASK = "attention_mask"
 
-# Words of an integer (int64) and of a float (float32).
-_WORDS = {"int64": 2, "float32": 1}
+# Words of an integer, a float and a flag.
+_WORDS = {"int64": 2, "float32": 1, "bool": 1}
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,19 @@ class Layout:
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Layout:
         """The layout of arrays with a row per example.
 
-        Sequences have the length of the attention mask, or else of the first integers: integers
-        are, and where these are the mask alone, as of sound, all arrays.
+        With an attention mask (n_samples, length), sequences are integers of this length; where the
+        mask is the only one, as of sound, all arrays of this length.
         """
-        integers = {k: a for k, a in arrays.items() if a.dtype == np.int64 and a.ndim > 1}
-        like = arrays.get(MASK, next(iter(integers.values()), None))
-        length = None if like is None or like.ndim < 2 else like.shape[1]
-        among = arrays if [*integers] == [MASK] else integers
-        named = {k for k, a in among.items() if a.ndim > 1 and a.shape[1] == length}
-        shapes = [(None, *a.shape[2:]) if k in named else a.shape[1:] for k, a in arrays.items()]
-        return cls(tuple(arrays), tuple(a.dtype.name for a in arrays.values()), tuple(shapes))
+        mask, length = arrays.get(MASK), None
+        if mask is not None and mask.ndim == 2 and mask.dtype.kind in "ib":
+            length = mask.shape[1]
+        integers = [name for name, a in arrays.items() if a.dtype.kind in "ib" and a.ndim > 1]
+        among = [*arrays] if integers == [MASK] else integers
+        named = {k for k in among if arrays[k].ndim > 1 and arrays[k].shape[1] == length}
+        names = sorted(arrays)  # whatever the order of the caller
+        parts = [(arrays[k].dtype.name, arrays[k].shape[1:], k in named) for k in names]
+        shapes = [(None, *shape[1:]) if is_named else shape for _, shape, is_named in parts]
+        return cls(tuple(names), tuple(dtype for dtype, *_ in parts), tuple(shapes))
 
     def length(self, n_words: int) -> int:
         """The length of the sequences in rows of some number of words; 0 if there are none."""
@@ -62,17 +65,25 @@ class Layout:
     def pack(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int32]:
         """Rows of words (n_samples, n_words)."""
         parts = [arrays[name].reshape(len(arrays[name]), -1) for name in self.names]
+        parts = [part.astype(np.int32) if part.dtype == bool else part for part in parts]
         return np.hstack([np.ascontiguousarray(part).view(np.int32) for part in parts])
 
-    def unpack(self, x: Tensor, only: str | None = None) -> dict[str, Tensor]:
-        """The arrays, or one, as copies, from rows of words."""
+    @property
+    def masks(self) -> list[str]:
+        """Names of the masks of sequences; none without the attention mask."""
+        found = [k for k, s in zip(self.names, self.shapes) if "mask" in k and s == (None,)]
+        return found if MASK in found else []
+
+    def unpack(self, x: Tensor, only: Collection[str] | None = None) -> dict[str, Tensor]:
+        """The arrays, or only some, as copies, from rows of words."""
         length, start, arrays = self.length(x.shape[1]), 0, dict[str, Tensor]()
         for name, dtype, shape in zip(self.names, self.dtypes, self.shapes):
             sizes = [length if n is None else n for n in shape]
             end = start + _WORDS[dtype] * prod(sizes)
-            if only is None or name == only:
+            if only is None or name in only:
                 words = x[:, start:end].clone(memory_format=torch.contiguous_format)
-                arrays[name] = words.view(getattr(torch, dtype)).view(len(x), *sizes)
+                values = words != 0 if dtype == "bool" else words.view(getattr(torch, dtype))
+                arrays[name] = values.view(len(x), *sizes)
             start = end
         return arrays
 
@@ -90,7 +101,7 @@ class NamedRows(nn.Module):
     def __init__(self, layout: Layout) -> None:
         super().__init__()
         self.layout = layout
-        self.is_cut = MASK in layout.names and None in dict(zip(layout.names, layout.shapes))[MASK]
+        self.is_cut = bool(layout.masks)
 
     def forward(self, x: Tensor | dict[str, Tensor]) -> dict[str, Tensor]:
         """The arrays of rows of words; the inputs of a file are such arrays already."""
@@ -99,18 +110,18 @@ class NamedRows(nn.Module):
         arrays = self.layout.unpack(x)
         if not self.is_cut:
             return arrays
-        length = int(_lengths(arrays[MASK]).max())
+        length = int(self._lengths(arrays).max())
         shapes = zip(self.layout.names, self.layout.shapes)
         return {k: arrays[k][:, :length] if None in shape else arrays[k] for k, shape in shapes}
 
     def lengths(self, X: Any) -> Tensor | None:
         """The length of each row of words; None if batches are not cut."""
-        return (
-            _lengths(self.layout.unpack(torch.as_tensor(X[:]), MASK)[MASK]) if self.is_cut else None
-        )
+        if not self.is_cut:
+            return None
+        return self._lengths(self.layout.unpack(torch.as_tensor(X[:]), self.layout.masks))
 
-
-def _lengths(mask: Tensor) -> Tensor:
-    """Position of the last 1 in each row of a mask, counted from 1; at least 1."""
-    position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-    return (position * (mask != 0)).amax(dim=1).clamp(min=1)
+    def _lengths(self, arrays: Mapping[str, Tensor]) -> Tensor:
+        """Position of the last 1 in the masks of each row, counted from 1; at least 1."""
+        mask = torch.stack([arrays[name] != 0 for name in self.layout.masks]).any(dim=0)
+        position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+        return (position * mask).amax(dim=1).clamp(min=1)

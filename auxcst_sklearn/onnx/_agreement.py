@@ -122,7 +122,7 @@ def _input(given: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
     """The array, or one column; a missing string is ""."""
     dtype = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
     if isinstance(rows, SliceDict):
-        return np.asarray(rows[given.name], dtype)
+        return np.asarray([*rows.values()][names_of_inputs(rows).index(given.name)], dtype)
     if not is_frame(rows) and given.name == ROWS:
         return np.asarray(rows, dtype)
     j = names_of_inputs(rows).index(given.name)
@@ -236,7 +236,7 @@ def _named_tables(X: SliceDict) -> Iterator[SliceDict]:
     yield few
     if "attention_mask" in few:
         like = few["attention_mask"].shape
-        of_steps = [name for name, a in few.items() if a.dtype == np.int64 and a.shape == like]
+        of_steps = [name for name, a in few.items() if a.dtype.kind in "ib" and a.shape == like]
         yield SliceDict(**few | {k: np.pad(few[k], ((0, 0), (0, 3))) for k in of_steps})
 
 

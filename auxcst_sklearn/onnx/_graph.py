@@ -86,6 +86,8 @@ class Graph:
         A missing string, which is "" in the file, is `missing` for the part.
         """
         names = [value.name for value in part.graph.input]
+        if isinstance(rows.sample, dict):  # arrays by name, in the order of their layout
+            names = sorted(rows.sample)
         if is_frame(rows.sample):  # of which skl2onnx changes spaces and signs
             names = names_of_columns(rows.sample)
         part = compose.add_prefix(part, f"{self._name()}/")
@@ -156,7 +158,9 @@ class Graph:
 
 
 def names_of_columns(X: Any) -> list[str]:
-    """Names of the columns of X."""
+    """Names of the columns of X, or of its arrays."""
+    if isinstance(X, dict):
+        return [*X]
     return (
         [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
     )

@@ -139,7 +139,7 @@ def _named_example(inputs: NamedInputs, X: Any) -> tuple[dict[str, Tensor], Any,
     return (
         example,
         {name: {0: free, 1: free} if None in shape else {0: free} for name, shape in shapes},
-        [*layout.names],
+        [f"{ROWS}_{i}" for i in range(len(layout.names))],  # which no node has
     )
 
 

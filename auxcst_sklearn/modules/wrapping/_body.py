@@ -23,6 +23,9 @@ TOLERANCE = 1e-4
 # Rows of random numbers, on which a module is run with and without its output layer.
 N_TRIED = 16
 
+# Layers whose biases tell whether they are new.
+LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
 # What a module is run on: the shape of an example, or rows, perhaps of arrays by name.
 Example = Sequence[int] | Tensor | dict[str, Tensor]
 
@@ -84,7 +87,7 @@ def is_trained(module: nn.Module) -> bool:
         if weight.dim() < 2 and "norm" in type(part).__name__.lower():
             if _varies(weight) or (isinstance(bias, Tensor) and bool(bias.any())):
                 return True
-        elif isinstance(bias, Tensor) and weight.dim() > 1:
+        elif isinstance(bias, Tensor) and isinstance(part, LAYERS):
             largest_drawn = 1.001 * weight[0].numel() ** -0.5
             if _varies(bias) and bool(bias.abs().max() > largest_drawn):
                 return True
@@ -141,7 +144,7 @@ def _remove_selected(module: nn.Module, trace: Trace, rows: Example) -> bool:
         try:
             found = Trace(module, rows).output
             with torch.no_grad():
-                if found is not None and found.dim() == 2 and _close(linear(found), expected):
+                if found is not None and found.dim() == 2 and close(linear(found), expected):
                     return True
         except (RuntimeError, ValueError):  # the rest of the module needs this layer
             pass
@@ -207,12 +210,12 @@ def check_rows_apart(
         if not all(isinstance(output, Tensor) for output in outputs):
             continue
         found, repeated, *expected = outputs
-        if not _close(found, repeated):
+        if not close(found, repeated):
             continue
         n = len(alone)
         if len(found) == n and any(part.shape[1:] != found.shape[1:] for part in expected):
             continue  # sequences of other lengths
-        if len(found) != n or not _close(found, torch.cat(expected)):
+        if len(found) != n or not close(found, torch.cat(expected)):
             where = "" if call is None else f" in {traces[0].name(call)!r}"
             raise ValueError(
                 f"{type(module).__name__} mixes the rows of a batch{where}: {n} examples together "
@@ -229,7 +232,7 @@ def two_rows(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     return rows
 
 
-def _close(one: Tensor, other: Any) -> bool:
+def close(one: Tensor, other: Any) -> bool:
     if not isinstance(other, Tensor) or one.shape != other.shape:
         return False
     scale = other[other.isfinite()].abs().max() if other.isfinite().any() else 0.0

@@ -14,8 +14,9 @@ from ._tracing import Step, Trace
 
 def hidden_layers(trace: Trace) -> list[Call]:
     """Calls whose outputs are the hidden layers, as `find_hidden_layers` defines them."""
-    if blocks := _repeated_blocks(trace):
-        return blocks
+    lists = _repeated_blocks(trace)
+    if len(lists) == 1:
+        return lists[0]
     ends: list[Step] = []
     end, begun, before = None, False, 0
     for index in _on_every_path(trace):
@@ -26,7 +27,12 @@ def hidden_layers(trace: Trace) -> list[Call]:
             end = trace.steps[index]
         before = index
     calls = [_largest_call(step, ends) for step in ends]
-    return [call for call in calls if _has_rows(trace, call)]
+    calls = [call for call in calls if _has_rows(trace, call)]
+    for blocks in lists:
+        within = tuple(f"{path}." for path, _ in blocks)
+        if not any(f"{path}.".startswith(within) for path, _ in calls):
+            return lists[-1]  # of a decoder, all of whose blocks read the encoder
+    return calls
 
 
 def _on_every_path(trace: Trace) -> list[int]:
@@ -35,8 +41,9 @@ def _on_every_path(trace: Trace) -> list[int]:
     farthest = {last: last}  # of each step, the last one that needs its output
     for index in range(last, 0, -1):
         if index in farthest:
-            for parent in steps[index].parents:
-                farthest.setdefault(parent if steps[parent].is_data else 0, index)
+            data = [parent for parent in steps[index].parents if steps[parent].is_data]
+            for parent in data + [0] * (not data or steps[index].takes_raw):
+                farthest.setdefault(parent, index)
     found, reach = [], 0
     for index in sorted(farthest):
         if index >= reach:
@@ -60,17 +67,17 @@ def _has_rows(trace: Trace, call: Call) -> bool:
 # ------------------------------------------------------------------------- repeated blocks
 
 
-def _repeated_blocks(trace: Trace) -> list[Call]:
-    """Calls of the blocks that a network on sequences repeats; none if it has several such lists.
+def _repeated_blocks(trace: Trace) -> list[list[Call]]:
+    """Calls of the blocks that a network on sequences repeats, in lists, in order of time.
 
     Transformers repeat a block, and what follows (a pooler, a classifier) is no hidden layer.
     """
-    found = []
+    found, order = [], list(trace.calls)
     for paths in _lists_of_blocks(trace.module):
         calls = [call for call in trace.calls if call[0] in paths]
         if len(calls) > 1 and _follow_each_other(trace, calls):
             found.append(calls)
-    return found[0] if len(found) == 1 else []
+    return sorted(found, key=lambda calls: order.index(calls[-1]))
 
 
 def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
@@ -126,13 +133,14 @@ def find_hidden_layers(
     (weights in branches included) belong to one hidden layer. Its output is the output of the last
     activation function, or of the last join of branches. So an activation after a layer of weights
     ends a hidden layer, and a residual block counts as one: its sum, or the activation that
-    follows the sum. Masks, positions and lengths, which are computed from the input without
-    weights, make no branches. A recurrent layer is a hidden layer.
+    follows the sum. Masks, positions and lengths, which are computed from the input by comparisons
+    or from integers, without weights, make no branches. A recurrent layer is a hidden layer.
 
     In a network on sequences (n_samples, n_steps, n_features) whose blocks repeat, as in a
     transformer, the blocks are the hidden layers: modules of one class and size in an
     ``nn.ModuleList`` or ``nn.Sequential``, each computed from the one before. In a network with
-    several such lists, as with stages, the first rule finds the hidden layers.
+    several such lists, as with stages, the first rule finds the hidden layers; if it finds none in
+    one of the lists, as with encoder and decoder, they are the blocks of the last list.
 
     Parameters
     ----------

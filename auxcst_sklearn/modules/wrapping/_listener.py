@@ -9,6 +9,7 @@ from threading import get_ident
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 # A call in a run: the path of a submodule, "layer1.0", or of a function, "layer1.0.relu()", and
@@ -93,10 +94,14 @@ class Listener(TorchFunctionMode):
 def first_tensor(output: Any) -> Tensor | None:
     """The tensor that is meant by an output: itself, its logits, or the first of several."""
     if isinstance(output, Mapping):  # as of transformers; some have "prediction_logits"
-        names = [name for name in output if str(name).endswith("logits")]
+        names = sorted(
+            (n for n in output if str(n).endswith("logits")), key=lambda n: n != "logits"
+        )
         output = output[names[0]] if names else None
     output = getattr(output, "logits", output)
     if isinstance(output, (list, tuple)):
+        if isinstance(output, PackedSequence) or isinstance(next(iter(output), 0), PackedSequence):
+            return None
         output = next((part for part in output if isinstance(part, Tensor)), None)
     return output if isinstance(output, Tensor) else None
 

@@ -25,8 +25,11 @@ CHANNELS_FIRST = {
 RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
 CHANNELS_LAST = {
     *RECURRENT,
-    *("embedding", "layer_norm", "linear", "matmul", "multi_head_attention_forward", "rms_norm"),
+    *("embedding", "linear", "multi_head_attention_forward"),
 }
+# Norms leave the axis where it is.
+NORMS = {"layer_norm", "rms_norm"}
+RESHAPES = {"reshape", "unflatten", "view"}
 # Functions that may move axes although the shape stays; "get" is that of ``x.mT`` and its like.
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 
@@ -36,12 +39,15 @@ class Step:
     """A torch function, in a run, whose result depends on the input of the module.
 
     It `is_data` if weights are on the way from the input: masks and lengths are computed without.
+    Floats that are computed without weights, or comparisons, are raw data.
     """
 
     function: str
     parents: set[int]
     has_weights: bool
     is_data: bool
+    takes_raw: bool = False
+    is_raw: bool = False
     within: Sequence[Call] = ()
     put_out_by: list[Call] = field(default_factory=list)
 
@@ -87,7 +93,7 @@ class Trace:
         self.dtype = given[0].dtype
         self.n_rows = len(given[0])
         self.calls: dict[Call, Any] = {}
-        self.steps = [Step("input", set(), has_weights=False, is_data=False)]
+        self.steps = [Step("input", set(), has_weights=False, is_data=False, is_raw=True)]
         self._versions: dict[Call, int] = {}
         self._step_of = {id(part): 0 for part in given}
         self._axes: dict[int, int] = {}
@@ -134,10 +140,13 @@ class Trace:
         weighs = any(x.dim() > 1 and id(x) in self._weights for x in taken)
         parents = {self._step_of[id(x)] for x in data}
         is_data = weighs or any(self.steps[parent].is_data for parent in parents)
+        raw = [x.is_floating_point() and self.steps[self._step_of[id(x)]].is_raw for x in data]
         name = call[0].rpartition(".")[2].removesuffix("()")
         index = len(self.steps)
         self._keep(output, lambda key: self._step_of.__setitem__(key, index))
-        self.steps.append(Step(name, parents, weighs, is_data, tuple(self._listener.running)))
+        is_raw = all(raw) and not is_data
+        within = tuple(self._listener.running)
+        self.steps.append(Step(name, parents, weighs, is_data, any(raw), is_raw, within))
         for x in _tensors(output):
             if (axis := self._axis(x, name, function, args, kwargs, data)) is not None:
                 self._axes[id(x)] = axis
@@ -150,14 +159,18 @@ class Trace:
     def _axis(self, output: Tensor, name: str, *by: Any) -> int | None:
         """The axis of the channels of an output, by weights or by the tensors it is made of."""
         function, args, kwargs, data = by
-        if (axis := axis_of_weights(name, output)) is not None:
-            return axis
+        if name == "matmul":
+            axis = axis_of_product(args, output)
+        else:
+            axis = axis_of_weights(name, output)
         known = [(x, self._axes[id(x)]) for x in data if id(x) in self._axes]
-        if len(known) == 1 and len([*_tensors((args, kwargs))]) == 1:
-            x, axis = known[0]
-            if args and args[0] is x:
-                return moved_axis(lambda y: function(y, *args[1:], **kwargs), name, x, axis, output)
-        return next((axis for x, axis in known if x.shape == output.shape), None)
+        if axis is not None or not known:
+            return axis if known or name not in NORMS else output.dim() - 1
+        # The stream of a residual network is older than the branch that is added to it.
+        x, axis = min(known, key=lambda pair: self._step_of[id(pair[0])])
+        if len([*_tensors((args, kwargs))]) == 1 and args and args[0] is x:
+            return moved_axis(lambda y: function(y, *args[1:], **kwargs), name, x, axis, output)
+        return axis if x.dim() == output.dim() else None
 
     def axis(self, call: Call) -> int:
         """The axis of the channels in the output of a call.
@@ -172,7 +185,8 @@ class Trace:
             if step.parents & reached:
                 reached.add(index)
                 if step.has_weights:
-                    return 1 if step.function in CHANNELS_FIRST else output.dim() - 1
+                    is_last = step.function not in CHANNELS_FIRST and output.dim() == 3
+                    return output.dim() - 1 if is_last else 1
         return 1
 
     def tensor(self, call: Call) -> Tensor | None:
@@ -260,6 +274,13 @@ def axis_of_weights(name: str, output: Tensor) -> int | None:
     return output.dim() - 1 if name in CHANNELS_LAST else None
 
 
+def axis_of_product(args: tuple[Any, ...], output: Tensor) -> int | None:
+    """The axis that the weights of a product make, from the right or the left."""
+    if any(isinstance(x, nn.Parameter) for x in args[1:]):
+        return output.dim() - 1
+    return max(output.dim() - 2, 1) if args and isinstance(args[0], nn.Parameter) else None
+
+
 def moved_axis(
     move: Callable[[Tensor], Any], name: str, x: Tensor, axis: int, output: Tensor
 ) -> Any:
@@ -275,11 +296,12 @@ def moved_axis(
     try:
         moved = move(channels.view(shape).expand(x.shape).contiguous())
     except Exception:  # any that a function raises for numbers of another type
-        return None
-    if not isinstance(moved, Tensor) or moved.shape != output.shape:
-        return None
-    for candidate in range(1, moved.dim()):
-        others = moved.movedim(candidate, -1)
-        if others.shape[-1] == len(channels) and bool((others == channels).all()):
-            return candidate
-    return None
+        moved = None
+    if isinstance(moved, Tensor) and moved.shape == output.shape:
+        for candidate in range(1, moved.dim()):
+            others = moved.movedim(candidate, -1)
+            if others.shape[-1] == len(channels) and bool((others == channels).all()):
+                return candidate
+    # Pooling with padding, upsampling or gates change the numbers, and move no axis.
+    stays = output.dim() == x.dim() and name not in RESHAPES | PERMUTATIONS
+    return axis if stays else None

@@ -16,7 +16,7 @@ from .._images import ImageInput
 from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
-from ._body import Example, check_rows_apart, two_rows, without_output_layer
+from ._body import Example, check_rows_apart, close, two_rows, without_output_layer
 from ._listener import Call, Listener, describe, first_tensor, run
 from ._tracing import Trace
 
@@ -78,8 +78,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             two = two_rows(inputs.out_shape, trace.dtype)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        elif rows is not None and len(rows) > 1:
-            self._check_named_rows(inputs, rows)
         self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
@@ -93,18 +91,27 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             settings: Any = {"axis": trace.axis(call), "in_features": n_features}
             head = CostHead(layer.shape[1:], n_classes, head_input, head_gradient, **settings)
             self.heads[f"hidden{i}"] = head
+        if isinstance(inputs, NamedRows) and rows is not None:
+            self._check_named_rows(inputs, rows)
 
     def _check_named_rows(self, inputs: NamedRows, rows: Tensor) -> None:
-        """Check that rows are apart; a module that reads padding gets all of it."""
-        for is_cut in [True, False] if inputs.is_cut else [False]:
-            inputs.is_cut = is_cut
-            alone = [inputs(row.unsqueeze(0)) for row in rows]
+        """Check that rows are apart; a module whose outputs depend on padding gets all of it."""
+        wanted, inputs.is_cut = inputs.is_cut, False
+        alone = [row.unsqueeze(0) for row in rows]
+        check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
+        if not wanted:
+            return
+        training = self.training
+        self.eval()
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            full = self.forward_heads(rows)
+            inputs.is_cut = True
             try:
-                check_rows_apart(self.body, inputs(rows), alone, self._calls)
-                return
-            except ValueError:
-                if not is_cut:
-                    raise
+                each = zip(*map(self.forward_heads, alone))
+                inputs.is_cut = all(close(torch.cat(part), one) for part, one in zip(each, full))
+            except Exception:  # any that a module raises for sequences of another length
+                inputs.is_cut = False
+        self.train(training)
 
     @property
     def layers(self) -> tuple[str, ...]:

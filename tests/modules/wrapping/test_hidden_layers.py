@@ -8,6 +8,8 @@ from torch import nn
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.modules import find_hidden_layers
 from auxcst_sklearn.modules.wrapping import is_trained
+from auxcst_sklearn.modules.wrapping._hidden_layers import hidden_layers
+from auxcst_sklearn.modules.wrapping._tracing import Trace
 
 
 class Net(nn.Module):
@@ -290,3 +292,102 @@ def test_pretrained_decides_what_is_auto(pretrained):
 
     np.testing.assert_array_equal(model.predict_cost(X), like.predict_cost(X))
     assert ("valid_loss" in model.history_[0]) == pretrained
+
+
+# ------------------------------------------------------------- axes that are not obvious
+
+
+def first_axis(module, shape):
+    trace = Trace(module, shape)
+    return trace.axis(hidden_layers(trace)[0])
+
+
+def convolution(*parts, n=4):
+    return nn.Sequential(nn.Conv2d(1, n, 3, padding=1), *parts)
+
+
+class Inception(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(1, 3, 1)
+
+    def forward(self, x):
+        return torch.cat([torch.relu(self.a(x)), torch.relu(self.b(x))], dim=1)
+
+
+@pytest.mark.parametrize(
+    "maps",
+    [
+        Inception,
+        lambda: nn.Sequential(Inception(), nn.MaxPool2d(2)),
+        lambda: convolution(nn.GLU(1)),
+        lambda: convolution(nn.AvgPool2d(3, 2, 1), nn.ReLU()),
+        lambda: convolution(nn.Upsample(scale_factor=2, mode="bilinear"), nn.ReLU()),
+        lambda: convolution(nn.LayerNorm([4, 8, 8]), nn.ReLU()),
+    ],
+)
+def test_maps_before_dense_layers(maps):
+    end = [nn.Flatten(), nn.LazyLinear(16), nn.ReLU(), nn.Linear(16, 3)]
+
+    assert first_axis(nn.Sequential(maps(), *end), (1, 8, 8)) == 1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_mixer_adds_its_branch_in_any_order(order):
+    def forward(self, x):
+        x = torch.relu(self.embed(x))
+        mixed = self.mix(x.transpose(1, 2)).transpose(1, 2)
+        return self.fc(torch.relu(self.last(sum((x, mixed)[::order]).mean(1))))
+
+    dense = {"mix": nn.Linear(5, 5), "last": nn.Linear(7, 7), "fc": nn.Linear(7, 3)}
+
+    assert first_axis(Net(forward, embed=nn.Linear(3, 7), **dense), (5, 3)) == 2
+
+
+def test_a_graph_convolution_keeps_its_maps():
+    def forward(self, x):
+        return self.fc(torch.relu(self.b(torch.relu(self.a(x) @ self.adjacency))).mean(2))
+
+    module = Net(forward, a=nn.Conv1d(3, 6, 1), b=nn.Conv1d(6, 6, 1), fc=nn.Linear(6, 3))
+    module.register_buffer("adjacency", torch.rand(5, 5))
+
+    assert first_axis(module, (3, 5)) == 1
+
+
+def test_masks_and_raw_inputs_that_are_used_late():
+    def forward(self, ids):
+        mask = (ids != 0).unsqueeze(-1).float()
+        x = torch.relu(self.b(torch.relu(self.a(self.embed(ids)))))
+        return self.fc(torch.relu(self.c((x * mask).sum(1) / mask.sum(1).clamp(min=1))))
+
+    dense = {name: nn.Linear(5, 5) for name in "abc"}
+    module = Net(forward, embed=nn.Embedding(9, 5), **dense, fc=nn.Linear(5, 3))
+    assert len(find_hidden_layers(module, (4,))) == 3
+
+    def beside(self, x):
+        return self.fc(torch.relu(self.c(torch.relu(self.b(torch.relu(self.a(x)))) + x)))
+
+    dense = {name: nn.Linear(5, 5) for name in "abc"}
+    assert len(find_hidden_layers(Net(beside, **dense, fc=nn.Linear(5, 3)), (5,))) == 2
+
+
+def test_the_blocks_of_a_decoder():
+    stack = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2)
+
+    def forward(self, x):
+        return self.fc(self.decoder(x, self.encoder(x))[:, -1])
+
+    encoder = nn.TransformerEncoder(blocks(1)[0], 3)
+    module = Net(forward, encoder=encoder, decoder=stack, fc=nn.Linear(8, 3))
+
+    assert find_hidden_layers(module, (5, 8)) == ["decoder.layers.0", "decoder.layers.1"]
+
+
+def test_the_main_logits_are_meant():
+    class Two(Net):
+        def forward(self, x):
+            x = torch.relu(self.a(x))
+            return {"aux_logits": self.aux(x), "logits": self.fc(torch.relu(self.b(x)))}
+
+    parts = {name: nn.Linear(4, 4) for name in ("a", "b", "aux")}
+    assert len(find_hidden_layers(Two(None, **parts, fc=nn.Linear(4, 3)), (4,))) == 2
