@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -92,10 +93,12 @@ def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
         blocks = [*part.children()]
         if not blocks or len({*map(type, blocks)}) > 1 or not any(blocks[0].children()):
             continue
-        sizes = {tuple(p.shape for p in block.parameters()) for block in blocks}
-        if len(sizes) == 1 or len(blocks) > 1:
+        first, *others = (Counter(p.shape for p in block.parameters()) for block in blocks)
+        # The first may have more, such as T5's table of relative positions.
+        alike = all(sizes == others[0] <= first for sizes in others)
+        if alike or others:
             done.append(f"{path}." if path else "")
-        if len(sizes) == 1:
+        if alike:
             yield [f"{path}.{name}".lstrip(".") for name, _ in part.named_children()]
 
 
