@@ -20,15 +20,14 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._training.geometric_mean import PRIOR_ROWS, log_clipped, log_loss_of
+from .._training.geometric_mean import MANY_CLASSES, PRIOR_ROWS, log_clipped, log_loss_of
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-# With fewer classes, or fewer rows for each on average, "auto" fits no classifier for a
-# temperature.
-MANY_CLASSES, FEWEST_ROWS = 10, 10
+# With fewer rows of each class on average, "auto" fits no classifier for a temperature.
+FEWEST_ROWS = 10
 # Share of the rows without probabilities from which on a warning counts them.
 MANY_UNKNOWN = 0.1
 COLDEST, HOTTEST = 0.2, 9.0

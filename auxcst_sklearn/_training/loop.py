@@ -16,7 +16,8 @@ from torch import Tensor
 
 from .batches import Batches
 from .checkpoints import Checkpoints, TrainingCheckpoints
-from .net import PRIOR_ROWS, STOP_TEMPERATURES, CostNet
+from .geometric_mean import PRIOR_ROWS
+from .net import STOP_TEMPERATURES, CostNet
 from .rows import Batch, Rows
 from .runtime import InterruptWatch, processes, report, reports
 from .schedule import (

@@ -25,7 +25,7 @@ from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
-from .geometric_mean import SMALLEST, useful_weights
+from .geometric_mean import MANY_CLASSES, PRIOR_ROWS, SMALLEST, useful_weights
 from .rows import Rows
 from .runtime import (
     ALONE,
@@ -58,18 +58,11 @@ HEATS = np.concatenate(
 # at separating the classes when it is already overconfident, which a temperature corrects.
 STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
 
-# From this number of classes on, the probabilities of networks are combined by their geometric
-# mean: the arithmetic mean is less sure than each of them, the more so the more classes there are.
-MANY_CLASSES = 10
-
 # Rows of a batch without a gradient.
 PREDICT_ROWS, FEWEST_PREDICT_ROWS = 4096, 256
 
 # Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
-
-# Prior for temperature 1, equivalent to this many rows of mean loss and of mean squared cost.
-PRIOR_ROWS = 10
 
 
 class CostNet(NeuralNet):
