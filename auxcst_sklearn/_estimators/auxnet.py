@@ -35,8 +35,10 @@ from ..modules.wrapping import (
 from .base import BaseCostSensitiveNet
 from .parameters import NOT_NEGATIVE, POSITIVE, ImageParameters, in_order, layers_with_head
 
-# Rate of trained weights, as a fraction of that of new layers.
-PRETRAINED_LR_FACTOR = 0.1
+# Rates of new layers, and of trained weights as a fraction of it; of encoders of sequences, whose
+# features need a larger rate for new layers.
+RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
+RATE_OF_ENCODERS, ENCODER_LR_FACTOR = 5e-3, 0.02
 
 
 @described_like(ImageParameters, BaseCostSensitiveNet)
@@ -99,7 +101,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         keeps its statistics, and dropout is off.
     pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, as a multiple of `learning_rate`, the learning
-        rate of the new layers. "auto" is 0.1 for a pretrained module, and 1 otherwise.
+        rate of the new layers. "auto" is 0.1 for a pretrained module, or 0.02 beside a rate of 5e-3
+        that is "auto", too; and 1 otherwise.
     image_shape : array-like of int, default=None
         Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
         flattened rows. None for the shape of X.
@@ -109,8 +112,9 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         together give the temperature. Pass a class or another callable as `module`, so that they
         start with different weights; copies of one module differ only in their heads and in the
         order of the rows.
-    learning_rate : float, default=1e-3
-        Learning rate of the optimizer; with a schedule, its maximum.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the optimizer; with a schedule, its maximum. "auto" is 1e-3, and 5e-3 for
+        the new layers of a pretrained module that takes an ``attention_mask``.
     early_stopping : "auto" or bool, default="auto"
         Whether to hold out rows, and keep the weights of the best epoch: the one with the least
         held-out loss at its best temperature, or, for losses without class probabilities, with the
@@ -221,6 +225,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "pretrained_lr_factor": [StrOptions({"auto"}), POSITIVE],
+        "learning_rate": [StrOptions({"auto"}), POSITIVE],
     }
 
     def __init__(
@@ -246,7 +251,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         n_networks: int = 1,
         max_epochs: int = 50,
         batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 1e-3,
+        learning_rate: float | Literal["auto"] = "auto",
         schedule: str | Callable[..., Any] = "one_cycle",
         weight_decay: float = 1e-2,
         optimizer: str | Callable[..., Any] = "adamw",
@@ -395,11 +400,17 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
 
     def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(module)
-        factor = self.pretrained_lr_factor
-        if factor == "auto":
-            factor = PRETRAINED_LR_FACTOR if self._is_pretrained() else 1.0
+        rate, factor = RATE, PRETRAINED_LR_FACTOR if self._is_pretrained() else 1.0
+        is_encoder = any(isinstance(p, NamedRows) and p.layout.masks for p in module.modules())
+        if self.learning_rate != "auto":
+            rate = float(self.learning_rate)
+        elif factor != 1 and is_encoder:
+            rate, factor = RATE_OF_ENCODERS, ENCODER_LR_FACTOR
+        if self.pretrained_lr_factor != "auto":
+            factor = float(self.pretrained_lr_factor)
+        arguments["lr"] = rate
         if factor != 1:
-            arguments["optimizer__param_groups"] = [("*body.*", {RATE_FACTOR: float(factor)})]
+            arguments["optimizer__param_groups"] = [("*body.*", {RATE_FACTOR: factor})]
         if isinstance(self.freeze, Integral):
             from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
 

@@ -270,6 +270,11 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """Whether the heads take part in the class probabilities."""
         return False
 
+    @property
+    def _rates_of_tables(self) -> bool:
+        """Whether the rates are the default ones of networks on tables."""
+        return False
+
     def _checkpoints(
         self, data: TrainingSet, validation: TrainingSet | None, stream: bool
     ) -> AbstractContextManager[Checkpoints | None]:

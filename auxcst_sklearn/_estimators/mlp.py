@@ -195,6 +195,10 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"
 
+    @property
+    def _rates_of_tables(self) -> bool:
+        return self.learning_rate == "auto"
+
     def _make_inputs(self, X: Any) -> TableInputs:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
         return TableInputs(self.categorical_features, self.standardize, n_bins)

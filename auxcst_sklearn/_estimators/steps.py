@@ -381,7 +381,7 @@ def build(
             share = estimator.validation_fraction
             seen, held_out = share_out(n, rows, data, share, fold_seed)
     is_long = len(rows) > LONG_EPOCHS[0]
-    is_default = estimator.learning_rate == "auto" and not callable(estimator.optimizer)
+    is_default = estimator._rates_of_tables and not callable(estimator.optimizer)
     settings: Any = {
         "schedule": estimator.schedule,
         "constant_rate": CONSTANT_RATE if is_default else None,

@@ -12,8 +12,8 @@ from sklearn.model_selection import KFold
 SMALLEST = 1e-6
 # A member with less than this share of the largest weight is dropped.
 LEAST_SHARE = 0.02
-# Prior for temperature 1, and for weights with a sum of at most 1, worth this many rows. Larger sums
-# make probabilities surer than the members, and held-out rows without a mistake set no bound.
+# Prior for temperature 1, and for weights with a sum of at most 1, worth this many rows. Larger
+# sums make probabilities surer than the members, and rows without a mistake set no bound.
 PRIOR_ROWS = 10
 # From this number of classes on there are many: probabilities of several networks are combined by
 # their geometric mean, because the arithmetic mean is less sure than each of them, the more so the

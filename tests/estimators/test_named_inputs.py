@@ -329,3 +329,29 @@ def test_a_failed_fit_leaves_the_estimator(fitted):
     with pytest.raises(ValueError, match="has 5 rows"):
         fitted.fit({"input_ids": ids, "attention_mask": mask[:5]}, y)
     np.testing.assert_array_equal(fitted.predict_cost(X), before)
+
+
+# ---------------------------------------------------------------------------------- rates
+
+
+def rates(model, given, **parameters):
+    model.set_params(max_epochs=1, **parameters).fit(given, y)
+    return {
+        "body" if "body" in group["params"][0][0] else "new": group["lr"]
+        for group in named_groups(model.net_)
+    }
+
+
+def named_groups(net):
+    names = {id(p): name for name, p in net.module_.named_parameters()}
+    for group in net.optimizer_.param_groups:
+        yield {**group, "params": [(names[id(p)], p) for p in group["params"]]}
+
+
+def test_rates_of_pretrained_encoders():
+    model = net(learning_rate="auto")
+    assert rates(model, X, pretrained=False) == {"body": 1e-3}  # all in one group
+    assert rates(model, X, pretrained=True) == pytest.approx({"new": 5e-3, "body": 1e-4})
+    assert rates(model, X, learning_rate=1e-2) == pytest.approx({"new": 1e-2, "body": 1e-3})
+    given = {"pretrained_lr_factor": 0.5}
+    assert rates(model, X, **given) == pytest.approx({"new": 1e-2, "body": 5e-3})
