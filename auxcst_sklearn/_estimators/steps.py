@@ -64,7 +64,7 @@ def validate(
     classes: Any = None,
     resume: bool = False,
 ) -> Data:
-    """Rows and labels as arrays, with costs in currency; with `resume` those of the same classes.
+    """Rows and labels as arrays, with costs in currency; with `resume` of the same classes.
 
     `validation` are X, y, costs and weights of a validation set.
     """

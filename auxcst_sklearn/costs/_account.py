@@ -240,7 +240,7 @@ def find_classes(
 def _class_names(
     cost: Any, cost_matrix: Any, present: NDArray[Any], decisions: Any
 ) -> NDArray[Any] | None:
-    """The classes that costs name: those of their rows, or else of their columns."""
+    """The classes that costs name in their rows, or else in their columns."""
     costs = cost_matrix if cost is None else cost
     if isinstance(costs, CostArray):
         of_rows = row_names(_named_rows(cost, cost_matrix), like=present)

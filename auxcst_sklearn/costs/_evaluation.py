@@ -90,7 +90,7 @@ def chosen_columns(y: NDArray[Any], decisions: NDArray[Any], name: str) -> NDArr
 def check_evaluated(
     X: Any, y: Any, cost: Any, cost_matrix: Any, sample_weight: Any, classes: Any = None
 ) -> None:
-    """Check that the rows belong together, and that their order of classes is that of the costs."""
+    """Check that the rows belong together, and have the order of classes of the costs."""
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight)
     warn_if_order_is_lost(cost, cost_matrix, classes, y=y)
 

@@ -17,7 +17,7 @@ from ._measures import mean_cost
 class _Scorer:
     """Minus the mean cost of ``estimator.predict(X)``.
 
-    The column order is that of the estimator's `classes_`, not of y, because a fold may lack a
+    Columns have the order of the estimator's `classes_`, not of y, because a fold may lack a
     class.
     """
 

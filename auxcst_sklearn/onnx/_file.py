@@ -69,9 +69,9 @@ def to_onnx(
         with such costs and there are no `terms`.
     terms : dict of dict, or DataFrame of pandas, default=None
         Costs as numbers and formulas of columns, as of :func:`~auxcst_sklearn.costs.cost_matrices`,
-        which the file then computes for each row. Their labels have to be those of the model. X is
-        a DataFrame that also has the columns that only formulas read; they become further inputs,
-        of float64. A row in which an amount is missing has NaN costs.
+        which the file then computes for each row. They have the labels of the model. X is a
+        DataFrame that also has the columns that only formulas read; they become further inputs, of
+        float64. A row in which an amount is missing has NaN costs.
 
     Returns
     -------
@@ -92,9 +92,9 @@ def to_onnx(
         If a network, a member, a step of a pipeline or the name of a column cannot be exported,
         which the message names; if costs are an input or `terms`, and the loss has no class
         probabilities; if a term is an array, or reads strings or a column that X lacks, or the
-        labels are not those of the model; or if the file differs from the model or, with `terms`,
-        from the model's `decide` with the costs of `cost_matrices`, with the largest difference and
-        its row.
+        labels are not the labels of the model; or if the file differs from the model or, with
+        `terms`, from the model's `decide` with the costs of `cost_matrices`, with the largest
+        difference and its row.
 
     Notes
     -----

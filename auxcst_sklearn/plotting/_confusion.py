@@ -225,8 +225,8 @@ class CostConfusionDisplay:
         colorbar : bool, default=True
             Whether to draw a colour bar.
         max_classes : int or None, default=30
-            With more classes or decisions, only those of the costliest cells are drawn, in their
-            order, and the title has their share of the cost. If None, all are drawn.
+            With more classes or decisions, only the rows and columns of the costliest cells are
+            drawn, in their order, and the title has their share of the cost. None draws all.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class CostConfusionDisplay:
         return self
 
     def _costliest(self, most: int | None) -> tuple[list[int], list[int]]:
-        """Rows and columns to draw: all, or those of the costliest cells."""
+        """Rows and columns to draw: all, or the rows and columns of the costliest cells."""
         n_rows, n_columns = self.cost.shape
         if most is None or max(n_rows, n_columns) <= most:
             return list(range(n_rows)), list(range(n_columns))

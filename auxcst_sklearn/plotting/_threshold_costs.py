@@ -16,7 +16,7 @@ class BinaryCosts(NamedTuple):
     """What both decisions cost for each sample (n, 2), and what they are decided by.
 
     Columns follow `classes`, in which `positive` is the place of the positive class. `matrix` is
-    one for all samples, or one for each (n, 2, 2), or None if costs are those of the true class.
+    one for all samples, or one for each (n, 2, 2), or None if costs are given for the true class.
     """
 
     costs: NDArray[np.float64]

@@ -173,7 +173,7 @@ def _remove(module: nn.Module, path: str) -> list[str]:
 
 
 def _last_part(trace: Trace, kinds: type | tuple[type, ...]) -> str | None:
-    """Path of the submodule of some kind whose output is that of the module."""
+    """Path of the submodule of some kind whose output the module returns."""
     parts = dict(trace.module.named_modules())
     for call, output in trace.calls.items():
         last = output is trace.output and not trace.was_overwritten(call)
