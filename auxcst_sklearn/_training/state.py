@@ -46,23 +46,29 @@ def check_format(number: Any) -> None:
         )
 
 
-def to_state(value: Any, states: dict[int, Any] | None = None) -> Any:
-    """Modules, losses and tensors in a value as states; one that occurs twice has one state."""
+def to_state(value: Any, states: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Modules, losses and tensors in a value as states; one that occurs twice has one state.
+
+    `states` keep what they are states of: while it exists, no other object gets its id.
+    """
     states = {} if states is None else states
     if id(value) in states:
-        return states[id(value)]
+        return states[id(value)][1]
     if isinstance(value, Tensor):
-        states[id(value)] = _tensor_state(value)
-    elif _is_taken_apart(value):
+        states[id(value)] = value, _tensor_state(value)
+        return states[id(value)][1]
+    if _is_taken_apart(value):
         plain = _without_parametrizations(value)
-        state = states[id(value)] = ObjectState(type(plain), None)
+        state = ObjectState(type(plain), None)
+        states[id(value)] = plain, state
         state.attributes = to_state(_attributes(plain), states)
-    elif type(value) in (dict, OrderedDict):
+        return state
+    if type(value) in (dict, OrderedDict):
         return type(value)((key, to_state(item, states)) for key, item in value.items())
-    elif type(value) in (list, tuple, torch.Size):
+    if type(value) in (list, tuple, torch.Size):
         kind = list if isinstance(value, list) else tuple
         return kind(to_state(item, states) for item in value)
-    return states.get(id(value), value)
+    return value
 
 
 def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
@@ -132,6 +138,7 @@ def _without_parametrizations(value: Any) -> Any:
     plain: Any = deepcopy(value)
     for name in list(plain.parametrizations):
         parametrize.remove_parametrizations(plain, name)
+    plain._load_state_dict_pre_hooks.clear()  # weight_norm's translates names of its old weights
     return plain
 
 

@@ -164,8 +164,10 @@ class Trace:
         else:
             axis = axis_of_weights(name, output)
         known = [(x, self._axes[id(x)]) for x in data if id(x) in self._axes]
+        if axis is None and not known and name in NORMS:
+            axis = output.dim() - 1
         if axis is not None or not known:
-            return axis if known or name not in NORMS else output.dim() - 1
+            return axis
         # The stream of a residual network is older than the branch that is added to it.
         x, axis = min(known, key=lambda pair: self._step_of[id(pair[0])])
         if len([*_tensors((args, kwargs))]) == 1 and args and args[0] is x:

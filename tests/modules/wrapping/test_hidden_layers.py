@@ -1,5 +1,7 @@
 """Which layers are hidden ones where data come by several ways, and the axis of their features."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -391,3 +393,20 @@ def test_the_main_logits_are_meant():
 
     parts = {name: nn.Linear(4, 4) for name in ("a", "b", "aux")}
     assert len(find_hidden_layers(Two(None, **parts, fc=nn.Linear(4, 3)), (4,))) == 2
+
+
+def test_parametrized_weights_are_pickled():
+    def make():
+        norm, dense = nn.utils.parametrizations.weight_norm, nn.Linear
+        parts = [part for _ in range(4) for part in (norm(dense(8, 8)), nn.Tanh())]
+        return nn.Sequential(*parts, nn.Linear(8, 3))
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 8)).astype(np.float32), np.arange(60) % 3
+    model = CostSensitiveAuxNet(make, max_epochs=2, random_state=0).fit(X, y)
+    expected = model.predict_cost(X)
+    model.module = dict  # a function of a test cannot be pickled
+
+    loaded = pickle.loads(pickle.dumps(model))
+
+    np.testing.assert_allclose(loaded.predict_cost(X), expected, atol=1e-6)
