@@ -23,7 +23,7 @@ TOLERANCE = 1e-4
 # Rows of random numbers, on which a module is run with and without its output layer.
 N_TRIED = 16
 
-# Layers whose biases tell whether they are new.
+# Layers of which torch draws the biases within known bounds.
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 # What a module is run on: the shape of an example, or rows, perhaps of arrays by name.
@@ -73,7 +73,7 @@ def make_body(
 def is_trained(module: nn.Module) -> bool:
     """Whether a module has running means, weights of norms or biases that no new module has.
 
-    Those of new modules are 0, or the same number for all channels; biases may also be smaller than
+    In new modules they are 0, or the same number for all channels; biases may also be smaller than
     the root of 1 / (inputs of a neuron), as torch draws them. Other weights say nothing: they may
     have any distribution.
     """
@@ -123,7 +123,9 @@ def without_output_layer(module: nn.Module, example: Example) -> nn.Module:
         if linear is not None and trace.runs(linear) == 1:
             _remove(module, linear)
             return module
-        if _remove_selected(module, trace, _several(example, trace.dtype)):
+        given = isinstance(example, Tensor | dict)
+        rows = example if given else random_rows(example, trace.dtype, N_TRIED)
+        if _remove_selected(module, trace, rows):
             return module
     raise ValueError(
         f"{type(module).__name__} does not end with an nn.Linear that gives one row per example; "
@@ -153,13 +155,11 @@ def _remove_selected(module: nn.Module, trace: Trace, rows: Example) -> bool:
     return False
 
 
-def _several(example: Example, dtype: torch.dtype, n_rows: int = N_TRIED) -> Example:
-    """Rows of random numbers of a shape; or the rows that are given."""
-    if isinstance(example, Tensor | dict):
-        return example
+def random_rows(shape: Any, dtype: torch.dtype, n_rows: int) -> Tensor:
+    """Rows of random numbers."""
     generator = torch.Generator().manual_seed(0)
     # Between 0 and 2, so that embeddings can use them as indices.
-    return (2 * torch.rand(n_rows, *example, generator=generator)).to(dtype)
+    return (2 * torch.rand(n_rows, *shape, generator=generator)).to(dtype)
 
 
 def _remove(module: nn.Module, path: str) -> list[str]:
@@ -225,14 +225,8 @@ def check_rows_apart(
             )
 
 
-def two_rows(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Two rows of random numbers."""
-    rows = _several(shape, dtype, 2)
-    assert isinstance(rows, Tensor)
-    return rows
-
-
 def close(one: Tensor, other: Any) -> bool:
+    """Whether two tensors differ by no more than rounding."""
     if not isinstance(other, Tensor) or one.shape != other.shape:
         return False
     scale = other[other.isfinite()].abs().max() if other.isfinite().any() else 0.0

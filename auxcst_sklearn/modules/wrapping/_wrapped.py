@@ -16,7 +16,7 @@ from .._images import ImageInput
 from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
-from ._body import Example, check_rows_apart, close, two_rows, without_output_layer
+from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
 from ._listener import Call, Listener, describe, first_tensor, run
 from ._tracing import Trace
 
@@ -75,7 +75,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if isinstance(part, nn.Conv2d):  # channels last: two thirds of the time on a CPU
                 part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if isinstance(inputs, ImageInput):
-            two = two_rows(inputs.out_shape, trace.dtype)
+            two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
         self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
