@@ -64,6 +64,19 @@ class ReadsPadding(nn.Module):
         return self.fc(self.hidden(self.embed(input_ids).mean(1)))
 
 
+class ReadsPaddingLater(ReadsPadding):
+    """The mean over tokens, and through a gate that training opens over padding, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def forward(self, input_ids, attention_mask):
+        x, weight = self.embed(input_ids), attention_mask.unsqueeze(-1).float()
+        mean = (x * weight).sum(1) / weight.sum(1)
+        return self.fc(self.hidden(mean + self.gate * x.mean(1)))
+
+
 class TwoInputs(nn.Module):
     """Tokens beside numbers."""
 
@@ -192,8 +205,9 @@ def test_batches_have_rows_of_similar_length():
     assert (np.diff(widths) < 0).any()  # in random order
 
 
-def test_a_module_that_reads_padding_gets_all_of_it():
-    model = net(ReadsPadding).fit(X, y)
+@pytest.mark.parametrize("module", [ReadsPadding, ReadsPaddingLater])
+def test_a_module_that_reads_padding_gets_all_of_it(module):
+    model = net(module, learning_rate=0.05).fit(X, y)
     alone = np.vstack([model.predict_cost(rows_of([i])) for i in range(10)])
     np.testing.assert_allclose(alone, model.predict_cost(X)[:10], atol=1e-5)
     difference = np.abs(model.predict_cost(padded(5)) - model.predict_cost(X))

@@ -103,7 +103,11 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             return
         training = self.training
         self.eval()
+        # Zeros, such as gates that training opens, would hide what lies behind them.
+        zeros = [p for p in self.body.parameters() if p.is_floating_point() and not p.any()]
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            for parameter in zeros:
+                parameter.fill_(0.1)
             full = self.forward_heads(rows)
             inputs.is_cut = True
             try:
@@ -111,6 +115,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 inputs.is_cut = all(close(torch.cat(part), one) for part, one in zip(each, full))
             except Exception:  # any that a module raises for sequences of another length
                 inputs.is_cut = False
+            for parameter in zeros:
+                parameter.zero_()
         self.train(training)
 
     @property
