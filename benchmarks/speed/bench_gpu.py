@@ -1,9 +1,10 @@
 """Fits on a GPU: its tests, seconds and memory, beside a plain torch loop and beside the CPU.
 
 First the tests that train run, on the GPU where `device` is "auto". Then our estimators and the
-loop of `raw_loop` fit an MLP, a CNN and a SqueezeNet (fine-tuning, from random weights, on random
-images) on the GPU in float32 and bf16, and last on the CPU. No fit starts after `--minutes`; the
-file is written after each. `--small` tries all fits on the CPU.
+loop of `raw_loop` fit an MLP, a CNN, a SqueezeNet and a transformer of tokens and masks by name
+(both fine-tuning, from random weights, on random rows) on the GPU in float32 and bf16, and last on
+the CPU. No fit starts after `--minutes`; the file is written after each. `--small` tries all fits
+on the CPU.
 """
 
 from __future__ import annotations
@@ -43,8 +44,11 @@ CASES = {
     "mlp": Case(100_000, (30,), 4, 5, METHODS),
     "cnn": Case(20_000, (3, 32, 32), 10, 3, METHODS),
     "net": Case(2_000, (3, 224, 224), 10, 2, METHODS),
+    "tokens": Case(4_000, (32,), 50, 2, METHODS, width=384, depth=6),
 }
-SMALL = {"mlp": (30,), "cnn": (3, 8, 8), "net": (3, 32, 32)}  # shapes of rows in the small run
+# Shapes of rows in the small run.
+SMALL = {"mlp": (30,), "cnn": (3, 8, 8), "net": (3, 32, 32), "tokens": (8,)}
+WORDS = 5000
 FIRES = [name for name, part in SqueezeNet().named_modules() if isinstance(part, Fire)]
 
 
@@ -68,13 +72,64 @@ class FineTuned(nn.Module):
         return [*(head(maps.mean((2, 3)).detach()) for head, maps in pairs), output]
 
 
-def train_ours(fit: Fit, case: Case, cost_matrix: NDArray, X: NDArray, y: NDArray) -> None:
+class Encoder(nn.Module):
+    """Transformer blocks, the mean over tokens, and by hand the same heads as ours."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, case.width)
+        block = nn.TransformerEncoderLayer(
+            case.width, 12, 4 * case.width, activation="gelu", batch_first=True
+        )
+        self.blocks = nn.TransformerEncoder(block, case.depth, enable_nested_tensor=False)
+        self.out = nn.Linear(case.width, case.n_classes)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        x = self.blocks(self.embed(input_ids), src_key_padding_mask=attention_mask == 0)
+        return self.out(mean_of_tokens(x, attention_mask))
+
+
+class HeadedEncoder(nn.Module):
+    def __init__(self, case: Case) -> None:
+        super().__init__()
+        self.body = Encoder(case)
+        heads = (nn.Linear(case.width, case.n_classes) for _ in range(case.depth - 1))
+        self.heads = nn.ModuleList(heads)
+
+    def forward_heads(self, ids: Tensor) -> list[Tensor]:
+        mask, x = torch.ones_like(ids), self.body.embed(ids)
+        outputs = []
+        for head, block in zip([*self.heads, self.body.out], self.body.blocks.layers):
+            x = block(x, src_key_padding_mask=mask == 0)
+            mean = mean_of_tokens(x, mask)
+            outputs.append(head(mean if head is self.body.out else mean.detach()))
+        return outputs
+
+
+def mean_of_tokens(x: Tensor, mask: Tensor) -> Tensor:
+    weight = mask.unsqueeze(-1).to(x.dtype)
+    return (x * weight).sum(1) / weight.sum(1)
+
+
+def tokens(case: Case) -> tuple[NDArray, NDArray, NDArray]:
+    """Rows of words, of which each class has its own, without padding."""
+    _, y, cost_matrix = draw(replace(case, shape=(1,)))
+    rng, of_class = np.random.default_rng(0), WORDS // case.n_classes
+    ids = rng.integers(of_class, size=(case.rows, *case.shape)) + of_class * y[:, np.newaxis]
+    return ids, y, cost_matrix
+
+
+def train_ours(fit: Fit, case: Case, cost_matrix: NDArray, X: Any, y: NDArray) -> None:
     """Fit one network for all epochs, with a head per layer, as the loop by hand does."""
     model: Any = ours(case, cost_matrix, recipe=RECIPES[""])
     if fit.case == "net":
         tuning: dict[str, Any] = {"pretrained": True, "early_stopping": False}
         tuning |= {"hidden_layers": FIRES, "max_epochs": case.epochs}
         model = CostSensitiveAuxNet(SqueezeNet(case.n_classes), cost_matrix=cost_matrix, **tuning)
+    elif fit.case == "tokens":
+        tuning = {"pretrained": True, "early_stopping": False, "max_epochs": case.epochs}
+        model = CostSensitiveAuxNet(Encoder, module__case=case, cost_matrix=cost_matrix, **tuning)
+        X = {"input_ids": X, "attention_mask": np.ones_like(X)}
     model.set_params(device=fit.device, precision=fit.precision, batch_size=fit.batch_size)
     model.set_params(random_state=0).fit(X, y)
 
@@ -82,7 +137,12 @@ def train_ours(fit: Fit, case: Case, cost_matrix: NDArray, X: NDArray, y: NDArra
 def train_raw(fit: Fit, case: Case, cost_matrix: NDArray, X: NDArray, y: NDArray) -> None:
     """The same in plain torch; bf16 is autocast."""
     torch.manual_seed(0)
-    network = FineTuned(case.n_classes) if fit.case == "net" else make_network(case, RECIPES[""])
+    network: Any
+    if fit.case == "tokens":
+        network = HeadedEncoder(case)
+    else:
+        is_net = fit.case == "net"
+        network = FineTuned(case.n_classes) if is_net else make_network(case, RECIPES[""])
     arrays = (cost_matrix.astype(np.float32), X, y)
     costs, rows, label = (torch.from_numpy(array).to(fit.device) for array in arrays)
     loss = raw_loop.make_loss("cross_entropy", costs, RECIPES[""].smoothing)
@@ -93,7 +153,7 @@ def train_raw(fit: Fit, case: Case, cost_matrix: NDArray, X: NDArray, y: NDArray
 
 def time_fit(fit: Fit, case: Case, repeats: int) -> dict[str, Any]:
     """Wall seconds, on a GPU after a fit to two batches, and the most memory in the last one."""
-    X, y, cost_matrix = draw(case)
+    X, y, cost_matrix = tokens(case) if fit.case == "tokens" else draw(case)
     train = train_ours if fit.method == "ours" else train_raw
     few, gpu, seconds = 2 * fit.batch_size, fit.device != "cpu", []
     if gpu:
@@ -153,7 +213,7 @@ def parse_options(arguments: Sequence[str] | None) -> Namespace:
     """Options; the small run has its own sizes and no tests."""
     parser = make_parser(__doc__, out=RESULTS / "gpu.json")
     rows = [case.rows for case in CASES.values()]
-    parser.add_argument("--rows", nargs=3, type=int, default=rows, help="of mlp, cnn and net")
+    parser.add_argument("--rows", nargs=4, type=int, default=rows, help="of each case")
     parser.add_argument("--batch-sizes", nargs="+", type=int, default=[128, 512])
     parser.add_argument("--repeats", type=int, default=3, help="fits on the GPU; one on the CPU")
     parser.add_argument("--minutes", type=float, default=7, help="no fit starts later")
@@ -166,7 +226,8 @@ def parse_options(arguments: Sequence[str] | None) -> Namespace:
     if options.small:
         options.batch_sizes, options.test_seconds = [16], 0
         for name, shape in SMALL.items():
-            options.sizes[name] = replace(CASES[name], rows=32, epochs=1, shape=shape)
+            sizes = {"width": 24, "depth": 2} if name == "tokens" else {}
+            options.sizes[name] = replace(CASES[name], rows=100, epochs=1, shape=shape, **sizes)
     elif not torch.cuda.is_available():
         parser.error("torch sees no GPU; --small runs on the CPU")
     return options
