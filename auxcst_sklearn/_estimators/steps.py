@@ -35,6 +35,7 @@ from .._training.schedule import (
     resolve_learning_rate,
     resolve_patience,
 )
+from .._training.temperature import learn_head_weights, learn_temperature
 from ..costs._account import Costs
 from ..costs._matching import column_names, same_labels
 from ..costs._statistics import CostStatistics
@@ -409,8 +410,8 @@ def calibrate(estimator: Any, training: Training) -> tuple[float, NDArray[np.flo
     weights = None
     with net.thread_limit():
         if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
-            weights = first(net.learn_head_weights(held_out))
-        return (first(net.learn_temperature(held_out)) if weights is None else 1.0), weights
+            weights = first(learn_head_weights(net, held_out))
+        return (first(learn_temperature(net, held_out)) if weights is None else 1.0), weights
 
 
 def calibrates(estimator: Any, net: CostNet) -> bool:

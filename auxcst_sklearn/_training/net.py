@@ -25,7 +25,7 @@ from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork
 from .batches import Batches, evaluation_size, shuffled
-from .geometric_mean import MANY_CLASSES, PRIOR_ROWS, SMALLEST, useful_weights
+from .geometric_mean import MANY_CLASSES, SMALLEST
 from .rows import Rows
 from .runtime import (
     ALONE,
@@ -49,11 +49,6 @@ from .state import (
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
 PADDED_ROWS = 20
 
-# Logarithms of the temperatures that are tried, from 0.2 to 9. Steps grow with the distance from 1,
-# where small steps already change small probabilities.
-HEATS = np.concatenate(
-    [-(np.linspace(np.log(5) ** 0.5, 0, 16)[:-1] ** 2), np.linspace(0, np.log(9) ** 0.5, 24) ** 2]
-)
 # Early stopping uses the held-out loss at the best of these temperatures: a network still improves
 # at separating the classes when it is already overconfident, which a temperature corrects.
 STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
@@ -250,8 +245,12 @@ class CostNet(NeuralNet):
     @property
     def is_geometric(self) -> bool:
         """Whether the mean of the networks' probabilities is geometric."""
-        many = len(self.statistics.weight) >= MANY_CLASSES
-        return self.n_networks > 1 and many and self.has_logits
+        return self.n_networks > 1 and self.has_many_classes and self.has_logits
+
+    @property
+    def has_many_classes(self) -> bool:
+        """Whether there are so many classes that their probabilities need other care."""
+        return len(self.statistics.weight) >= MANY_CLASSES
 
     @cached_property
     def has_logits(self) -> bool:
@@ -270,12 +269,12 @@ class CostNet(NeuralNet):
         used = self.head_weights > 0
         layers = np.array(module.layers)[used].tolist()
         heads, loss = module.forward_heads(x, layers), self.criterion_.loss
-        logs = self._log_probabilities(heads)[: used.sum()]  # the output may have no weight
+        logs = self.log_probabilities(heads)[: used.sum()]  # the output may have no weight
         weights = logs.new_tensor(self.head_weights[used])
         mean = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
         return loss.with_probabilities(heads[-1], mean)
 
-    def _log_probabilities(self, heads: Sequence[Tensor]) -> Tensor:
+    def log_probabilities(self, heads: Sequence[Tensor]) -> Tensor:
         """Logarithms (n_layers, n_networks, n_samples, n_classes), clipped as in `log_clipped`."""
         losses = [self.criterion_.aux_loss] * (len(heads) - 1) + [self.criterion_.loss]
         p = torch.stack([loss.probabilities(r) for loss, r in zip(losses, heads)])
@@ -364,60 +363,6 @@ class CostNet(NeuralNet):
                     whole[rows] = part
         return arrays
 
-    @torch.no_grad()
-    def learn_temperature(self, rows: Sequence[Rows]) -> float:
-        """The temperature of least loss and that of least error of costs: their geometric mean.
-
-        Both are computed on held-out rows. The loss weights all rows equally, but ignores which
-        classes are expensive to confuse; errors of the expected costs depend on the few rows with
-        the highest costs. A prior keeps the temperature of few rows near 1: otherwise rare,
-        expensive mistakes that do not occur in the rows would seem impossible.
-        """
-        sums, unit, n = np.zeros((len(HEATS), 2)), 0.0, 0
-        for x, target in self.get_iterator(rows):
-            output = self.module_(x).flatten(0, -2).float()
-            if target.weight is not None:  # rows that pad the smaller folds have none
-                counts = target.weight > 0
-                output = output[counts]
-                target = Target(*(None if field is None else field[counts] for field in target))
-            if len(output):
-                of_batch, unit_of_batch = self._sums_of_risks(output, target, np.exp(HEATS))
-                sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
-        risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
-        n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-        prior = PRIOR_ROWS * n_copies / n * HEATS**2
-        best = (risks + prior[:, np.newaxis]).argmin(axis=0)
-        return float(np.exp(HEATS[best].mean()))
-
-    def _sums_of_risks(
-        self, output: Tensor, target: Target, temperatures: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
-        """Sums of losses and of errors of costs (n_temperatures, 2); and of errors of no costs."""
-        loss, cost_matrix = self.criterion_.loss, output.new_tensor(self.statistics.class_mean)
-        cost, sums = cost_matrix[target.label], []
-        weight = torch.ones_like(cost[:, 0]) if target.weight is None else target.weight
-        for temperature in temperatures.tolist():
-            tempered = loss.with_temperature(output, temperature)
-            error = weight @ _squares(loss.probabilities(tempered) @ cost_matrix - cost)
-            sums.append(torch.stack([len(output) * loss._mean(tempered, target), error]))
-        return torch.stack(sums).double().numpy(force=True), float(weight @ _squares(cost))
-
-    @torch.no_grad()
-    def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
-        """Weights of all layers with least log loss on held-out rows; None if they do not pay."""
-        parts, batches = [], self.get_iterator(rows)
-        for x, target in batches:
-            logs = self._log_probabilities(self.module_.forward_heads(x)).flatten(1, 2)
-            weight = torch.ones(len(target.label)) if target.weight is None else target.weight
-            parts.append((logs.transpose(0, 1), target.label, weight))
-        log_p, label, weight = (torch.cat(part).numpy(force=True) for part in zip(*parts))
-        counts = weight > 0  # rows that pad the smaller folds have none
-        of_layers = np.swapaxes(log_p[counts], 0, 1).astype(np.float64)
-        numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
-        number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
-        weight = weight[counts].astype(np.float64)
-        return useful_weights(of_layers, label[counts], weight, number.numpy()[counts])
-
     # ----------------------------------------------------------------- state
 
     def __getstate__(self) -> dict[str, Any]:
@@ -450,8 +395,3 @@ class CostNet(NeuralNet):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature, self.head_weights = state["temperature"], state["head_weights"]
-
-
-def _squares(difference: Tensor) -> Tensor:
-    """Sum of squares of each row, ignoring a common amount, which changes no decision."""
-    return (difference - difference.mean(dim=-1, keepdim=True)).square().sum(dim=-1)

@@ -8,7 +8,8 @@ from scipy.special import log_softmax, softmax
 from auxcst_sklearn._estimators.steps import build, make_net, prepare, validate
 from auxcst_sklearn._training.held_out import folds
 from auxcst_sklearn._training.loop import Training
-from auxcst_sklearn._training.net import HEATS, PRIOR_ROWS, STOP_TEMPERATURES
+from auxcst_sklearn._training.net import STOP_TEMPERATURES
+from auxcst_sklearn._training.temperature import HEATS, PRIOR_ROWS
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
 

@@ -3,14 +3,15 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from scipy.special import log_softmax
-from sklearn.datasets import make_classification
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
-from auxcst_sklearn._training.net import HEATS, PRIOR_ROWS
 from auxcst_sklearn._training.rows import Rows
+from auxcst_sklearn._training.temperature import HEATS, PRIOR_ROWS, learn_temperature
+from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp, small_stack, training_set
@@ -82,12 +83,38 @@ def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weig
     weight /= weight.mean()  # as in training
     cost_matrix = model.net_.statistics.to_units(COST_MATRIX)
     data = training_set(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
-    found = model.net_.learn_temperature([Rows(data, device="cpu")])
+    found = learn_temperature(model.net_, [Rows(data, device="cpu")])
 
     with torch.no_grad():
         logits = model.net_.module_(torch.from_numpy(X)[None])[0].double().numpy()
     assert found == pytest.approx(numpy_temperature(logits, y, loss, weight))
     assert 1 < found < 9
+
+
+def test_of_many_classes_the_smoothing_of_labels_does_not_count():
+    X, y = load_digits(return_X_y=True)
+    X, costs = X.astype(np.float32) / 16, ordinal_cost_matrix(10)
+    model = network(cost_matrix=costs, max_epochs=5, loss=CrossEntropy(0.1)).fit(X[:800], y[:800])
+    unseen, label = X[800:1000], y[800:1000]
+    rows = Rows(
+        training_set(unseen, label, model.net_.statistics.to_units(costs), per_class=True),
+        device="cpu",
+    )
+    found = learn_temperature(model.net_, [rows])
+
+    with torch.no_grad():
+        logits = model.net_.module_(torch.from_numpy(unseen)[None])[0].double().numpy()
+    paid, risks = costs[label] - costs[label].mean(axis=1, keepdims=True), []
+    for heat in HEATS:
+        smoothed = softmax(logits / np.exp(heat), axis=1)
+        p = np.maximum(smoothed - 0.1 / 10, 1e-3 * smoothed)
+        p /= p.sum(axis=1, keepdims=True)
+        errors = p @ costs - (p @ costs).mean(axis=1, keepdims=True) - paid
+        prior = PRIOR_ROWS / len(label) * heat**2
+        log_loss = -np.log(np.maximum(p[np.arange(len(p)), label], 1e-6)).mean()
+        risks.append([log_loss + prior, (errors**2).sum() / (paid**2).sum() + prior])
+    best = np.argmin(risks, axis=0)
+    assert found == pytest.approx(np.exp(HEATS[best].mean()))
 
 
 class Noting(CrossEntropy):
@@ -110,11 +137,11 @@ def test_it_is_that_of_all_rows_though_learnt_batch_by_batch():
         X[200:].astype(np.float32), y[200:], cost_matrix, per_class=True, weight=weight
     )
     rows = [Rows(data, device="cpu")]
-    expected = model.net_.learn_temperature(rows)
+    expected = learn_temperature(model.net_, rows)
 
     model.net_.iterator_valid__batch_size = 64
     model.net_.criterion_.loss.most = 0
-    assert model.net_.learn_temperature(rows) == pytest.approx(expected, rel=1e-6)
+    assert learn_temperature(model.net_, rows) == pytest.approx(expected, rel=1e-6)
     assert 1 < expected < 9
     assert 0 < model.net_.criterion_.loss.most <= 64
 
