@@ -31,6 +31,7 @@ from .._training.state import (
     to_state,
     without_training_state,
 )
+from .._training.temperature import calibrate
 from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
@@ -39,7 +40,6 @@ from .fit_key import check_same, open_checkpoints
 from .parameters import NetParameters
 from .steps import (
     build,
-    calibrate,
     check_block,
     check_classes_are_named,
     check_validation_set,
@@ -252,7 +252,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                 pretrained = {} if resume else self._pretrain(training, rng)
                 net.seed(draw_seed(rng))
                 training.run(checkpoints)
-            net.temperature, net.head_weights = calibrate(self, training)
+            found = calibrate(training, self.temperature, combines=self._combine_heads)
+            net.temperature, net.head_weights = found
             self._random_state = rng
             self._set_fitted(data, inputs, training, pretrained)
             if not stream:

@@ -1,4 +1,4 @@
-"""The steps of a fit, functions whose results are values: validate, prepare, build, calibrate."""
+"""The steps of a fit, functions whose results are values: validate, prepare, build."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from .._checks.calls import naming
@@ -35,11 +34,11 @@ from .._training.schedule import (
     resolve_learning_rate,
     resolve_patience,
 )
-from .._training.temperature import learn_head_weights, learn_temperature
+from .._training.temperature import calibrates
 from ..costs._account import Costs
 from ..costs._matching import column_names, same_labels
 from ..costs._statistics import CostStatistics
-from ..losses import LOSSES, LayerWiseLoss, Loss, ProbabilisticLoss
+from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..modules._network import ClassAndCostNetwork
 from .parameters import check_callbacks, check_net_params
 
@@ -368,7 +367,7 @@ def build(
     held_out: Any = None
     seen = [rows] * n
     if validation is not None:
-        if not (estimator._early_stopping or calibrates(estimator, net)):
+        if not (estimator._early_stopping or calibrates(net, estimator.temperature)):
             raise ValueError(
                 "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
                 "early_stopping=True, or leave X_val and y_val out."
@@ -396,27 +395,6 @@ def build(
         settings["patience"] = resolve_patience(estimator.patience, len(rows))
     n_epochs, ema_epochs = estimator.max_epochs, estimator.ema_epochs
     return Training(net, seen, held_out, n_epochs=n_epochs, ema_epochs=ema_epochs, **settings)
-
-
-def calibrate(estimator: Any, training: Training) -> tuple[float, NDArray[np.float64] | None]:
-    """Temperature and weights of the heads: learnt from held-out rows, or as given."""
-    net, held_out, first = training.net, training.held_out, processes().from_first
-    combines = estimator._combine_heads
-    if isinstance(estimator.temperature, Real):  # which a warm start may have changed
-        return float(estimator.temperature), None
-    if held_out is None or not calibrates(estimator, net):
-        return net.temperature, net.head_weights if combines else None
-    votes = combines and len(net.module_.layers) > 1
-    weights = None
-    with net.thread_limit():
-        if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
-            weights = first(learn_head_weights(net, held_out))
-        return (first(learn_temperature(net, held_out)) if weights is None else 1.0), weights
-
-
-def calibrates(estimator: Any, net: CostNet) -> bool:
-    """Whether a temperature is to be learnt, if there are rows for it."""
-    return estimator.temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
 
 
 def new_random_state(random_state: Any) -> np.random.RandomState:

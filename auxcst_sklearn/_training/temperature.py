@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..losses import Target
+from ..losses import ProbabilisticLoss, Target
 from .geometric_mean import PRIOR_ROWS, SMALLEST, useful_weights
 from .rows import Rows
+from .runtime import processes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
+    from .loop import Training
     from .net import CostNet
 
 # Logarithms of the temperatures that are tried, from 0.2 to 9. Steps grow with the distance from 1,
@@ -22,6 +25,28 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 HEATS = np.concatenate(
     [-(np.linspace(np.log(5) ** 0.5, 0, 16)[:-1] ** 2), np.linspace(0, np.log(9) ** 0.5, 24) ** 2]
 )
+
+
+def calibrates(net: CostNet, temperature: float | str) -> bool:
+    """Whether a temperature is to be learnt, if there are rows for it."""
+    return temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
+
+
+def calibrate(
+    training: Training, temperature: float | str, *, combines: bool
+) -> tuple[float, NDArray[np.float64] | None]:
+    """Temperature and weights of the heads: learnt from held-out rows, or as given."""
+    net, held_out, first = training.net, training.held_out, processes().from_first
+    if isinstance(temperature, Real):  # which a warm start may have changed
+        return float(temperature), None
+    if held_out is None or not calibrates(net, temperature):
+        return net.temperature, net.head_weights if combines else None
+    votes = combines and len(net.module_.layers) > 1
+    weights = None
+    with net.thread_limit():
+        if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
+            weights = first(learn_head_weights(net, held_out))
+        return (first(learn_temperature(net, held_out)) if weights is None else 1.0), weights
 
 
 @torch.no_grad()
