@@ -26,16 +26,16 @@ NAMES = {
     "boosting, vectors": "boosting, class means",
     "ours: default, alpha 0": "network without heads",
     "ours: default, one network": "one network",
-    "same network: Bayes": "plain network with the rule",
-    "same network: Bayes, temperature": "plain network with rule and temperature",
+    "same network: Bayes": "reference, without a temperature",
+    "same network: Bayes, temperature": "reference, with a temperature",
     "Bayes: logistic": "logistic regression",
     "Bayes: boosting, early stop": "boosting, early stop",
     "five boostings": "mean of five boosting models",
     "logistic": "logistic regression",
     "logistic, isotonic": "logistic regression, isotonic",
     "CNN: default": "CostSensitiveAuxCNN",
-    "CNN: Bayes, temperature": "plain CNN with rule and temperature",
-    "CNN: Bayes": "plain CNN with the rule",
+    "CNN: Bayes, temperature": "plain CNN with a temperature",
+    "CNN: Bayes": "plain CNN",
     "CNN: blind": "plain CNN, most probable class",
 }
 
@@ -104,9 +104,12 @@ def present_network():
 
 
 def losses():
-    yield ["model", "cost", "worst setting", "CPU s"]
-    for row in summary("cost_losses_default", ["ratio", "worst", "CPU s"]):
-        yield [row[0].replace("loss: ", "").replace(", alpha 0.2", ""), *row[1:]]
+    """The losses alone: the networks of other dates are in `toy`."""
+    yield ["loss", "cost", "worst setting", "CPU s"]
+    for name, *cells in summary("cost_losses_default", ["ratio", "worst", "CPU s"]):
+        if not name.startswith("reference"):
+            loss = name.replace("network", "Bayes risk, the default").replace("loss: ", "")
+            yield [loss.replace(", alpha 0.2", ""), *cells]
 
 
 def vectors():
@@ -207,10 +210,10 @@ def pretrained():
 
     rivals = ["blind", "Bayes", "Bayes, temperature", "features, logistic", "features, MLP"]
     columns = {
-        "default": "heads without gradient, vote",
-        "output": "without heads' vote",
-        "gradient, vote": "heads with gradient, vote",
-        "gradient": "heads with gradient",
+        "default": "default",
+        "output": "output alone",
+        "gradient, vote": "head_gradient=1",
+        "gradient": "head_gradient=1, output alone",
     }
     yield ["data, network", "best of five", *columns.values()]
     for name, costs in from_json(read("pretrained.json"))["table"].items():
