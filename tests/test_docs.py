@@ -1,6 +1,7 @@
 """The code of the README and of the guide runs, page by page."""
 
 import re
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,9 +39,13 @@ def outputs(page):
     """What the page says that a code block prints, by the number of the block."""
     number, found = -1, {}
     text = page.read_text(encoding="utf-8")
-    for match in re.finditer(r"^\.\. (literalinclude::.*py|code-block:: (python|text))\n", text, re.M):
+    for match in re.finditer(
+        r"^\.\. (literalinclude::.*py|code-block:: (python|text))\n", text, re.M
+    ):
         if match[2] == "text":
-            found[number] = re.match(r"\n((?: {4}.*\n)+)", text[match.end() :])[1].replace("    ", "")
+            found[number] = re.match(r"\n((?: {4}.*\n)+)", text[match.end() :])[1].replace(
+                "    ", ""
+            )
         else:
             number += 1
     return found
@@ -92,6 +97,9 @@ def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")
     expected = outputs(page)
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    # With another torch, networks without heads fail at other costs.
+    is_pinned = f"torch=={version('torch').split('+')[0]}\n" in pins
     with sklearn.config_context():
         names, missing = {"__name__": page.stem}, set()
         for number, block in enumerate(blocks(page)):
@@ -103,7 +111,7 @@ def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
                 continue
             exec(compile(block, str(page), "exec"), names)
             printed = capsys.readouterr().out
-            if number in expected:
+            if number in expected and (page.stem == "README" or is_pinned):
                 # Other releases may find another setting, at nearly the same cost.
                 shown, said = (re.sub(r"(?m)^{.*}\n", "", t) for t in (printed, expected[number]))
                 assert is_printed(shown, said), printed
