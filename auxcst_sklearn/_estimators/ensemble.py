@@ -63,7 +63,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     The ensemble's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w`
     are not negative, and minimise the log loss of rows that the members have not seen. Decisions
-    are those of least expected cost, with the costs of `fit`, or with a matrix for each row.
+    have the least expected cost, by the costs of `fit` or by a matrix for each row.
 
     Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
     once: each of its networks holds out a fold, and one network more holds out the first fold

@@ -67,7 +67,7 @@ def open_checkpoints(
 ) -> Iterator[Checkpoints]:
     """The checkpoint folder of a fit on these data.
 
-    Its seed is that of earlier fits in the folder, for estimators without a random state.
+    Without a random state, it takes the seed of earlier fits in the folder.
     """
     from .._training.checkpoints import Checkpoints
 

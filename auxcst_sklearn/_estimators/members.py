@@ -132,7 +132,7 @@ class Member(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A fit of a member to the rows outside of a fold; that of networks to those of several."""
+    """A fit of a member to the rows outside of a fold; one fit of networks serves several folds."""
 
     member: Member
     folds: Sequence[Fold]
@@ -172,7 +172,7 @@ class Task(NamedTuple):
 
 
 def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
-    """The folds whose training rows have all classes: other fits would not know one."""
+    """The folds whose training rows have all classes; other fits would lack a class."""
     found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
     if not found:
         raise ValueError(

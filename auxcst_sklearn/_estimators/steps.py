@@ -223,7 +223,7 @@ def make_net(
         with seeded(seed):
             module, alpha = make(inputs, rows, n_outputs)
         if n_cost_outputs:
-            with seeded(seed + 1):  # the same start, whatever heads the other network has
+            with seeded(seed + 1):  # The start does not depend on the heads of the other network.
                 costs, _ = make(inputs, rows, n_cost_outputs)
             costs.heads.clear()
             module = ClassAndCostNetwork(module, costs)

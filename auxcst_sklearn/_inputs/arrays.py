@@ -31,8 +31,8 @@ from .reading import (
     stays_lazy,
 )
 
-# More pixels than this share are beyond this size only if their range is not that of a training on
-# 0 ... 1: a MinMaxScaler makes a few as large where the training pixels hardly differ.
+# After a training on pixels in [0, 1], more pixels than SHARE above SIZE indicate another range. A
+# few may be as large after a MinMaxScaler, where the training pixels hardly differ.
 SHARE, SIZE = 0.05, 16
 
 

@@ -150,7 +150,7 @@ def hold_out(
 
 
 def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:
-    """The rows with those of classes that the training rows lack among them, if others remain."""
+    """The rows, with rows of classes that training lacks moved to it, if others remain."""
     moved = ~np.isin(label[unseen], label[seen])
     moved &= not moved.all()
     return np.append(seen, unseen[moved]), unseen[~moved]

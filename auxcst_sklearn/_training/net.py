@@ -135,7 +135,7 @@ class CostNet(NeuralNet):
                 group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
 
     def seed(self, seed: int) -> None:
-        """Seed the generators of shuffling, and that of all modules that draw random numbers."""
+        """Seed the generators of shuffling and of all modules that draw random numbers."""
         n, seeds = self.n_networks, np.array([seed])
         if n > 1:
             seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n)
@@ -366,7 +366,7 @@ class CostNet(NeuralNet):
 
     @torch.no_grad()
     def learn_temperature(self, rows: Sequence[Rows]) -> float:
-        """The temperature of least loss and that of least error of costs: their geometric mean.
+        """The geometric mean of the temperatures of least loss and of least error of costs.
 
         Both are computed on held-out rows. The loss weights all rows equally, but ignores which
         classes are expensive to confuse; errors of the expected costs depend on the few rows with

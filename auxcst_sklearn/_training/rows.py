@@ -115,7 +115,7 @@ class Rows:
     rows stay sparse until then, and rows that do not fit on the device stay in host memory.
     """
 
-    # Numbers of the rows that are part of these; the fold of each row, and the fold left out.
+    # Positions of these rows in the data set, the fold of each row, and the fold left out.
     index: Tensor | None = None
     fold: tuple[Tensor, int] | None = None
 

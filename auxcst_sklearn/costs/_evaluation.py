@@ -65,7 +65,7 @@ def evaluated(
 
 
 def mean_paid(*arguments: Any, of_model: bool = False) -> float:
-    """The mean cost of a prediction; arguments are those of `evaluated`."""
+    """The mean cost of a prediction; arguments are the arguments of `evaluated`."""
     costs, (chosen,), weight = evaluated(*arguments, of_model=of_model)
     return float(np.average(costs.paid(chosen), weights=weight))
 

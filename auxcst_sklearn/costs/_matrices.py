@@ -130,7 +130,7 @@ def tree_distance_cost_matrix(
     -------
     ndarray of shape (n_classes, n_classes)
         Number of edges between each pair of classes, in the order of `paths`; for a dict, with the
-        labels as attributes `classes` and `decisions`, which estimators match with those of `y`.
+        labels as attributes `classes` and `decisions`, which estimators match with `y`.
 
     Raises
     ------

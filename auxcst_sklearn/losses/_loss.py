@@ -195,7 +195,7 @@ class ProbabilisticLoss(Loss):
         outputs : Tensor of shape (..., n_outputs)
             Outputs of the network.
         probability : Tensor of shape (..., n_classes)
-            Class probabilities, such as an ensemble of those of several heads.
+            Class probabilities, such as means of the probabilities of several heads.
 
         Returns
         -------

@@ -156,7 +156,7 @@ def cost_difference(
     groups: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostDifference:
-    """Mean cost of predictions a minus that of b on the same samples, with an interval.
+    """Mean cost of predictions a minus mean cost of b on the same samples, with an interval.
 
     The interval is Student's t interval of the paired differences: narrow if models mostly agree.
 

@@ -216,7 +216,7 @@ class CostConfusionDisplay:
         ----------
         normalize : {"all", "true", "pred"} or None, default=None
             None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
-            of the cost of each true class (row), "pred" those of each prediction (column).
+            of the cost of each true class (row), "pred" shares of each prediction (column).
         include_values : bool or "auto", default="auto"
             Whether to write costs in the cells, and below them the number of samples if there is
             room; "auto" if they are legible.
