@@ -31,6 +31,7 @@ NAMES = {
     "Bayes: logistic": "logistic regression",
     "Bayes: boosting, early stop": "boosting, early stop",
     "five boostings": "mean of five boosting models",
+    "rule with its defaults": "BayesMinimumRiskClassifier()",
     "logistic": "logistic regression",
     "logistic, isotonic": "logistic regression, isotonic",
     "CNN: default": "CostSensitiveAuxCNN",
@@ -228,7 +229,7 @@ def texts():
     keep = [header.index(name) for name in columns]
     yield ["model", "CLINC150", 'with "ask"', "Banking77", "TREC", "CPU s"]
     for line in lines:
-        yield [line[0], *("-" if line[i] == "\\-" else line[i] for i in keep)]
+        yield [NAMES.get(line[0], line[0]), *(line[i] for i in keep)]
 
 
 def keel():
@@ -254,6 +255,8 @@ def paper_block(path, title):
         label = re.match(r"alpha [\d.]+|\S*", line)[0]
         cells = [line[max(a, len(label)) : b].strip() for a, b in zip(starts, ends)]
         cells[0] = label
+        cells = [re.sub(r"\bblind", "cost-blind", cell) for cell in cells]
+        cells = [re.sub("Bayes", "expected cost", cell) for cell in cells]
         yield [re.sub(r"(-?[\d.]+) \+- ([\d.]+)", shorter, cell) for cell in cells]
 
 
@@ -311,9 +314,10 @@ TABLES = {
 
 
 def text(name):
-    """The table as the text of a CSV file."""
+    """The table as the text of a CSV file; a dash would become the bullet of a list."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(TABLES[name]())
+    lines = [["" if cell in ("-", "\\-") else cell for cell in line] for line in TABLES[name]()]
+    csv.writer(file, lineterminator="\n").writerows(lines)
     return file.getvalue()
 
 
