@@ -1,4 +1,4 @@
-"""The temperature of a classifier, from probabilities of rows that it has not seen."""
+"""The temperature of a classifier, from probabilities of held-out rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS = 10
-# Share of the rows without probabilities from which on a warning counts them.
+# If a larger share of the rows has no probabilities, a warning counts these rows.
 MANY_UNKNOWN = 0.1
 COLDEST, HOTTEST = 0.2, 9.0
 
@@ -65,7 +65,7 @@ def folds_of(cv: Any, X: Any, label: NDArray[np.intp], groups: Any, *, one: bool
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
-    with warnings.catch_warnings():  # of classes that are too rare for every fold
+    with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)
         found = check_cv(splitter, label, classifier=True).split(X, label, groups)
         return list(islice(found, 1)) if one and cv is None else list(found)

@@ -30,7 +30,7 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 STOPS_BY_GIVEN_ROWS = "X_val" in signature(HistGradientBoostingClassifier.fit).parameters
 
 DEFAULT_MEMBERS, DROP = ("network", "boosting", "logistic"), "drop"
-MOST_ROUNDS = 300  # of boosting, which stops early
+MOST_ROUNDS = 300  # Boosting stops early.
 # From this number of classes on, boosting, which grows a tree for each class in every round, takes
 # far longer than the network, and logistic regression replaces it.
 MANY_CLASSES = 30
@@ -47,7 +47,7 @@ def default_members() -> list[tuple[str, Any]]:
 
 
 def suited(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
-    """The members for a number of classes: one of the default boosting and logistic regression."""
+    """The members for a number of classes: without boosting or without logistic regression."""
     unsuited = TableLogistic if n_classes < MANY_CLASSES else TableBoosting
     kinds = {type(member) for _, member in members}
     if not {TableLogistic, TableBoosting} <= kinds:
@@ -160,7 +160,7 @@ class Task(NamedTuple):
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
-        """The held-out rows, for scikit-learn's boosting, which then needs no others to stop."""
+        """The held-out rows, by which scikit-learn's boosting stops early."""
         estimator, (fold, *_) = self.member.estimator, self.folds
         boosts = isinstance(estimator, HistGradientBoostingClassifier) and estimator.early_stopping
         if not (STOPS_BY_GIVEN_ROWS and boosts):
@@ -239,7 +239,7 @@ def prepare(
     changed: dict[str, Any] = {key: int(rng.randint(largest)) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         fit_params = {**fit_params, "cost": data.costs}
-    member.set_params(**changed)  # which a FrozenEstimator does not return
+    member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params
 
 

@@ -129,7 +129,7 @@ class Checkpoints:
 
 
 class TrainingCheckpoints:
-    """The files of a training, with all that its next epoch depends on; the last ones are kept."""
+    """Files with the state of a training after an epoch; the last files are kept."""
 
     had_ended = False
 
@@ -179,7 +179,7 @@ class TrainingCheckpoints:
                     "training begins anew.",
                     RuntimeWarning,
                 )
-                if not isinstance(e, OSError):  # which may be gone at the next attempt
+                if not isinstance(e, OSError):  # An OSError may not recur.
                     path.unlink(missing_ok=True)
         return None
 

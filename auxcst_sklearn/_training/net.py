@@ -82,7 +82,7 @@ class CostNet(NeuralNet):
     device_generator: torch.Generator
 
     temperature: float = 1.0
-    # Of the heads and the output in a weighted geometric mean, in place of the temperature.
+    # Weights of heads and output in the geometric mean, which replaces the temperature.
     head_weights: NDArray[np.float64] | None = None
 
     def __init__(
@@ -404,7 +404,7 @@ class CostNet(NeuralNet):
 
     @torch.no_grad()
     def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
-        """Weights of all layers with least log loss on held-out rows; None if they do not pay."""
+        """Weights of all layers with least log loss on held-out rows; None if they lower no loss."""
         parts, batches = [], self.get_iterator(rows)
         for x, target in batches:
             logs = self._log_probabilities(self.module_.forward_heads(x)).flatten(1, 2)
@@ -453,5 +453,5 @@ class CostNet(NeuralNet):
 
 
 def _squares(difference: Tensor) -> Tensor:
-    """Sum of squares of each row, ignoring a common amount, which changes no decision."""
+    """Sum of squares of each row minus its mean, because a common amount changes no decision."""
     return (difference - difference.mean(dim=-1, keepdim=True)).square().sum(dim=-1)

@@ -1,4 +1,4 @@
-"""The rows of a training: validated ones on the host, and their tensors for the network."""
+"""The rows of a training: validated arrays on the host, and their tensors for the network."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TrainingSet:
 
     @property
     def counts(self) -> np.ndarray:
-        """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
+        """Mask of the rows whose weight, divided by the largest, does not vanish in float32."""
         if self.weight is None:
             return np.ones(len(self.costs), dtype=bool)
         return self.weight > SMALLEST_WEIGHT * self.weight.max()

@@ -117,7 +117,7 @@ class Loss(ABC):
         n = self.n_outputs(*statistics.class_mean.shape)
         return bias if len(bias) == n else bias.new_zeros(n)
 
-    # What a cost network, of costs that differ within a class, needs; only `BayesRisk` has one.
+    # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
 
     def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
         """The loss for these costs of samples, as arrays; in a stream more will follow."""

@@ -232,7 +232,7 @@ class CostHead(nn.Linear):
             return super().forward(x)
 
     def _features(self, x: Tensor, inputs: Any) -> Tensor:
-        """What the head reads of a hidden layer."""
+        """The values of a hidden layer that the head reads."""
         if callable(self.head_input):
             return self.head_input(x, inputs)
         if x.dim() == 2 or self.head_input == "flatten":
@@ -255,7 +255,7 @@ class CostHead(nn.Linear):
 
 
 def place_weights(mask: Tensor, head_input: str) -> Tensor:
-    """Weights (n_samples, n_places) of the places that a mask has: all alike, the first or last."""
+    """Weights (n_samples, n_places) of places in a mask: equal, or only the first or last place."""
     kept = (mask != 0).to(torch.float32)
     if head_input == "mean":
         return kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
