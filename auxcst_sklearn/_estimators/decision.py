@@ -38,7 +38,7 @@ def warn_of_missing_costs() -> None:
     warn(
         "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
         "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
-        "n_classes), also to the predict of a Pipeline; that of a search takes no costs: call "
+        "n_classes), also to the predict of a Pipeline. A search does not pass them on: call "
         "search.best_estimator_.predict(X, cost=C).",
     )
 

@@ -135,7 +135,7 @@ def _key(given: dict[str, Any]) -> dict[str, str]:
             key[name] = digest(value)
         except PicklingError as error:
             raise ValueError(
-                f"{name}={value!r} cannot be compared with that of another fit: {error}. With "
+                f"{name}={value!r} cannot be compared with another fit: {error}. With "
                 "checkpoint_dir, expected a value that can be pickled; put a class or function "
                 "into a module of its own."
             ) from error

@@ -177,8 +177,8 @@ def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
     if not found:
         raise ValueError(
             "The training rows of each fold lack a class, the rows of the first one "
-            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected all classes in y among those of "
-            "a fold, at least. Pass cv= a number, or leave the rows of rare classes out."
+            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected a fold or more whose training "
+            "rows have all classes. Pass cv= a number, or leave the rows of rare classes out."
         )
     if lacking := len(folds) - len(found):
         warn(f"{lacking} of {len(folds)} folds, whose training rows lack a class, are left out.")
@@ -186,7 +186,7 @@ def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
 
 
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
-    """The networks, also those of single folds, that have learnt costs of samples."""
+    """The networks, also networks of single folds, that have learnt costs of samples."""
     single = [one for m in models for one in (m.estimators if isinstance(m, FoldMean) else [m])]
     networks = [one for one in single if isinstance(one, CostSensitiveAuxMLP)]
     return [network for network in networks if network.net_.learns_sample_costs]

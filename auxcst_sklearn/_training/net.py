@@ -404,7 +404,7 @@ class CostNet(NeuralNet):
 
     @torch.no_grad()
     def learn_head_weights(self, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
-        """Weights of all layers with least log loss on held-out rows; None if they lower no loss."""
+        """Weights of all layers with least log loss on held-out rows; None without a gain."""
         parts, batches = [], self.get_iterator(rows)
         for x, target in batches:
             logs = self._log_probabilities(self.module_.forward_heads(x)).flatten(1, 2)

@@ -84,7 +84,7 @@ class TrainingSet:
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these rows.
 
-        Rows of a stream are added to the earlier ones, and the unit is that of all rows. Other rows
+        Rows of a stream are added to the earlier ones, and all rows determine the unit. Other rows
         replace the earlier ones, perhaps in another currency.
         """
         if not stream:

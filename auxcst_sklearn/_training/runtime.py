@@ -81,7 +81,7 @@ def _threads(multiplications: float, usual: int) -> int:
                 "number of threads of each fit."
             )
         return int(named)
-    is_worker = not _is_main_thread() or current_process().daemon  # those of loky are neither
+    is_worker = not _is_main_thread() or current_process().daemon  # Workers of loky are neither.
     return 1 if is_worker else usual
 
 

@@ -139,7 +139,7 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
             warn(
                 f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
                 "costs without labels, are sorted, as everywhere in scikit-learn: "
-                f"{expected}. Pass costs with these labels, as a DataFrame or as those of "
+                f"{expected}. Pass costs with these labels, as a DataFrame or from "
                 "ordinal_cost_matrix(labels), or name the columns of an array in classes=.",
             )
         if not categories and (cost is None or is_per_sample_matrix(cost)) and _of_order(costs):

@@ -87,8 +87,8 @@ class Loss(ABC):
             Outputs of a head.
         statistics : object
             Statistics of the training costs, with the arrays `mean`, the mean cost vector
-            (n_decisions,), `class_mean`, that of each class (n_classes, n_decisions), and `prior`,
-            the class frequencies (n_classes,).
+            (n_decisions,), `class_mean`, the mean cost vector of each class (n_classes,
+            n_decisions), and `prior`, the class frequencies (n_classes,).
 
         Returns
         -------

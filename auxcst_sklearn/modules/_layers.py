@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
 }
 
-# Steps of the factors of inputs are this many times those of weights.
+# Steps of the factors of inputs are this many times the steps of weights.
 SCALE_SPEED = 10.0
 
 
@@ -141,8 +141,8 @@ class SeededDropout(SeededModule):
 class MapMeans(torch.autograd.Function):
     """Means of feature maps, (n_samples, n_channels), with a gradient that is never written out.
 
-    That of torch's mean is a tensor of the size of the maps, in another memory layout than that of
-    convolutions: with heads on all layers, it took as long as the network itself.
+    The gradient of torch's mean is a tensor of the size of the maps, in another memory layout than
+    convolutions use: with heads on all layers, it took as long as the network itself.
     """
 
     @staticmethod
