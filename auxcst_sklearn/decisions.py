@@ -233,7 +233,10 @@ def adjust_prior(
 
 
 def check_frequencies(given: ArrayLike, n_classes: int, name: str) -> NDArray[np.float64]:
-    """Class frequencies as an array."""
+    """Return class frequencies as an array, or raise a ValueError that names the argument `name`.
+
+    There must be `n_classes` frequencies that are not negative and sum to 1.
+    """
     found = np.asarray(given, dtype=np.float64)
     if found.shape != (n_classes,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
         raise ValueError(
@@ -248,7 +251,7 @@ def estimate_prior(
 ) -> NDArray[np.float64]:
     """Estimate the class frequencies of unlabelled samples by maximum likelihood.
 
-    It trusts the probabilities: where they are not calibrated, the estimate is biased.
+    If the probabilities are not calibrated, the estimate is biased.
 
     Parameters
     ----------
@@ -270,7 +273,7 @@ def estimate_prior(
     Notes
     -----
     Expectation maximisation (Saerens et al.) finds the same maximum. Because the log likelihood
-    is concave, L-BFGS-B finds it in few iterations, also where the probabilities say little.
+    is concave, L-BFGS-B finds it in few iterations, also if classes are hard to separate.
 
     References
     ----------
@@ -287,7 +290,8 @@ def estimate_prior(
     before = check_frequencies(class_prior, np.size(class_prior), "class_prior")
     p = check_probability(probability, "probability", (*np.shape(probability)[:1], len(before)))
     ratio = np.divide(p, before, out=np.zeros_like(p), where=before > 0)
-    ratio[~ratio.any(axis=1)] = before > 0  # rows of other classes say nothing
+    # Rows of classes without training rows have no evidence for any frequency.
+    ratio[~ratio.any(axis=1)] = before > 0
 
     def loss(prior: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         """Negative mean log likelihood, and a term that makes the sum 1 at the minimum."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import sem, t
 
 from benchmarks.common.json_files import from_json
 
@@ -16,11 +17,28 @@ LITTLE, N_FOLDS = 0.005, 5
 
 
 class Row(NamedTuple):
-    """A kind of data, CPU seconds of a fit, and our mean cost divided by the costs of others."""
+    """A kind of data, CPU seconds of a fit, and our mean cost divided by the costs of others.
+
+    An interval holds 95 % of the t distribution of the mean log ratio over the data sets; a row of
+    one data set has none.
+    """
 
     data: str
     seconds: float
     ratios: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+
+
+def _row(data: str, seconds: float, of_sets: dict[str, Any]) -> Row:
+    """Geometric means over the data sets, of whose costs `of_sets` holds the ratios."""
+    ratios, intervals = {}, {}
+    for name, values in of_sets.items():
+        logs = np.log(values)
+        ratios[name] = float(np.exp(logs.mean()))
+        if len(logs) > 1:
+            interval = t.interval(0.95, len(logs) - 1, logs.mean(), sem(logs))
+            intervals[name] = tuple(map(float, np.exp(interval)))
+    return Row(data, seconds, ratios, intervals)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -35,13 +53,17 @@ def _runs(name: str, method: str, where: str) -> dict[str, dict[tuple[str, int],
     return found
 
 
-def _ratio(runs: dict, ours: str, theirs: str) -> float:
-    """Geometric mean over the problems of the mean ratio over the seeds."""
+def _of_sets(runs: dict, ours: str, theirs: str) -> list[float]:
+    """The mean ratio over the seeds, for each problem."""
     costs = defaultdict(list)
     for key, run in runs[theirs].items():
         costs[key[0]].append((runs[ours][key]["test_cost"], run["test_cost"]))
-    ratios = [np.mean([a / b for a, b in pairs]) for pairs in costs.values()]
-    return float(np.exp(np.mean(np.log(ratios))))
+    return [float(np.mean([a / b for a, b in pairs])) for pairs in costs.values()]
+
+
+def _ratio(runs: dict, ours: str, theirs: str) -> float:
+    """Geometric mean over the problems of the mean ratio over the seeds."""
+    return float(np.exp(np.mean(np.log(_of_sets(runs, ours, theirs)))))
 
 
 def _seconds(runs: dict) -> float:
@@ -61,8 +83,8 @@ def _rare_classes() -> Row:
         "calibrated boosting": cost["boosting, isotonic"],
         "best of five others": np.min([*rivals.values()], axis=0),
     }
-    ratios = {name: float(np.exp(np.log(ours / c).mean())) for name, c in compared.items()}
-    return Row("rare classes", _seconds(runs["ours: ensemble"]) / N_FOLDS, ratios)
+    of_sets = {name: ours / c for name, c in compared.items()}
+    return _row("rare classes", _seconds(runs["ours: ensemble"]) / N_FOLDS, of_sets)
 
 
 def rows() -> list[Row]:
@@ -70,20 +92,22 @@ def rows() -> list[Row]:
     found = [_rare_classes()]
     for name, data in {"tables_wide": "sixteen tables", "tables_held_out": "ten tables"}.items():
         runs = _runs(name, "method", "set")
-        ratios = {
-            label: _ratio(runs, "ours: ensemble", method)
+        of_sets = {
+            label: _of_sets(runs, "ours: ensemble", method)
             for label, method in {
                 "logistic regression": "logistic",
                 "calibrated boosting": "boosting, isotonic",
             }.items()
         }
-        found.append(Row(data, _seconds(runs["ours: ensemble"]), ratios))
+        found.append(_row(data, _seconds(runs["ours: ensemble"]), of_sets))
 
     texts = defaultdict(dict)
     for run in _read("texts")["runs"]:
         texts[run["model"]][(run["set"], run["asks"]), run["seed"]] = run
-    ratio = _ratio(texts, "ensemble", "logistic regression, temperature")
-    found.append(Row("texts", _seconds(texts["ensemble"]), {"logistic regression": ratio}))
+    of_sets = {
+        "logistic regression": _of_sets(texts, "ensemble", "logistic regression, temperature")
+    }
+    found.append(_row("texts", _seconds(texts["ensemble"]), of_sets))
 
     images = _read("pretrained")
     rivals = ["blind", "Bayes", "Bayes, temperature", "features, logistic", "features, MLP"]
@@ -92,8 +116,7 @@ def rows() -> list[Row]:
         for of_set in images["table"].values()
     ]
     seconds = [images["cpu_seconds"][f"{net}, default"] for net in ("squeezenet", "efficientnet")]
-    best = {"best of five others": float(np.exp(np.mean(np.log(ratios))))}
-    found.append(Row("images", float(np.mean(seconds)), best))
+    found.append(_row("images", float(np.mean(seconds)), {"best of five others": ratios}))
 
     large = {
         case["model"]: case
@@ -102,11 +125,14 @@ def rows() -> list[Row]:
     }
     ours = large["ours: ensemble"]
     ratio = ours["cost"] / large["boosting, early stop"]["cost"]
-    found.append(Row("a million rows", ours["cpu_seconds"], {"boosting": ratio}))
+    found.append(_row("a million rows", ours["cpu_seconds"], {"boosting": [ratio]}))
     return found
 
 
 if __name__ == "__main__":
     for row in rows():
-        ratios = ", ".join(f"{value:.2f} of {name}" for name, value in row.ratios.items())
+        ratios = ", ".join(
+            f"{value:.2f} of {name} {np.round(row.intervals.get(name, ()), 2)}"
+            for name, value in row.ratios.items()
+        )
         print(f"{row.data}: {row.seconds:.1f} s, {ratios}")

@@ -4,7 +4,9 @@ import os
 import warnings
 from importlib.metadata import metadata
 from importlib.util import find_spec
+from pathlib import Path
 
+from docutils import nodes
 from sphinx_gallery.sorting import FunctionSortKey
 
 _metadata = metadata("auxcst_sklearn")
@@ -26,6 +28,8 @@ autodoc_typehints = "none"  # the types are in the sections of parameters
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 exclude_patterns = ["_build", "_templates"]
 
 # Links to other projects need the network: INTERSPHINX=1 makes them.
@@ -108,6 +112,34 @@ html_sidebars = {
     ]
 }
 toc_object_entries_show_parents = "hide"
-html_title = project
+html_title = f"{project} {release}"  # in the header of each page
 html_show_sourcelink = False
 copyright = "The auxcst_sklearn developers, BSD 3-clause licence"
+
+ROOT = Path(__file__).resolve().parents[1]
+REPOSITORY = "https://github.com/auxcst/auxcst_sklearn/blob/main/"
+
+
+def link_pages(app, doctree, docname):
+    """Links to files work on GitHub; here they lead to pages made of them."""
+    folder = Path(app.env.doc2path(docname)).parent
+    for link in doctree.findall(nodes.reference):
+        uri, _, anchor = link.get("refuri", "").partition("#")
+        if link.get("internal") or not uri or ":" in uri:
+            continue
+        path = (folder / uri).resolve().relative_to(ROOT)
+        page = path.with_suffix("").as_posix()
+        page = page.removeprefix("docs/").removeprefix("examples/")
+        if page == "gallery":
+            page = "gallery/index"
+        if page in app.env.found_docs:
+            uri = app.builder.get_relative_uri(docname, page)
+        elif (ROOT / path).exists():
+            uri = REPOSITORY + path.as_posix()
+        else:
+            raise ValueError(f"{docname} links {uri}, which does not exist")
+        link["refuri"] = f"{uri}#{anchor}" if anchor else uri
+
+
+def setup(app):
+    app.connect("doctree-resolved", link_pages)

@@ -2,7 +2,7 @@
 
 The payments are simulated: an alert costs EUR 5, and a missed fraud its amount, which is known when
 deciding. The search fits one network for each setting and fold; the best setting is then fitted
-with all five networks. ``python examples/search_alpha_depth.py out`` writes the figure to ``out``.
+with all networks. ``python examples/search_alpha_depth.py out`` writes the figure to ``out``.
 """
 
 import sys

@@ -69,7 +69,7 @@ _BOUND = ("self", "cls")
 
 
 def described_like(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Complete the docstring of a class or function from those of others.
+    """Complete the docstring of a class or function from other docstrings.
 
     The parameters of its signature and the fitted attributes that it does not describe itself are
     described as there, or as in a base class; what it returns, if it does not say so, as in the

@@ -104,7 +104,7 @@ def _check_calibration(model: CalibratedClassifierCV, X: Any, y: NDArray[Any], g
     """Raise an error for rows without some class, whose probability would go to others."""
     if isinstance(model.estimator, FrozenEstimator):
         parts = [np.asarray(model.estimator.classes_)]
-    else:  # without an ensemble, the rows that calibrate are those of all folds
+    else:  # Without an ensemble, the rows of all folds calibrate.
         folds = check_cv(model.cv, y, classifier=True).split(X, y, groups)
         parts = [y[rows] for fold in folds for rows in fold[: 2 if model.ensemble else 1]]
     for labels in parts:

@@ -69,7 +69,7 @@ def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-# Names of the types of missing values, of which those of pandas are not imported.
+# Names of the types of missing values; pandas is not imported for its types.
 MISSING = {"NoneType", "NAType", "NaTType"}
 
 

@@ -83,16 +83,16 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         n_features).
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that the heads send into the module; 0 for heads that learn, but
-        leave the module to the output. "auto" is 0 for a pretrained module, and 1 otherwise.
+        do not change the module. "auto" is 0 for a pretrained module, and 1 otherwise.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
         0 gets no head; ``alpha=0`` is the plain network.
     combine_heads : "auto" or bool, default="auto"
         Whether the probabilities are a weighted geometric mean of the probabilities of the output
-        and of all heads, as in :class:`CostSensitiveEnsembleClassifier`, instead of those of the
-        output with a temperature. The weights are those of least log loss on the held-out rows; an
-        ensemble that is not better than the output there, by more than its standard error, is not
-        used. "auto" is True for a pretrained module. Without held-out rows, for losses
+        and of all heads, as in :class:`CostSensitiveEnsembleClassifier`. If False, the output with
+        a temperature predicts alone. The weights minimise the log loss of the held-out rows. The
+        mean is used only if it is better there than the output, by more than a standard error.
+        "auto" is True for a pretrained module. Without held-out rows, for losses
         without class probabilities, and with a given `temperature` the output predicts alone.
     freeze : int or list of str, default=None
         The number of epochs in which only the new layers are trained, before the whole module is;
@@ -101,8 +101,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         keeps its statistics, and dropout is off.
     pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, as a multiple of `learning_rate`, the learning
-        rate of the new layers. "auto" is 0.1 for a pretrained module, or 0.02 beside a rate of 5e-3
-        that is "auto", too; and 1 otherwise.
+        rate of the new layers. "auto" is 1 for a new module and 0.1 for a pretrained module; 0.02
+        if `learning_rate` is "auto" and becomes 5e-3.
     image_shape : array-like of int, default=None
         Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
         flattened rows. None for the shape of X.
@@ -176,9 +176,9 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
 
     Dropout layers and functions, and calls of ``bernoulli``, ``normal_`` or ``uniform_`` in the
     module's forward method, depend on `random_state`. Other random numbers come from torch's global
-    generator: those of ``rand_like`` and ``randn_like``, of transformers' LayerDrop, and of dropout
-    inside torch's attention and recurrent layers; those of SpecAugment from numpy's. Gradient
-    checkpointing would draw twice, so modules that use it must not have dropout.
+    generator: ``rand_like``, ``randn_like``, transformers' LayerDrop, and dropout inside torch's
+    attention and recurrent layers. SpecAugment uses numpy's generator. Gradient checkpointing
+    would draw twice, so modules that use it must not have dropout.
 
     A pickle holds the parameter `module` in addition to the trained network: a class or function
     needs no space, a module as much as its weights. Its class must be importable where the pickle

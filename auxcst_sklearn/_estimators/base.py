@@ -398,7 +398,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the estimated cost of ``classes_[0]`` minus that of
+            For two classes one column: the estimated cost of ``classes_[0]`` minus the cost of
             ``classes_[1]``, positive if the second is predicted.
         """
         (estimate,) = self._predict_heads(X, every_head=False)
@@ -414,7 +414,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         Yields
         ------
         ndarray of shape (n_samples, n_classes)
-            Estimated costs of one head; the last are those of `predict_cost`.
+            Estimated costs of one head; the last array equals `predict_cost`.
         """
         yield from self._predict_heads(X, every_head=True)
 
@@ -425,7 +425,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         Yields
         ------
         ndarray of shape (n_samples,)
-            Predicted labels of one head; the last are those of `predict`.
+            Predicted labels of one head; the last array equals `predict`.
         """
         for cost in self.staged_predict_cost(X):
             yield self._cheapest(cost)

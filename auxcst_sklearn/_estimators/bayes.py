@@ -52,8 +52,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the prediction
     is the class with the smallest. The costs are not needed for training, and a separate matrix for
     each sample may be passed at prediction. The decision is only as good as the probabilities: see
-    `calibration`. Where held-out probabilities show that it costs more than the most probable
-    class, a warning names both costs.
+    `calibration`. If it costs more than the most probable class on held-out rows, a warning names
+    both costs.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
         How to calibrate the probabilities. "temperature" divides their logarithms by a number that
         out-of-fold probabilities determine; `estimator` is then fitted to all rows. "sigmoid" and
-        "isotonic" are those of :class:`~sklearn.calibration.CalibratedClassifierCV`, for few
-        classes. None for not at all. "auto" is a temperature for ten or more classes, by a fifth of
-        the rows; see Notes.
+        "isotonic" use :class:`~sklearn.calibration.CalibratedClassifierCV`, for few classes. If
+        None, probabilities are not calibrated. "auto" is a temperature for ten or more classes, by
+        a fifth of the rows; see Notes.
     cv : int, cross-validation generator or iterable, default=None
         The folds for calibration. If None, 5 stratified folds are used, or for "auto" one.
 
@@ -89,7 +89,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     Notes
     -----
     With many classes, the probabilities of most classifiers are far too cautious or too sure, so
-    that costs decide where the classifier knows better. A temperature needs one number only, which
+    that costs outweigh them wrongly. A temperature needs one number only, which
     a fifth of the rows determines well; "auto" fits `estimator` once more for it, unless
     `estimator` ends in a network or ensemble of this package or in a `CalibratedClassifierCV`,
     which calibrate themselves. A :class:`~sklearn.frozen.FrozenEstimator` is not fitted: the rows

@@ -82,7 +82,7 @@ class TableBoosting(HistGradientBoostingClassifier):
             return method(rows)
 
     def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802
-        """Categories first, whose codes are those of scikit-learn's encoder, which takes longer."""
+        """Categories first, with the codes of scikit-learn's slower encoder."""
         if reset or self._codes is None:
             return super()._preprocess_X(X, reset=reset)
         of_codes = self._codes.mask
@@ -105,7 +105,7 @@ class TableBoosting(HistGradientBoostingClassifier):
 
 @cache
 def _openmp() -> ThreadpoolController:
-    """OpenMP, also that of scikit-learn, which is loaded by now; it takes 1 ms to find."""
+    """The OpenMP libraries that are loaded, also by scikit-learn; finding them takes 1 ms."""
     return ThreadpoolController().select(user_api="openmp")
 
 

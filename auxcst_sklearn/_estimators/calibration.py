@@ -1,4 +1,4 @@
-"""The temperature of a classifier, from probabilities of rows that it has not seen."""
+"""The temperature of a classifier, from probabilities of held-out rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS = 10
-# Share of the rows without probabilities from which on a warning counts them.
+# If a larger share of the rows has no probabilities, a warning counts these rows.
 MANY_UNKNOWN = 0.1
 COLDEST, HOTTEST = 0.2, 9.0
 
@@ -62,10 +62,10 @@ def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
 
 
 def folds_of(cv: Any, X: Any, label: NDArray[np.intp], groups: Any, *, one: bool) -> list[Fold]:
-    """The folds of `cv`; for None five, or with `one` the first of these."""
+    """The folds of `cv`: five if it is None, or with `one` only the first fold."""
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
-    with warnings.catch_warnings():  # of classes that are too rare for every fold
+    with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)
         found = check_cv(splitter, label, classifier=True).split(X, label, groups)
         return list(islice(found, 1)) if one and cv is None else list(found)
@@ -81,7 +81,7 @@ def unseen_probabilities(
 ) -> NDArray[np.float64]:
     """Probabilities (n, K) by classifiers that have not seen a row; NaN where none has.
 
-    They are NaN, too, for rows of a class that the classifier does not know.
+    They are NaN, too, for rows of a class that the classifier was not fitted with.
     """
     found = np.full((len(labels), len(classes)), np.nan)
     for seen, unseen in folds:
@@ -135,7 +135,10 @@ def warn_of_unknown(p: NDArray[np.float64], folds: list[Fold]) -> None:
 def _warn_if_rule_costs_more(
     p: NDArray[np.float64], costs: Costs, weight: NDArray[np.float64] | None
 ) -> None:
-    """Warn if the rule costs more than the most probable class, by two paired standard errors."""
+    """Warn if decisions by expected cost are worse than the most probable class.
+
+    The difference of the mean costs must exceed two paired standard errors.
+    """
     columns = {label: j for j, label in enumerate(costs.decisions.astype(str).tolist())}
     of_class = [columns.get(label, -1) for label in costs.classes.astype(str).tolist()]
     if min(of_class) < 0 or len(p) < 2:  # the classes are no decisions

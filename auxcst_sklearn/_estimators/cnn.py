@@ -110,7 +110,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
     mini-batch at a time. Floats are used unchanged, and all other numbers are converted to float32.
     A model fitted on uint8 predicts from uint8 only, and one fitted on floats from floats only,
-    because the range of the other type would be a guess. Floats that are far beyond those of a
+    because the range of the other type would be a guess. Floats that are far beyond the floats of a
     training on -1 ... 1, as 0 ... 255 are, raise a warning.
 
     A pickle holds the weights without the state of the optimizer; training after loading starts

@@ -24,8 +24,8 @@ from ..decisions import adjust_prior, assign, check_frequencies, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
-    """Raise an error for costs that allow no decision."""
-    if np.isnan(cost).any():  # as of NaN in X with assume_finite
+    """Raise an error if estimated costs are NaN, because then no decision is cheapest."""
+    if np.isnan(cost).any():  # NaN in X reaches this line with assume_finite.
         unknown = np.isnan(cost).any(axis=1)
         raise ValueError(
             f"The estimated costs are NaN for {np.count_nonzero(unknown)} of {len(cost)} rows, "
@@ -34,11 +34,11 @@ def _check_known(cost: np.ndarray) -> None:
 
 
 def warn_of_missing_costs() -> None:
-    """Warn, at the caller of the package, that a model of known costs decides without them."""
+    """Warn the user that a model fitted with a cost matrix for each row decides without them."""
     warn(
         "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
         "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
-        "n_classes), also to the predict of a Pipeline; that of a search takes no costs: call "
+        "n_classes), also to the predict of a Pipeline. A search does not pass them on: call "
         "search.best_estimator_.predict(X, cost=C).",
     )
 
@@ -51,24 +51,24 @@ class DecisionMixin(ClassifierMixin):
     Parameters
     ----------
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency; rows and
-        columns follow `classes_`; those of a DataFrame, or of the functions of
-        :mod:`auxcst_sklearn.costs`, are matched by their labels. Pass per-sample costs to `fit`
-        instead. Without any costs every mistake costs 1.
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`; a DataFrame, or the result of a function of
+        :mod:`auxcst_sklearn.costs`, is matched by its labels. Pass per-sample costs to `fit`
+        instead. Without any costs, every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack one. None for the labels in `y`, or the
-        labels of a DataFrame of costs.
+        All labels, sorted, for training sets that may lack a class. If None, the labels of `y`, or
+        of a DataFrame of costs, are used.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. Costs with names, such as those of
+        "decline" and "review"; `decide` then returns them. Costs with names, such as the result of
         :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
-        arrays is trusted. None for the names of the costs, such as the columns of a DataFrame whose
-        index holds the classes, and otherwise for the classes.
+        arrays is trusted. If None, decisions are the names of the costs, such as the columns of a
+        DataFrame whose index holds the classes; costs without names have the classes as columns.
     trained_prior : mapping of labels to float, default=None
-        Class frequencies that the probabilities stand for, which ``prior=`` corrects, where these
-        are not those of the rows of `fit`: of a frozen classifier those of its own training; with
-        ``class_weight="balanced"`` equal ones, with other weights or a sampler the frequencies
-        after weighting or sampling. None for those of `fit`, where they are.
+        Class frequencies that the probabilities stand for; ``prior=`` replaces them. Set it for a
+        frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
+        frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
+        If None, the frequencies in the rows of `fit` are used.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class DecisionMixin(ClassifierMixin):
     class_prior_: NDArray[np.float64]
     cost_matrix: Any
     _sample_costs: bool
-    _prior_unknown: str | None  # why it is, if it is
+    _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
     @abstractmethod
     def predict_cost(
@@ -322,7 +322,7 @@ class Labelled(NamedTuple):
 class BayesDecisionMixin(DecisionMixin):
     """A classifier with probabilities that decides by expected costs.
 
-    Costs are used in the decision only: those of `fit`, or a matrix for each row.
+    Costs are used in the decision only: the costs of `fit`, or a matrix for each row.
     """
 
     __metadata_request__fit: dict[str, Any] = {"cost": True}

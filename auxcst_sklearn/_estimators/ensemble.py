@@ -1,4 +1,4 @@
-"""CostSensitiveEnsembleClassifier: several classifiers as one, for the lowest cost."""
+"""CostSensitiveEnsembleClassifier: a weighted ensemble of classifiers, for the lowest cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     The ensemble's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w`
     are not negative, and minimise the log loss of rows that the members have not seen. Decisions
-    are those of least expected cost, with the costs of `fit`, or with a matrix for each row.
+    have the least expected cost, by the costs of `fit` or by a matrix for each row.
 
     Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
     once: each of its networks holds out a fold, and one network more holds out the first fold
@@ -345,7 +345,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     ) -> None:
         """Learn the weights, and keep the members that have one."""
         known = np.zeros(len(data.costs.label), dtype=bool)
-        for seen, unseen in found:  # a class that no member has seen is no evidence
+        for seen, unseen in found:  # A class that no member was fitted with is no evidence.
             known[unseen] |= np.isin(data.costs.label[unseen], data.costs.label[seen])
         known &= np.isfinite(held_out[:, 0]).all(axis=(0, 2))
         twice = known & np.isfinite(held_out).all(axis=(0, 1, 3))
@@ -370,9 +370,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     # --------------------------------------------------------------- predict
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        if not hasattr(
-            self, "estimator_weights_"
-        ):  # asked first, because the check makes the members
+        if not hasattr(self, "estimator_weights_"):  # Before the check, which makes the members.
             check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         logs = []

@@ -67,7 +67,7 @@ def open_checkpoints(
 ) -> Iterator[Checkpoints]:
     """The checkpoint folder of a fit on these data.
 
-    Its seed is that of earlier fits in the folder, for estimators without a random state.
+    Without a random state, it takes the seed of earlier fits in the folder.
     """
     from .._training.checkpoints import Checkpoints
 
@@ -135,7 +135,7 @@ def _key(given: dict[str, Any]) -> dict[str, str]:
             key[name] = digest(value)
         except PicklingError as error:
             raise ValueError(
-                f"{name}={value!r} cannot be compared with that of another fit: {error}. With "
+                f"{name}={value!r} cannot be compared with another fit: {error}. With "
                 "checkpoint_dir, expected a value that can be pickled; put a class or function "
                 "into a module of its own."
             ) from error

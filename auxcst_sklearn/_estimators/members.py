@@ -30,7 +30,7 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 STOPS_BY_GIVEN_ROWS = "X_val" in signature(HistGradientBoostingClassifier.fit).parameters
 
 DEFAULT_MEMBERS, DROP = ("network", "boosting", "logistic"), "drop"
-MOST_ROUNDS = 300  # of boosting, which stops early
+MOST_ROUNDS = 300  # Boosting stops early.
 # From this number of classes on, boosting, which grows a tree for each class in every round, takes
 # far longer than the network, and logistic regression replaces it.
 MANY_CLASSES = 30
@@ -47,7 +47,7 @@ def default_members() -> list[tuple[str, Any]]:
 
 
 def suited(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
-    """The members for a number of classes: one of the default boosting and logistic regression."""
+    """The members for a number of classes: without boosting or without logistic regression."""
     unsuited = TableLogistic if n_classes < MANY_CLASSES else TableBoosting
     kinds = {type(member) for _, member in members}
     if not {TableLogistic, TableBoosting} <= kinds:
@@ -132,7 +132,7 @@ class Member(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A fit of a member to the rows outside of a fold; that of networks to those of several."""
+    """A fit of a member to the rows outside of a fold; one fit of networks serves several folds."""
 
     member: Member
     folds: Sequence[Fold]
@@ -160,7 +160,7 @@ class Task(NamedTuple):
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
-        """The held-out rows, for scikit-learn's boosting, which then needs no others to stop."""
+        """The held-out rows, by which scikit-learn's boosting stops early."""
         estimator, (fold, *_) = self.member.estimator, self.folds
         boosts = isinstance(estimator, HistGradientBoostingClassifier) and estimator.early_stopping
         if not (STOPS_BY_GIVEN_ROWS and boosts):
@@ -172,13 +172,13 @@ class Task(NamedTuple):
 
 
 def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
-    """The folds whose training rows have all classes: other fits would not know one."""
+    """The folds whose training rows have all classes; other fits would lack a class."""
     found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
     if not found:
         raise ValueError(
             "The training rows of each fold lack a class, the rows of the first one "
-            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected all classes in y among those of "
-            "a fold, at least. Pass cv= a number, or leave the rows of rare classes out."
+            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected a fold or more whose training "
+            "rows have all classes. Pass cv= a number, or leave the rows of rare classes out."
         )
     if lacking := len(folds) - len(found):
         warn(f"{lacking} of {len(folds)} folds, whose training rows lack a class, are left out.")
@@ -186,7 +186,7 @@ def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
 
 
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
-    """The networks, also those of single folds, that have learnt costs of samples."""
+    """The networks, also networks of single folds, that have learnt costs of samples."""
     single = [one for m in models for one in (m.estimators if isinstance(m, FoldMean) else [m])]
     networks = [one for one in single if isinstance(one, CostSensitiveAuxMLP)]
     return [network for network in networks if network.net_.learns_sample_costs]
@@ -239,7 +239,7 @@ def prepare(
     changed: dict[str, Any] = {key: int(rng.randint(largest)) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         fit_params = {**fit_params, "cost": data.costs}
-    member.set_params(**changed)  # which a FrozenEstimator does not return
+    member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params
 
 

@@ -57,7 +57,7 @@ class NetParameters:
         zero, along cosines, or not at all; or by the torch scheduler that a function of the
         optimizer returns, after every epoch. `partial_fit` keeps the rate constant.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" is a 32nd of the training set, at least 16 and at most 128.
+        Rows per step. "auto" grows with the training set, from 16 to 128 rows.
     optimizer : str, type or callable, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
         ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer.

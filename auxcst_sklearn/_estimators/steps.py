@@ -1,4 +1,4 @@
-"""The steps of a fit, functions whose results are values: validate, prepare, build."""
+"""The steps of a fit as functions without side effects: validate, prepare, build."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.loop import Training
     from .._training.net import CostNet
 
-# What validation makes of the rows of a fit: training set, validation set, and their inputs.
+# Results of validation: training set, validation set, and their inputs.
 Data = tuple[TrainingSet, "TrainingSet | None", Inputs]
 
 # ------------------------------------------------------------------------------ validate
@@ -64,7 +64,7 @@ def validate(
     classes: Any = None,
     resume: bool = False,
 ) -> Data:
-    """Rows and labels as arrays, with costs in currency; with `resume` of the same classes.
+    """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
     `validation` are X, y, costs and weights of a validation set.
     """
@@ -97,7 +97,7 @@ def validate(
 def _check_meant(
     X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any = None, suffix: str = ""
 ) -> None:
-    """Raise an error for labels, costs or an order of rows that cannot be meant."""
+    """Raise an error for labels, costs or an order of rows that are probably mistakes."""
     check_in_memory(cost, f"cost{suffix}")
     check_labels(y, f"y{suffix}")
     given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight}
@@ -157,7 +157,7 @@ def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
 
 
 def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
-    """Raise an error for a first block of a stream that names not all labels."""
+    """Raise an error if the first block of a stream does not name all labels."""
     if classes is None and all(column_names(c) is None for c in (cost, cost_matrix)):
         raise ValueError(
             "classes must be passed at the first call to partial_fit: all labels that "
@@ -223,7 +223,7 @@ def make_net(
         with seeded(seed):
             module, alpha = make(inputs, rows, n_outputs)
         if n_cost_outputs:
-            with seeded(seed + 1):  # the same start, whatever heads the other network has
+            with seeded(seed + 1):  # The start does not depend on the heads of the other network.
                 costs, _ = make(inputs, rows, n_cost_outputs)
             costs.heads.clear()
             module = ClassAndCostNetwork(module, costs)

@@ -31,8 +31,8 @@ from .reading import (
     stays_lazy,
 )
 
-# More pixels than this share are beyond this size only if their range is not that of a training on
-# 0 ... 1: a MinMaxScaler makes a few as large where the training pixels hardly differ.
+# After a training on pixels in [0, 1], more pixels than SHARE above SIZE indicate another range. A
+# few may be as large after a MinMaxScaler, where the training pixels hardly differ.
 SHARE, SIZE = 0.05, 16
 
 
@@ -156,7 +156,7 @@ class Inputs:
         return None
 
     def vary(self, networks: AuxNetwork) -> None:
-        """Make networks see their inputs differently; here nothing."""
+        """Give networks different inputs, such as bins; here nothing."""
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
@@ -218,7 +218,7 @@ class ImageInputs(Inputs):
         if reset:
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
             self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
-        self._check_same_shape(rows)  # again, because a list has a shape only now
+        self._check_same_shape(rows)  # A list has no shape before.
         self._check_same_dtype(rows.dtype)
         if not reset and self.within_1:
             share = (abs(rows[:PLAIN_ROWS]) > SIZE).mean()
@@ -270,7 +270,7 @@ class ImageInputs(Inputs):
         augmentation: Any = self.augmentation
         if isinstance(augmentation, str):
             augmentation = TRANSFORMS[augmentation]
-        augmentation = deepcopy(augmentation)  # whose generator is set
+        augmentation = deepcopy(augmentation)  # Its generator is changed.
         return ImageInput(shape, channels_last=self.channels_last, augmentation=augmentation)
 
     def attributes(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from .reading import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
-# What numpy, pandas and scikit-learn say of strings where numbers are expected.
+# Messages of numpy, pandas and scikit-learn about strings where numbers are expected.
 OF_STRINGS = re.compile("could not convert str|Cannot cast str|compatible with arrays of bytes/str")
 
 
@@ -42,7 +42,7 @@ class Cells(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the categories; as of an array, the first is the number of rows."""
+        """The shape of the categories, with the number of rows first, as for an array."""
         return self.categories.shape
 
 
@@ -85,7 +85,7 @@ class CategoryCodes:
         return [dict(zip(levels.tolist(), count())) for levels in self.encoder.categories_]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Attributes, without those that others determine."""
+        """Attributes, without attributes that follow from others."""
         return {name: value for name, value in vars(self).items() if name != "_places"}
 
     @property
@@ -94,13 +94,13 @@ class CategoryCodes:
         return [sum(level == level for level in levels) for levels in self.encoder.categories_]
 
     def read(self, X: Any) -> Cells:
-        """The cells of X, which other codes of the same columns can transform, too."""
+        """The cells of X, which `CategoryCodes` of the same columns can transform."""
         if hasattr(X, "iloc") and len(X) <= PLAIN_ROWS and (cells := self._read_few(X)) is not None:
             return cells
         return Cells(X, self._numbers(X), self._categories(X, exact=self.is_object))
 
     def _read_few(self, X: Any) -> Cells | None:
-        """As `read`, at once: pandas takes longer to select columns than a network to compute."""
+        """Like `read`, for all columns at once, because pandas selects columns slowly."""
         kinds = X.dtypes.to_numpy()
         numbers = kinds[~self.mask].tolist()
         are_plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in numbers)
@@ -144,7 +144,7 @@ class CategoryCodes:
         return codes
 
     def _check_kinds(self, X: Any, values: Any) -> None:
-        """Raise an error for a category of another kind than in `fit`, which cannot be known."""
+        """Raise an error for a category of another kind than in `fit`, which would be unknown."""
         for j, column, known in zip(
             np.flatnonzero(self.mask).tolist(), values.T, self.encoder.categories_, strict=True
         ):
@@ -161,7 +161,7 @@ class CategoryCodes:
         if self.mask.all():
             return None
         part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
-        # Old scikit-learn returns objects for nullable columns beside those of objects.
+        # Old scikit-learn returns objects for nullable columns next to columns of objects.
         return as_floats(
             check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
         )
@@ -240,7 +240,7 @@ def _kind(value: Any) -> str | None:
 
 def _refuse_mixed(X: Any, mask: NDArray[np.bool_], values: NDArray[Any]) -> None:
     """Raise an error that names a column whose categories cannot be sorted."""
-    of_each = np.asarray(values).T  # of a np.matrix, rows are matrices
+    of_each = np.asarray(values).T  # Rows of a np.matrix are matrices.
     for j, column in zip(np.flatnonzero(mask).tolist(), of_each):
         types = {type(value).__name__ for value in column if value == value}
         if len(types) > 1:

@@ -1,4 +1,4 @@
-"""X as a mapping: arrays that a module takes by name, such as those of a tokenizer."""
+"""X as a mapping: arrays that a module takes by name, such as the output of a tokenizer."""
 
 from __future__ import annotations
 

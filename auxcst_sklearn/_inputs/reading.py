@@ -26,7 +26,7 @@ ROUNDING = 100 * np.finfo(np.float64).eps
 
 
 class LazyRows:
-    """Rows of an array, or those of an index, prepared when they are read."""
+    """Rows of an array, or the rows of an index, prepared when they are read."""
 
     def __init__(
         self,

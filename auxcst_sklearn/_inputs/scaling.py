@@ -17,7 +17,7 @@ from .reading import ROUNDING, as_float32, row_blocks
 # Quantiles are computed from all rows, or a random sample of this many; wide tables have smaller
 # samples, of about this many values.
 MOST_SAMPLED, LEAST_SAMPLED, SAMPLED_VALUES = 2**14, 2**10, 2**21
-# A seed that nobody draws data with, whose values would be the keys.
+# An unusual seed, so that keys do not equal values of data drawn from a seed.
 SEED = 8_316_470_529
 # Quantiles are computed again when there are more rows by this factor.
 GROWTH = 1.02
@@ -106,7 +106,7 @@ class FeatureStatistics:
         self._join(count, mean, np.sum(rows**2, axis=0, where=known) / np.maximum(count, 1))
 
     def _join(self, count: NDArray[Any], mean: NDArray[Any], var: NDArray[Any]) -> None:
-        """Moments of all rows, from those so far and those of new rows."""
+        """Moments of all rows, from earlier moments and from new rows."""
         total = np.maximum(self.count + count, 1)
         share, apart = count / total, mean - self.mean
         self.var = (1 - share) * self.var + share * var + share * (1 - share) * apart**2
@@ -229,7 +229,7 @@ def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scalin
         move = np.ones(d, dtype=bool)
         if standardize == "auto":
             move = ~_stay(mean, deviation, alike, heavy | ranked)
-        # A value other than that of a constant does not become a large input.
+        # A constant column has the scale 1, so that other values do not become large inputs.
         unit = np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0))
         if (alike & (deviation > 0)).any():
             unit[alike] = np.sqrt(np.mean(deviation[alike & (deviation > 0)] ** 2))

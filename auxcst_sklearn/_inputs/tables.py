@@ -43,11 +43,11 @@ MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}(?!\d)")
 # Up to this many levels have an indicator each; more have embedding vectors.
 MOST_INDICATORS = 32
-# Levels in fewer rows than this, or than a hundredth of all, share one with unknown ones. Of a
-# thousand levels in 6,000 rows, those in 3 to 9 rows were worth learning, those in 1 or 2 were not.
+# Levels in fewer rows than this, or than a hundredth of all, share a code with unknown levels. Of a
+# thousand levels in 6,000 rows, levels in 3 to 9 rows were worth learning, in 1 or 2 rows not.
 RARE = 3
-# Features whose quantiles have a lower correlation than this with those of a normal distribution
-# are encoded. For normal features, bins raised the cost by 2 to 7 %.
+# Features whose quantiles have a lower correlation than this with normal quantiles are encoded as
+# bins. For normal features, bins raised the cost by 2 to 7 %.
 NORMAL = 0.98
 # Number of bins of all features together; with more features, each has fewer.
 MOST_BINS = 1024
@@ -95,7 +95,7 @@ class TableInputs(Inputs):
                 "X is sparse, but some of its columns are categories; expected a DataFrame or an "
                 "array, as in the training."
             )
-        if reset or not has_columns_of_fit(estimator, X):  # asked first, as it takes less time
+        if reset or not has_columns_of_fit(estimator, X):  # The second check is slower.
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         if reset:
             self.codes = CategoryCodes(self.is_categorical).fit(X)
@@ -235,7 +235,7 @@ class Levels:
         self.gaps = np.zeros(d, dtype=bool)
         if not sparse.issparse(X):
             missing = sum(np.isnan(X[part]).sum(axis=0) for part in row_blocks(X))
-            # Without any number a column is zero; a categorical column still has this one input.
+            # A column without any number is zero; a categorical column keeps one input.
             self.gaps = (missing > 0) & ((missing < n) | self.categorical)
         self.kept = self.gaps | self.categorical  # columns in which the network receives NaN
         columns = np.flatnonzero(self.categorical).tolist()

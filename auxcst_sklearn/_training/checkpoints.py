@@ -99,7 +99,7 @@ class Checkpoints:
             others, seed = dict(stored["key"]), int(stored["seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"checkpoint_dir={name!r} holds a damaged file {KEY_FILE}; expected that of an "
+                f"checkpoint_dir={name!r} holds a damaged file {KEY_FILE}; expected the file of an "
                 "earlier fit. Delete the folder, or name another one."
             ) from error
         differing = sorted(k for k in {*others, *key} if others.get(k) != key.get(k))
@@ -129,7 +129,7 @@ class Checkpoints:
 
 
 class TrainingCheckpoints:
-    """The files of a training, with all that its next epoch depends on; the last ones are kept."""
+    """Files with the state of a training after an epoch; the last files are kept."""
 
     had_ended = False
 
@@ -149,7 +149,7 @@ class TrainingCheckpoints:
         if self.state is not None:
             set_state(training, self.state)
             report(
-                f"Epochs 1 to {self.n_finished} are those of {self.folder}.", training.net.verbose
+                f"Epochs 1 to {self.n_finished} were read from {self.folder}.", training.net.verbose
             )
             left = 0 if self.state["stopped"] else left
         self.had_ended = left == 0
@@ -179,7 +179,7 @@ class TrainingCheckpoints:
                     "training begins anew.",
                     RuntimeWarning,
                 )
-                if not isinstance(e, OSError):  # which may be gone at the next attempt
+                if not isinstance(e, OSError):  # An OSError may not recur.
                     path.unlink(missing_ok=True)
         return None
 

@@ -1,4 +1,4 @@
-"""Weighted geometric means: probabilities in proportion to a product of powers of others."""
+"""Weighted geometric means of probabilities: products of their powers, normalised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.model_selection import KFold
 
-# Smaller probabilities count as this one: no single row then decides on the weights.
+# Probabilities are clipped here, so that no single row decides on the weights.
 SMALLEST = 1e-6
 # A member with less than this share of the largest weight is dropped.
 LEAST_SHARE = 0.02
@@ -50,7 +50,7 @@ def mean_weights(
     n_members, n, _ = logs.shape
     weight = np.ones(n) if sample_weight is None else sample_weight
     share = weight / weight.sum()
-    # Weights that count repetitions are rows; smaller ones, such as shares, leave their number.
+    # Weights above 1 count as repeated rows; smaller weights do not change the number of rows.
     prior = PRIOR_ROWS / max(weight.sum(), n)
     rows = np.arange(n)
 

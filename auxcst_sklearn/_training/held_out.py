@@ -1,4 +1,4 @@
-"""The rows that a training holds out: the folds of networks, and what networks predict for them."""
+"""The rows that a training holds out: the folds of networks, and predictions for these rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MANY_ROWS = 50_000
 N_FOLDS, FEW_FOLDS = 5, 3
 
 # Share of networks that have learnt from a row, a tenth with five folds. It takes away some of the
-# errors that the mean of all networks does not have; more would tell the label.
+# errors that the mean of all networks does not have; a larger share would leak the label.
 SHARE_OF_SEEN = 0.125
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -70,7 +70,7 @@ def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, s
 
 
 def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[Fold]) -> Shares:
-    """The same by the folds of the caller: network i holds out fold i."""
+    """Training and held-out rows by the folds of the caller: network i holds out fold i."""
     if not rows.in_blocks:
         return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
     of_row = np.full(len(rows), len(given), np.uint8)
@@ -150,7 +150,7 @@ def hold_out(
 
 
 def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:
-    """The rows with those of classes that the training rows lack among them, if others remain."""
+    """The rows, with rows of classes that training lacks moved to it, if others remain."""
     moved = ~np.isin(label[unseen], label[seen])
     moved &= not moved.all()
     return np.append(seen, unseen[moved]), unseen[~moved]

@@ -54,7 +54,7 @@ class Training:
     """
 
     rates_of_steps: Iterator[float] | None = None
-    scheduler: Any = None  # the user's own
+    scheduler: Any = None  # A scheduler of the user.
     average: WeightAverage | None = None
     stop: EarlyStopping | None = None
     saved: TrainingCheckpoints | None = None
@@ -303,13 +303,13 @@ class Training:
 
 
 def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
-    """A batch as skorch's callbacks expect it: inputs and labels, those of all sets of rows."""
+    """A batch as skorch's callbacks expect it: inputs and labels of all sets of rows."""
     x, target = batch
     return x.flatten(0, 1), target.label
 
 
 def _check_schedule(schedule: Any, callbacks: Sequence[tuple[str, Callback]]) -> None:
-    """Raise an error for two schedules at once."""
+    """Raise an error if a schedule is set in two ways."""
     for _, callback in callbacks:
         if schedule != "constant" and isinstance(callback, LRScheduler):
             raise ValueError(

@@ -77,7 +77,7 @@ class CostNet(NeuralNet):
     device_generator: torch.Generator
 
     temperature: float = 1.0
-    # Of the heads and the output in a weighted geometric mean, in place of the temperature.
+    # Weights of heads and output in the geometric mean, which replaces the temperature.
     head_weights: NDArray[np.float64] | None = None
 
     def __init__(
@@ -130,7 +130,7 @@ class CostNet(NeuralNet):
                 group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
 
     def seed(self, seed: int) -> None:
-        """Seed the generators of shuffling, and that of all modules that draw random numbers."""
+        """Seed the generators of shuffling and of all modules that draw random numbers."""
         n, seeds = self.n_networks, np.array([seed])
         if n > 1:
             seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n)

@@ -1,4 +1,4 @@
-"""The rows of a training: validated ones on the host, and their tensors for the network."""
+"""The rows of a training: validated arrays on the host, and their tensors for the network."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TrainingSet:
 
     @property
     def counts(self) -> np.ndarray:
-        """Mask of the rows with a weight; one that vanishes in float32, by the largest, is none."""
+        """Mask of the rows whose weight, divided by the largest, does not vanish in float32."""
         if self.weight is None:
             return np.ones(len(self.costs), dtype=bool)
         return self.weight > SMALLEST_WEIGHT * self.weight.max()
@@ -84,7 +84,7 @@ class TrainingSet:
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these rows.
 
-        Rows of a stream are added to the earlier ones, and the unit is that of all rows. Other rows
+        Rows of a stream are added to the earlier ones, and all rows determine the unit. Other rows
         replace the earlier ones, perhaps in another currency.
         """
         if not stream:
@@ -115,7 +115,7 @@ class Rows:
     rows stay sparse until then, and rows that do not fit on the device stay in host memory.
     """
 
-    # Numbers of the rows that are part of these; the fold of each row, and the fold left out.
+    # Positions of these rows in the data set, the fold of each row, and the fold left out.
     index: Tensor | None = None
     fold: tuple[Tensor, int] | None = None
 

@@ -81,7 +81,7 @@ def _threads(multiplications: float, usual: int) -> int:
                 "number of threads of each fit."
             )
         return int(named)
-    is_worker = not _is_main_thread() or current_process().daemon  # those of loky are neither
+    is_worker = not _is_main_thread() or current_process().daemon  # Workers of loky are neither.
     return 1 if is_worker else usual
 
 
@@ -263,7 +263,7 @@ class Processes(NamedTuple):
         return values[0]
 
     def copy_from_first(self, module: nn.Module) -> None:
-        """Set the weights of all ranks to those of rank 0."""
+        """Set the weights of all ranks to the weights of rank 0."""
         for tensor in module.state_dict().values() if self.size > 1 else ():
             whole = tensor.clone(memory_format=torch.contiguous_format)
             self.call(dist.broadcast, whole, src=0)

@@ -29,7 +29,7 @@ INTERVAL = 4
 
 # Rates as fractions of the first one: the next one after each plateau; the last one ends training.
 RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
-# A smaller improvement, relative to the value, is none: the fourth digit improves for ever.
+# Smaller improvements, relative to the value, do not count: the last digits improve for ever.
 LEAST = 2e-3
 
 
@@ -95,7 +95,7 @@ def resolve_learning_rate(learning_rate: float | str, schedule: Any, n_inputs: i
 
 
 def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: Any = "constant") -> int:
-    """Number of rows per step; "auto" is a 32nd of all rows, 16 to 128: enough steps per epoch.
+    """Number of rows per step; "auto" grows with the rows, so that an epoch has enough steps.
 
     The higher rate of "plateau" suits larger batches: 256, and more where an epoch has 200 steps.
     """
@@ -213,7 +213,7 @@ class EarlyStopping:
     callback of the same name does this for one network.
     """
 
-    counts: tuple[str, ...] = ("value", "misses")  # what a checkpoint holds beside the weights
+    counts: tuple[str, ...] = ("value", "misses")  # A checkpoint holds these and the weights.
 
     def __init__(self, net: Any, patience: int) -> None:
         self.net, self.patience = net, patience

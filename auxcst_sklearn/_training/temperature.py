@@ -37,7 +37,7 @@ def calibrate(
 ) -> tuple[float, NDArray[np.float64] | None]:
     """Temperature and weights of the heads: learnt from held-out rows, or as given."""
     net, held_out, first = training.net, training.held_out, processes().from_first
-    if isinstance(temperature, Real):  # which a warm start may have changed
+    if isinstance(temperature, Real):  # A warm start may have changed it.
         return float(temperature), None
     if held_out is None or not calibrates(net, temperature):
         return net.temperature, net.head_weights if combines else None
@@ -51,7 +51,7 @@ def calibrate(
 
 @torch.no_grad()
 def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
-    """The temperature of least loss and that of least error of costs: their geometric mean.
+    """The geometric mean of the temperatures of least loss and of least error of costs.
 
     Both are computed on held-out rows. The loss weights all rows equally, but ignores which
     classes are expensive to confuse; errors of the expected costs depend on the few rows with
@@ -99,7 +99,7 @@ def _sums_of_risks(
 
 @torch.no_grad()
 def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
-    """Weights of all layers with least log loss on held-out rows; None if they do not pay."""
+    """Weights of all layers with least log loss on held-out rows; None without a gain."""
     parts, batches = [], net.get_iterator(rows)
     for x, target in batches:
         logs = net.log_probabilities(net.module_.forward_heads(x)).flatten(1, 2)
@@ -115,5 +115,5 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
 
 
 def _squares(difference: Tensor) -> Tensor:
-    """Sum of squares of each row, ignoring a common amount, which changes no decision."""
+    """Sum of squares of each row minus its mean, because a common amount changes no decision."""
     return (difference - difference.mean(dim=-1, keepdim=True)).square().sum(dim=-1)

@@ -1,4 +1,4 @@
-"""One account of costs: their source, classes and decisions, checked once, and what follows."""
+"""The costs of rows: their source, classes and decisions, validated once, and their statistics."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Costs:
 
         `given` are the labels as the caller has passed them.
         """
-        if isinstance(cost, Costs):  # of the estimator around this one
+        if isinstance(cost, Costs):  # An ensemble has validated them.
             return cost
         if cost is not None and cost_matrix is not None:
             raise ValueError(
@@ -96,7 +96,7 @@ class Costs:
         cost: Any,
         cost_matrix: Any,
     ) -> Costs:
-        """Costs of rows with label indices; columns are the decisions, or for None the classes."""
+        """Costs of rows with label indices; if `decisions` is None, columns are the classes."""
         columns = classes if decisions is None else decisions
         cost, matrices = joined(cost), None
         if is_per_sample_matrix(cost):
@@ -143,7 +143,7 @@ class Costs:
     def expected_cost(self, probability: NDArray[Any], cost: Any = None) -> NDArray[np.float64]:
         """Expected cost of each decision (n, D) under class probabilities.
 
-        It is that of the matrices in `cost`, one for each row, or for None of these costs.
+        `cost` holds a matrix for each row; if None, these costs are used.
         """
         matrices = self.matrices
         if cost is not None:
@@ -178,7 +178,7 @@ class Costs:
         return replace(found, offset=offset, unit=unit)
 
     def matrix(self, weight: NDArray[Any] | None = None) -> NDArray[Any]:
-        """One matrix for all rows (K, D); of other costs the mean of each class."""
+        """One matrix for all rows (K, D); costs that differ between rows are averaged by class."""
         return self.values if self.per_class else self.statistics(weight).class_mean
 
     def warn_if_truth_is_not_cheapest(self) -> None:
@@ -249,14 +249,14 @@ def _class_names(
     if labels is None:
         labels = column_names(costs, like=present)
         if decisions is not None and labels is not None and not np.isin(present, labels).all():
-            return None  # they have the names of the decisions
+            return None  # The labels name decisions.
     return labels
 
 
 def _labels_of_costs(
     cost: Any, cost_matrix: Any, labels: NDArray[Any], present: NDArray[Any]
 ) -> NDArray[Any]:
-    """Take the classes from the labels of the costs, in the type of those in y."""
+    """Take the classes from the labels of the costs, in the type of the labels in y."""
     name = "cost_matrix" if cost is None else "cost"
     is_named = isinstance(cost_matrix if cost is None else cost, CostArray)
     named = f"The classes of {name}" if is_named else f"The columns of {name}"
@@ -289,7 +289,7 @@ def labels_of_evaluation(
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Labels of rows and columns where predictions are known; None for columns of the classes.
 
-    `given` are the true labels and the predictions, and `ys` the same, validated.
+    `given` are the true labels and the predictions; `ys` are their validated arrays.
     """
     costs = cost_matrix if cost is None else cost
     of_rows = labels_of_rows(_named_rows(cost, cost_matrix), ys[0])
@@ -354,7 +354,7 @@ def _named_rows(cost: Any, cost_matrix: Any) -> Any:
 def labels_of_rows(costs: Any, present: NDArray[Any]) -> NDArray[Any] | None:
     """The labels of the rows of matrices, if they name the classes and the columns do not.
 
-    They are in the type of those that are `present`, all of which they must name.
+    They get the type of the labels in `present`, and must name all of these labels.
     """
     columns, rows = column_names(costs, like=present), row_names(costs, like=present)
     if columns is None or rows is None or set(rows.tolist()) == set(columns.tolist()):

@@ -37,8 +37,8 @@ def evaluated(
 ) -> tuple[Costs, list[NDArray[np.intp]], NDArray[np.float64] | None]:
     """The costs of rows, the columns of their predictions, and their weights.
 
-    `given` are the true labels, and one or several predictions. With `of_model` the order of the
-    decisions is that of a fitted model.
+    `given` are the true labels, and one or several predictions. With `of_model`, a fitted model
+    determines the order of the decisions.
     """
     check_one_source(cost, cost_matrix)
     cost, cost_matrix = joined(cost), joined(cost_matrix)
@@ -65,7 +65,7 @@ def evaluated(
 
 
 def mean_paid(*arguments: Any, of_model: bool = False) -> float:
-    """The mean cost of a prediction; arguments are those of `evaluated`."""
+    """The mean cost of a prediction; arguments are the arguments of `evaluated`."""
     costs, (chosen,), weight = evaluated(*arguments, of_model=of_model)
     return float(np.average(costs.paid(chosen), weights=weight))
 
@@ -122,7 +122,7 @@ def decisions_of(estimator: Any) -> Any:
 def is_search(estimator: Any) -> bool:
     """Whether an estimator is a search of scikit-learn, or like one."""
     has_both = hasattr(estimator, "error_score") and hasattr(estimator, "estimator")
-    return has_both and not isinstance(estimator, FrozenEstimator)  # which has those of a search
+    return has_both and not isinstance(estimator, FrozenEstimator)  # It delegates attributes.
 
 
 def final_estimator(estimator: Any) -> Any:

@@ -76,7 +76,7 @@ def same_labels(a: Labels | None, b: Labels | None) -> bool:
 
 
 def same_label_kind(labels: Labels, y: Labels) -> bool:
-    """Whether the labels of costs and those of samples are both strings, or both not."""
+    """Whether the labels of costs and the labels of samples are both strings, or both not."""
     return (labels.dtype.kind in "US") == (y.dtype.kind in "OUS")
 
 

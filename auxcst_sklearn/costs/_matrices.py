@@ -31,8 +31,8 @@ def cost_vectors(
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or array-like of shape \
             (n_samples, n_classes, n_classes)
         Cost of each prediction (column) for each true class (row); one matrix for all samples, or
-        one for each. The rows and columns of a DataFrame are matched by label; those of an array
-        follow `classes`.
+        one for each. A DataFrame is matched by its labels; rows and columns of an array follow
+        `classes`.
     classes : array-like of shape (n_classes,), default=None
         The labels of the rows and columns. By default the sorted labels of a DataFrame, or
         otherwise of `y`, as in `classes_` of estimators.
@@ -130,7 +130,7 @@ def tree_distance_cost_matrix(
     -------
     ndarray of shape (n_classes, n_classes)
         Number of edges between each pair of classes, in the order of `paths`; for a dict, with the
-        labels as attributes `classes` and `decisions`, which estimators match with those of `y`.
+        labels as attributes `classes` and `decisions`, which estimators match with `y`.
 
     Raises
     ------

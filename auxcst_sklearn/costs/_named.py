@@ -67,7 +67,7 @@ class CostArray(np.ndarray[Any, Any]):
             common_names(self[key], value)
         np.asarray(self)[key] = _plain(value)
 
-    def __iter__(self) -> Iterator[Any]:  # that of numpy does not call __getitem__
+    def __iter__(self) -> Iterator[Any]:  # numpy's __iter__ does not call __getitem__
         return (self[i] for i in range(len(self)))
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
@@ -185,7 +185,7 @@ def _plain(value: Any) -> Any:
 
 
 def fixed(labels: Any, size: int) -> Labels | None:
-    """Labels of an axis, which nobody changes; None if they do not name it."""
+    """Labels of an axis, which no code changes; None if they do not name it."""
     if labels is None:
         return None
     array = labels if isinstance(labels, np.ndarray) else np.array(list(labels))

@@ -152,7 +152,7 @@ def binary_cost_matrices(
     ndarray of shape (n_samples, 2, 2), or (2, 2) if all costs are scalars
         A matrix for each sample, or one for all. Pass the former to ``fit(..., cost=)``,
         ``predict(..., cost=)`` and the metrics, the latter as ``cost_matrix=``. The array has the
-        labels as its attributes `classes` and `decisions`, as that of :func:`cost_matrices`.
+        labels as its attributes `classes` and `decisions`, like :func:`cost_matrices`.
 
     Raises
     ------

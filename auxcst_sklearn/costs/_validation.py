@@ -71,7 +71,7 @@ def check_cost_matrices(
 
 
 def _in_order(values: NDArray[Any], order: list[int], axis: int) -> NDArray[Any]:
-    """Costs in the order of an axis; the same array where it is theirs, because it may be large."""
+    """Costs in the order of an axis; not copied if in this order, because they may be large."""
     return values if order == list(range(len(order))) else values.take(order, axis=axis)
 
 
@@ -124,7 +124,7 @@ def check_cost_matrix(
 def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **labels: Any) -> None:
     """Warn of labels with an order other than sorted, if nothing names the columns of the costs.
 
-    Labels have one if they say so, or if they are strings and their costs are those of an order.
+    Labels have an order if their type has one, or if they are strings whose costs suggest one.
     """
     costs = cost_matrix if cost is None else cost
     if costs is None or classes is not None or column_names(costs) is not None:
@@ -139,7 +139,7 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
             warn(
                 f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
                 "costs without labels, are sorted, as everywhere in scikit-learn: "
-                f"{expected}. Pass costs with these labels, as a DataFrame or as those of "
+                f"{expected}. Pass costs with these labels, as a DataFrame or from "
                 "ordinal_cost_matrix(labels), or name the columns of an array in classes=.",
             )
         if not categories and (cost is None or is_per_sample_matrix(cost)) and _of_order(costs):

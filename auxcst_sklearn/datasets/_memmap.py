@@ -42,7 +42,7 @@ def to_memmap(
         All rows, or blocks of them: what ``pandas.read_csv(path, chunksize=...)``, ``to_batches()``
         of pyarrow, ``iter_slices()`` of polars or the partitions of dask yield. DataFrames and
         record batches have the same columns, and are written in the order of the first. Arrays,
-        also those of zarr, have shape (n, ...). A Series becomes an array of one dimension.
+        also arrays of zarr, have shape (n, ...). A Series becomes an array of one dimension.
     path : str or path-like
         The file to write, such as ``"X.npy"``.
     dtype : dtype, default="float32"

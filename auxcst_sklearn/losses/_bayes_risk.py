@@ -125,7 +125,7 @@ class CrossEntropy(ProbabilisticLoss):
 class BayesRisk(CrossEntropy):
     """Class probabilities times the costs of each class, which may depend on the sample.
 
-    The probabilities are those of :class:`CrossEntropy`, with smoothed labels: output and heads
+    The probabilities are learnt as in :class:`CrossEntropy`, with smoothed labels: output and heads
     learn labels, and costs are used only in the decision. If all samples of a class have the same
     costs, the estimates use these costs. Costs that differ within a class are learnt by a *cost
     network* of the same shape: it computes, for true class k and prediction j, a factor on their
@@ -167,7 +167,7 @@ class BayesRisk(CrossEntropy):
     smoothing: float = 0.05
 
     def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
-        """Return the loss for per-sample costs: this one, if they only repeat those of classes."""
+        """Return the loss for per-sample costs: itself, if rows of a class have equal costs."""
         above, level, seen = _class_means(target)
         excess = target.cost - target.cost.min(axis=1, keepdims=True)
         repeated = np.allclose(excess, above.numpy()[target.label], rtol=1e-6, atol=1e-9)

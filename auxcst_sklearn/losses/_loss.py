@@ -87,8 +87,8 @@ class Loss(ABC):
             Outputs of a head.
         statistics : object
             Statistics of the training costs, with the arrays `mean`, the mean cost vector
-            (n_decisions,), `class_mean`, that of each class (n_classes, n_decisions), and `prior`,
-            the class frequencies (n_classes,).
+            (n_decisions,), `class_mean`, the mean cost vector of each class (n_classes,
+            n_decisions), and `prior`, the class frequencies (n_classes,).
 
         Returns
         -------
@@ -117,7 +117,7 @@ class Loss(ABC):
         n = self.n_outputs(*statistics.class_mean.shape)
         return bias if len(bias) == n else bias.new_zeros(n)
 
-    # What a cost network, of costs that differ within a class, needs; only `BayesRisk` has one.
+    # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
 
     def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
         """The loss for these costs of samples, as arrays; in a stream more will follow."""
@@ -195,7 +195,7 @@ class ProbabilisticLoss(Loss):
         outputs : Tensor of shape (..., n_outputs)
             Outputs of the network.
         probability : Tensor of shape (..., n_classes)
-            Class probabilities, such as an ensemble of those of several heads.
+            Class probabilities, such as means of the probabilities of several heads.
 
         Returns
         -------

@@ -106,7 +106,7 @@ def compare_costs(
 
     Notes
     -----
-    The intervals are those of :func:`cost_difference`. Folds share training rows, and intervals do
+    :func:`cost_difference` computes the intervals. Folds share training rows, and intervals do
     not contain how much costs vary from one training set to another; in simulations with 300 and
     1,000 rows, the mean difference of other trainings was in 93 to 95 % of 400 intervals.
 

@@ -45,9 +45,9 @@ def mean_cost(
         the sorted labels in `y_true` and `y_pred`.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the cost columns, if predictions are decisions other than the classes; `classes`
-        then names the rows. By default the names of the costs: those of
-        :func:`~auxcst_sklearn.costs.cost_matrices`, or the columns of a DataFrame whose index holds
-        the classes. Costs with names are matched by the labels; the order of plain arrays is
+        then names the rows. By default the names of the costs, from
+        :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
+        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
         trusted.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
@@ -156,7 +156,7 @@ def cost_difference(
     groups: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostDifference:
-    """Mean cost of predictions a minus that of b on the same samples, with an interval.
+    """Mean cost of predictions a minus mean cost of b on the same samples, with an interval.
 
     The interval is Student's t interval of the paired differences: narrow if models mostly agree.
 

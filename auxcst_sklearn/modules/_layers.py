@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
 }
 
-# Steps of the factors of inputs are this many times those of weights.
+# Steps of the factors of inputs are this many times the steps of weights.
 SCALE_SPEED = 10.0
 
 
@@ -141,8 +141,8 @@ class SeededDropout(SeededModule):
 class MapMeans(torch.autograd.Function):
     """Means of feature maps, (n_samples, n_channels), with a gradient that is never written out.
 
-    That of torch's mean is a tensor of the size of the maps, in another memory layout than that of
-    convolutions: with heads on all layers, it took as long as the network itself.
+    The gradient of torch's mean is a tensor of the size of the maps, in another memory layout than
+    convolutions use: with heads on all layers, it took as long as the network itself.
     """
 
     @staticmethod
@@ -232,7 +232,7 @@ class CostHead(nn.Linear):
             return super().forward(x)
 
     def _features(self, x: Tensor, inputs: Any) -> Tensor:
-        """What the head reads of a hidden layer."""
+        """The values of a hidden layer that the head reads."""
         if callable(self.head_input):
             return self.head_input(x, inputs)
         if x.dim() == 2 or self.head_input == "flatten":
@@ -255,7 +255,7 @@ class CostHead(nn.Linear):
 
 
 def place_weights(mask: Tensor, head_input: str) -> Tensor:
-    """Weights (n_samples, n_places) of the places that a mask has: all alike, the first or last."""
+    """Weights (n_samples, n_places) of places in a mask: equal, or only the first or last place."""
     kept = (mask != 0).to(torch.float32)
     if head_input == "mean":
         return kept / kept.sum(dim=1, keepdim=True).clamp(min=1)

@@ -1,4 +1,4 @@
-"""Arrays by name, such as those of a tokenizer: one row of 32-bit words for each example."""
+"""Arrays by name, such as a tokenizer's output: one row of 32-bit words for each example."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ class AuxNetwork(nn.Module):
     layer, and define `forward` and `forward_heads`. `forward` returns the outputs of the main head
     only, so auxiliary heads take no time at prediction.
 
-    The network of an estimator has a leading dimension: that of its parameters and outputs is
-    `n_networks`; that of its inputs is the same, a set of rows for each, or 1, the rows of all.
-    Modules on images, and those of users, have none, and lie side by side in a `SideBySide`.
+    Parameters and outputs have the leading dimension `n_networks`. Inputs have the leading
+    dimension `n_networks`, a set of rows for each network, or 1, the same rows for all networks.
+    Modules on images and modules of users have no such dimension; a `SideBySide` holds several.
     """
 
     output: nn.Module
@@ -117,7 +117,7 @@ class LayeredNetwork(AuxNetwork):
 class SideBySide(AuxNetwork):
     """Networks of one architecture that are computed one by one, such as convolutions.
 
-    Each computes its own set of rows, or the one set of all; it does not see the first dimension.
+    Each module gets its set of rows, or the set that all share, without the first dimension.
     """
 
     def __init__(self, networks: Sequence[AuxNetwork]) -> None:

@@ -1,4 +1,4 @@
-"""A file is run beside its model, and refused where it estimates or decides otherwise.
+"""Run a file and its model on the same rows; raise an error if costs or decisions differ.
 
 Both read rows of X, and rows drawn from its columns, with unusual values that the model takes.
 """

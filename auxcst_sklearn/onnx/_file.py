@@ -49,8 +49,8 @@ def to_onnx(
         :class:`~auxcst_sklearn.CostSensitiveEnsembleClassifier`, and the classifier of a
         :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, calibrated classifiers,
-        ensembles and pipelines of these, all that skl2onnx can convert, and those of LightGBM and
-        XGBoost.
+        ensembles and pipelines of such classifiers, all that skl2onnx can convert, and classifiers
+        of LightGBM and XGBoost.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Some rows in the form passed to `predict`, which determine the names and types of the
         inputs, and on which the file is compared with the model: pass some hundred, with missing

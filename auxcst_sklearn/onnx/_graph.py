@@ -172,7 +172,7 @@ def names_of_inputs(X: Any) -> list[str]:
 
 
 def _apart_from_outputs(names: list[str]) -> list[str]:
-    """Names of a file's inputs, of which none is that of an output."""
+    """Names of the inputs of a file; no input has the name of an output."""
     renamed = [f"{name}_" if name in (*OUTPUTS, MATRICES) else name for name in names]
     for name, count in Counter(renamed).items():
         if not name or count > 1:
@@ -209,7 +209,7 @@ def _needed(
 
 
 def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Nodes of the graphs inside of a node, such as those of a loop."""
+    """Nodes of the graphs inside a node, such as the body of a loop."""
     graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
     nodes = [part for graph in graphs for part in graph.node]
     return nodes + [inner for part in nodes for inner in _inner(part)]

@@ -1,4 +1,4 @@
-"""Costs that a file computes from its columns, as `cost_matrices` does from a table."""
+"""Costs that the ONNX file computes from input columns, like `cost_matrices` from a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._graph import Graph, names_of_inputs
 
 
 class Account:
-    """The costs of rows by terms; `table` has the model's columns, and then others of formulas."""
+    """Costs of rows by terms; `table` holds the columns of the model, then columns of formulas."""
 
     def __init__(self, terms: Any, model: Any, last: Any, X: Any) -> None:
         if not is_frame(X):
@@ -38,8 +38,8 @@ class Account:
             labels, wanted = np.asarray(given), getattr(last, f"{name}_")
             if not same_labels(labels, wanted):
                 raise ValueError(
-                    f"terms has the {name} {shorten(labels)}; expected those of the model, "
-                    f"{shorten(wanted)}. Write terms with these, or fit the model with terms."
+                    f"terms has the {name} {shorten(labels)}; expected the {name} of the model, "
+                    f"{shorten(wanted)}. Rename them in terms, or fit the model with terms."
                 )
             self.place = self.place.take(column_positions(labels, wanted, name), axis)
 

@@ -1,4 +1,4 @@
-"""Ensembles of trees: scikit-learn's, and those of LightGBM and XGBoost that onnxmltools converts.
+"""Ensembles of trees of scikit-learn, and of LightGBM and XGBoost, which onnxmltools converts.
 
 scikit-learn's trees compare and add up in float64 as scikit-learn does: skl2onnx ignores splits by
 categories, and rounds the sums of a forest, which may be ties.
@@ -197,7 +197,7 @@ def package_of(model: Any) -> str:
 
 
 def register(model: Any) -> None:
-    """Register the converter of a classifier of these packages; of others do nothing."""
+    """Register the converter, if the classifier is of LightGBM or XGBoost."""
     if package_of(model) not in _CONVERTERS:
         return
     from skl2onnx import update_registered_converter

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class CostComparisonDisplay:
-    """Mean costs of models minus that of a baseline, with the intervals of the differences.
+    """Mean costs of models minus the cost of a baseline, with intervals of the differences.
 
     Created by :meth:`from_comparison`. Blue costs less than the baseline, orange more; the
     intervals of grey rows include zero.

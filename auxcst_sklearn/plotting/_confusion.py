@@ -104,7 +104,7 @@ class CostConfusionDisplay:
             either, the `cost_matrix` of the estimator. Matrices of samples are known when deciding.
         labels, sample_weight, display_labels : array-like, default=None
             As in :meth:`from_predictions`. Without `labels`, axes have the order of the labels of a
-            DataFrame of costs, otherwise that of `classes_`.
+            DataFrame of costs, otherwise the order of `classes_`.
 
         Raises
         ------
@@ -150,8 +150,8 @@ class CostConfusionDisplay:
         As of :func:`auxcst_sklearn.metrics.mean_cost`, and:
 
         labels : array-like of shape (n_classes,), default=None
-            The labels in the order of the axes; None for that of `classes`. Decisions keep the
-            order of their columns.
+            The labels in the order of the axes; None for the order of `classes`. Decisions keep
+            the order of their columns.
         display_labels : array-like of shape (n_classes,), default=None
             Names to write at the axes, in the order of the labels; None for the labels.
 
@@ -216,7 +216,7 @@ class CostConfusionDisplay:
         ----------
         normalize : {"all", "true", "pred"} or None, default=None
             None draws sums of costs. "all" draws percentages of the total cost, "true" percentages
-            of the cost of each true class (row), "pred" those of each prediction (column).
+            of the cost of each true class (row), "pred" shares of each prediction (column).
         include_values : bool or "auto", default="auto"
             Whether to write costs in the cells, and below them the number of samples if there is
             room; "auto" if they are legible.

@@ -126,41 +126,57 @@ def relative_costs():
     from benchmarks.first_page import rows
 
     titles = {
-        "rare classes": "thirty small tables, rare class",
-        "sixteen tables": "sixteen tables, up to 6,000 rows",
-        "ten tables": "ten other tables",
-        "texts": "texts of many classes",
-        "images": "images, pretrained network",
+        "rare classes": "thirty small\ntables, rare class",
+        "sixteen tables": "sixteen tables,\nup to 6,000 rows",
+        "ten tables": "ten other\ntables",
+        "texts": "texts of\nmany classes",
+        "images": "images, pretrained\nnetwork",
         "a million rows": "a million rows",
     }
-    kinds = [(titles[row.data], row.ratios) for row in rows()]
+    kinds = [(titles[row.data], row) for row in rows()]
     colors = {"logistic regression": BLUE, "calibrated boosting": ORANGE}
     marks = {"logistic regression": "o", "calibrated boosting": "s"}
-    figure, ax = plt.subplots(figsize=(8, 3.9), layout="constrained")
-    for y, (_, ratios) in enumerate(kinds):
-        for name, value in ratios.items():
+    figure, ax = plt.subplots(figsize=(6, 5.2), layout="constrained")
+    # A line for each other model, so that intervals do not cover each other.
+    places = {"logistic regression": 0.25, "calibrated boosting": 0}
+    for y, (_, row) in enumerate(kinds):
+        for name, value in row.ratios.items():
             look = {
                 "color": colors.get(name, GREY),
                 "marker": marks.get(name, "D"),
             }
-            label = name if name in colors else "another model (table)"
-            ax.plot(value, -y, ms=10, ls="", label=label, **look)
-            side = {"ha": "left"} if "boosting" in name and value < 0.9 else {"ha": "right"}
-            shift = 0.012 if side["ha"] == "left" else -0.012
-            ax.text(value + shift, -y + 0.2, f"{value:.2f}", fontsize=10, **side)
+            label = name if name in colors else "other (table)"
+            place = -y + (places.get(name, -0.25) if len(row.ratios) > 1 else 0)
+            low, high = row.intervals.get(name, (value, value))
+            ax.errorbar(
+                value,
+                place,
+                xerr=[[value - low], [high - value]],
+                ms=8,
+                ls="",
+                capsize=3,
+                label=label,
+                **look,
+            )
+            ground = {"fc": "white", "ec": "none", "pad": 0.5}
+            at = 1.02 if high < 1 < high + 0.12 else high + 0.02
+            ax.text(at, place, f"{value:.2f}", fontsize=10, va="center", bbox=ground)
     ax.axvline(1, color="k", lw=1)
+    for y in range(1, len(kinds)):
+        ax.axhline(0.5 - y, color="#d5dadf", lw=0.8)
     ax.set_yticks([-y for y in range(len(kinds))], [name for name, _ in kinds])
-    ax.set(xlim=(0.25, 1.1), ylim=(-len(kinds) + 0.5, 0.7))
-    ax.set_xlabel("our mean test cost, divided by the mean test cost of")
+    ax.set(xlim=(0.1, 1.2), ylim=(-len(kinds) + 0.5, 0.5))
+    label = "our mean test cost, divided by the cost of others"
+    ax.set_xlabel(f"{label}\n(bars: 95 % intervals over the data sets)", fontsize=11)
     handles = dict(zip(*reversed(ax.get_legend_handles_labels())))
-    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, fontsize=11)
     save(figure, "relative_costs")
 
 
 def alphas():
     """Cost against alpha for several depths, from the experiments of the paper on MNIST."""
     panels = {"sigmoid_sgd": "sigmoid layers", "relu_sgd": "ReLU layers"}
-    figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(5.4, 6.4), layout="constrained")
     for ax, (folder, title) in zip(axes, panels.items()):
         path = ROOT / "benchmarks" / "results" / "paper" / folder / "alpha_depth.txt"
         block = path.read_text(encoding="utf-8").split("\nmnist, by alpha")[1].split("\n\n")[0]
@@ -206,7 +222,7 @@ def growth():
         "boosting, early stop": "boosting",
         "LightGBM": "LightGBM",
     }
-    figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.4), layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(5.4, 6.2), layout="constrained")
     for (method, label), mark in zip(names.items(), "os^D"):
         cases = [
             c for c in _read("growth")["cases"] if (c["kind"], c["model"]) == ("claims", method)
@@ -222,7 +238,7 @@ def growth():
         xlabel="training rows",
         ylabel="CPU seconds of a fit",
     )
-    figure.legend(loc="outside upper center", ncols=4)
+    figure.legend(loc="outside upper center", ncols=2)
     save(figure, "growth")
 
 
@@ -276,7 +292,7 @@ def decisions():
 
     X_train, X_test, y_train, y_test, C_train, C_test = payments()
     model = CostSensitiveAuxMLP(random_state=0).fit(X_train, y_train, cost=C_train)
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(5.6, 7.4), layout="constrained")
     CostThresholdDisplay.from_estimator(
         model, X_test, y_test, cost=C_test, xscale="log", ax=axes[0]
     )

@@ -26,16 +26,17 @@ NAMES = {
     "boosting, vectors": "boosting, class means",
     "ours: default, alpha 0": "network without heads",
     "ours: default, one network": "one network",
-    "same network: Bayes": "plain network with the rule",
-    "same network: Bayes, temperature": "plain network with rule and temperature",
+    "same network: Bayes": "reference, without a temperature",
+    "same network: Bayes, temperature": "reference, with a temperature",
     "Bayes: logistic": "logistic regression",
     "Bayes: boosting, early stop": "boosting, early stop",
     "five boostings": "mean of five boosting models",
+    "rule with its defaults": "BayesMinimumRiskClassifier()",
     "logistic": "logistic regression",
     "logistic, isotonic": "logistic regression, isotonic",
     "CNN: default": "CostSensitiveAuxCNN",
-    "CNN: Bayes, temperature": "plain CNN with rule and temperature",
-    "CNN: Bayes": "plain CNN with the rule",
+    "CNN: Bayes, temperature": "plain CNN with a temperature",
+    "CNN: Bayes": "plain CNN",
     "CNN: blind": "plain CNN, most probable class",
 }
 
@@ -104,9 +105,12 @@ def present_network():
 
 
 def losses():
-    yield ["model", "cost", "worst setting", "CPU s"]
-    for row in summary("cost_losses_default", ["ratio", "worst", "CPU s"]):
-        yield [row[0].replace("loss: ", "").replace(", alpha 0.2", ""), *row[1:]]
+    """The losses alone: the networks of other dates are in `toy`."""
+    yield ["loss", "cost", "worst setting", "CPU s"]
+    for name, *cells in summary("cost_losses_default", ["ratio", "worst", "CPU s"]):
+        if not name.startswith("reference"):
+            loss = name.replace("network", "Bayes risk, the default").replace("loss: ", "")
+            yield [loss.replace(", alpha 0.2", ""), *cells]
 
 
 def vectors():
@@ -207,10 +211,10 @@ def pretrained():
 
     rivals = ["blind", "Bayes", "Bayes, temperature", "features, logistic", "features, MLP"]
     columns = {
-        "default": "heads without gradient, vote",
-        "output": "without heads' vote",
-        "gradient, vote": "heads with gradient, vote",
-        "gradient": "heads with gradient",
+        "default": "default",
+        "output": "output alone",
+        "gradient, vote": "head_gradient=1",
+        "gradient": "head_gradient=1, output alone",
     }
     yield ["data, network", "best of five", *columns.values()]
     for name, costs in from_json(read("pretrained.json"))["table"].items():
@@ -225,7 +229,7 @@ def texts():
     keep = [header.index(name) for name in columns]
     yield ["model", "CLINC150", 'with "ask"', "Banking77", "TREC", "CPU s"]
     for line in lines:
-        yield [line[0], *("-" if line[i] == "\\-" else line[i] for i in keep)]
+        yield [NAMES.get(line[0], line[0]), *(line[i] for i in keep)]
 
 
 def keel():
@@ -251,6 +255,8 @@ def paper_block(path, title):
         label = re.match(r"alpha [\d.]+|\S*", line)[0]
         cells = [line[max(a, len(label)) : b].strip() for a, b in zip(starts, ends)]
         cells[0] = label
+        cells = [re.sub(r"\bblind", "cost-blind", cell) for cell in cells]
+        cells = [re.sub("Bayes", "expected cost", cell) for cell in cells]
         yield [re.sub(r"(-?[\d.]+) \+- ([\d.]+)", shorter, cell) for cell in cells]
 
 
@@ -308,9 +314,10 @@ TABLES = {
 
 
 def text(name):
-    """The table as the text of a CSV file."""
+    """The table as the text of a CSV file; a dash would become the bullet of a list."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(TABLES[name]())
+    lines = [["" if cell in ("-", "\\-") else cell for cell in line] for line in TABLES[name]()]
+    csv.writer(file, lineterminator="\n").writerows(lines)
     return file.getvalue()
 
 

@@ -185,9 +185,9 @@ def test_other_mistakes():
     X = claims()
     model = small_mlp().fit(X[READ], labels(X), cost=cost_matrices(TERMS, X))
     renamed = {k: {"pay": 0, "phone": 1, "investigate": 2} for k in TERMS}
-    with pytest.raises(ValueError, match=r"terms has the decisions .*phone.*; expected those of"):
+    with pytest.raises(ValueError, match=r"the decisions .*phone.*; expected the decisions of"):
         to_onnx(model, X, terms=renamed)
-    with pytest.raises(ValueError, match="terms has the classes .*; expected those of the model"):
+    with pytest.raises(ValueError, match="the classes .*; expected the classes of the model"):
         to_onnx(model, X, terms={**TERMS, "other": TERMS["fraud"]})
     with pytest.raises(ValueError, match="Got both terms and cost_input=True"):
         to_onnx(model, X, terms=TERMS, cost_input=True)

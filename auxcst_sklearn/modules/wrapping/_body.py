@@ -66,7 +66,7 @@ def make_body(
             "nn.Module."
         )
     if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
-        body = deepcopy(body)  # parts of it may be the caller's, or those of another network
+        body = deepcopy(body)  # The caller or another network may hold its parts.
     return body.to("cpu", torch.float32)
 
 

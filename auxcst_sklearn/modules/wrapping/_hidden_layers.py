@@ -151,7 +151,7 @@ def find_hidden_layers(
         The module. It is run once, in evaluation mode.
     example : sequence of int, Tensor, or mapping of arrays
         Shape of one example, which is then one of zeros; or some rows: a tensor, or the arrays that
-        the module takes by name, such as those of a tokenizer.
+        the module takes by name, such as the output of a tokenizer.
 
     Returns
     -------

@@ -30,7 +30,7 @@ CHANNELS_LAST = {
 # Norms leave the axis where it is.
 NORMS = {"layer_norm", "rms_norm"}
 RESHAPES = {"reshape", "unflatten", "view"}
-# Functions that may move axes although the shape stays; "get" is that of ``x.mT`` and its like.
+# Functions that may move axes although the shape stays; ``x.mT`` and its like call "get".
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 
 

@@ -1,0 +1,57 @@
+"""Links of the pages lead somewhere, on GitHub and in what Sphinx builds."""
+
+import re
+
+import pytest
+
+from tests.test_docs import ROOT, texts
+
+LINK = re.compile(r"`[^`<]*<([^`>]+)>`_")
+HEADING = re.compile(r"^(\S.*)\n([-=~])\2{2,}$", re.M)
+PAGES = [
+    *(page for page, _ in texts()),
+    *(ROOT / name for name in ("CHANGELOG.rst", "ARCHITECTURE.rst", "examples/README.rst")),
+]
+
+
+def anchors(page):
+    """The anchors that docutils, on GitHub and in Sphinx, makes of the headings."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") for text, _ in headings}
+
+
+def wrong_links(page):
+    """Links of a page to files or headings that do not exist."""
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        uri, _, anchor = "".join(target.split()).partition("#")
+        if ":" in uri:
+            continue
+        file = page.parent / uri if uri else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            yield target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_relative_links_lead_to_files_and_headings(page):
+    assert not list(wrong_links(page))
+
+
+def test_a_wrong_link_is_found(tmp_path):
+    page = tmp_path / "page.rst"
+    page.write_text(
+        "A heading\n---------\n`a <page.rst#a-heading>`__ `b <page.rst#b>`_ `c <c.rst>`_"
+    )
+    assert list(wrong_links(page)) == ["page.rst#b", "c.rst"]
+
+
+def test_github_knows_the_roles_of_links():
+    roles = re.compile(r":(?:doc|ref|download):`")
+    assert not [page.name for page, text in texts() if roles.search(text)]
+
+
+def test_the_front_page_links_every_page():
+    docs = ROOT / "docs"
+    linked = {link.split("#")[0] for link in LINK.findall((docs / "index.rst").read_text("utf-8"))}
+    pages = {page for page, _ in texts() if docs / "_templates" not in page.parents}
+    lists = {docs / name for name in ("index.rst", "guide/index.rst", "changelog.rst")}
+    assert pages - {docs / link for link in linked} == lists | {ROOT / "README.rst"}
