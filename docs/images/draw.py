@@ -328,6 +328,9 @@ def confusion():
     ).fit(X_train, y_train)
     figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
     LayerLossDisplay.from_estimator(deep, ax=ax)
+    ax.set_yscale("log")  # which shows the differences at the end
+    ax.set_yticks([0.3, 0.5, 1, 2, 4], ["0.3", "0.5", "1", "2", "4"])
+    ax.minorticks_off()
     save(figure, "layer_losses")
 
 
