@@ -19,10 +19,9 @@ from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import label_index, shorten
 from .._training.held_out import resolve_n_networks
 from ..costs._account import Costs
-from .boosting import TableBoosting, read_once
 from .decision import Labelled
-from .linear import TableLogistic
 from .mlp import CostSensitiveAuxMLP
+from .table_models import TableBoosting, TableLogistic, read_once
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 

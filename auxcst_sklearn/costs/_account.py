@@ -19,8 +19,7 @@ from .._checks.labels import (
     shorten,
     sorted_labels,
 )
-from ._matching import column_names, joined, row_names, same_label_kind, same_labels
-from ._named import CostArray
+from ._named import CostArray, column_names, joined, row_names, same_label_kind, same_labels
 from ._statistics import CostStatistics, to_units
 from ._validation import (
     check_cost,

@@ -27,10 +27,9 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from .._checks.labels import label_index
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
-from .._estimators.boosting import TableBoosting
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier
-from .._estimators.linear import TableLogistic
 from .._estimators.members import FoldMean
+from .._estimators.table_models import TableBoosting, TableLogistic
 from .._training.geometric_mean import SMALLEST
 from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates

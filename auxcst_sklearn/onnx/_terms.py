@@ -10,9 +10,8 @@ from onnx import TensorProto
 
 from .._checks.data import holds_categories, is_frame, select
 from .._checks.labels import shorten
-from ..costs._formulas import COMPARISONS, OPERATIONS, compute, on_arrays
-from ..costs._matching import column_positions, same_labels
-from ..costs._terms import matrices_of, read_terms
+from ..costs._named import column_positions, same_labels
+from ..costs._terms import COMPARISONS, OPERATIONS, compute, matrices_of, on_arrays, read_terms
 from ._graph import Graph, names_of_inputs
 
 

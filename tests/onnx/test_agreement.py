@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
 from tests.onnx.files import assert_agrees
