@@ -103,10 +103,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     - (n_samples, n_features), dense or sparse: flattened images of `image_shape`, in this order of
       dimensions; without `image_shape`, images of one channel and one row of pixels.
 
-    Shapes that are probably misinterpreted raise a warning: (H, W, 1), (H, W, 3) or (H, W, 4)
-    without `channels_last`, (1, H, W), (3, H, W) or (4, H, W) with it, and rows of 64 values or
-    more that form a square. `image_shape` silences the warning.
-
     uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
     mini-batch at a time. Floats are used unchanged, and all other numbers are converted to float32.
     A model fitted on uint8 predicts from uint8 only, and one fitted on floats from floats only,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from copy import deepcopy
-from math import isqrt, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -249,18 +249,7 @@ class ImageInputs(Inputs):
             )
 
     def learn(self, X: Any, *, stream: bool) -> None:
-        """Learn the range of floats; warn of rows that were meant as images of another shape."""
         self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _is_within_1(X)
-        remedy = likely_remedy(self.shape, self.channels_last)
-        if not self.convolved or self.image_shape is not None or remedy is None:
-            return
-        shape = as_image(self.shape, self.channels_last)
-        height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
-        warn(
-            f"X holds samples of shape {self.shape}, taken for images of {channels} "
-            f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
-            f"pass {remedy}; if not, image_shape={shape} silences this warning."
-        )
 
     def update(self, X: Any) -> None:
         self.within_1 = self.within_1 and _is_within_1(X)
@@ -321,18 +310,3 @@ def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
         return shape
     height, width = (1, *shape)[-2:]
     return (height, width, 1) if channels_last else (1, height, width)
-
-
-def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
-    """The parameter that is probably missing for examples of a shape; None if none is."""
-    if len(shape) == 3 and not channels_last and shape[-1] in (1, 3, 4) and shape[0] > 4:
-        return "channels_last=True"
-    if len(shape) == 3 and channels_last and shape[0] in (1, 3, 4) and shape[-1] > 4:
-        return "channels_last=False"
-    if len(shape) == 1 and shape[0] >= 64:
-        for channels in (1, 3):
-            side = isqrt(shape[0] // channels)
-            if channels * side**2 == shape[0]:
-                size = (side, side, channels) if channels_last else (channels, side, side)
-                return f"image_shape={size}"
-    return None

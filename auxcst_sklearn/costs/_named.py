@@ -221,13 +221,10 @@ def selected(labels: Labels | None, axis: int, shape: tuple[int, ...], key: Any)
 
 
 def _different(axis: str, a: list[Any], b: list[Any]) -> ValueError:
-    remedy = "Select the same labels, or pass np.asarray(b) to combine them by position."
-    if len(a) == len(b) and set(a) == set(b):
-        order = [b.index(label) for label in a]
-        remedy = f"Reorder the second by b[..., {order}{', :' if axis == 'classes' else ''}]."
     return ValueError(
         f"The {axis} of two arrays of costs, a and b, are {shorten(np.array(a))} and "
-        f"{shorten(np.array(b))}; expected the same in the same order. {remedy}"
+        f"{shorten(np.array(b))}; expected the same in the same order. Select the same "
+        "labels, or pass np.asarray(b) to combine them by position."
     )
 
 

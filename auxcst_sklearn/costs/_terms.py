@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.calls import warn
 from .._checks.data import as_floats, check_row_order, is_frame, with_days
 from .._checks.labels import check_spelling
 from ._named import column_names, named
@@ -77,8 +76,8 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     Raises
     ------
     ValueError
-        If a row lacks a decision, a formula cannot be read or names such a column without
-        backticks, a cost is not finite, or arrays differ in length or in the order of their index.
+        If a row lacks a decision, a formula cannot be read, a cost is not finite, or arrays differ
+        in length or in the order of their index.
 
     See Also
     --------
@@ -253,20 +252,8 @@ def read_terms(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
     except TypeError as error:
         raise ValueError(f"The rows of terms, {list(terms)}, have no common order.") from error
     check_spelling(np.asarray(columns), np.asarray(rows), "The decisions in terms")
-    if _are_texts_of_numbers(rows) and rows != sorted(rows, key=float):
-        warn(
-            f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
-            "is another one: write the classes as numbers."
-        )
     columns = rows if set(rows) == set(columns) else columns
     return rows, columns, {f"terms[{k!r}][{d!r}]": terms[k][d] for k in rows for d in columns}
-
-
-def _are_texts_of_numbers(labels: list[Any]) -> bool:
-    try:
-        return all(isinstance(label, str) and np.isfinite(float(label)) for label in labels)
-    except ValueError:
-        return False
 
 
 # ------------------------------------------------------------------ formulas
@@ -319,7 +306,6 @@ def compute(
         gaps = apply("Mult", np.float64(0), apply("Add", a, b))
         return apply("Add", apply(operation, a, b), gaps)
 
-    _check_names(text, name, columns)
     source = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
     return value(_parsed(source))
 
@@ -333,15 +319,3 @@ def _parsed(source: str) -> ast.AST:
 
 def _kind(operator: ast.AST) -> str:
     return type(operator).__name__
-
-
-def _check_names(text: str, name: str, columns: list[Any]) -> None:
-    """Raise an error for a column without backticks whose name reads as an operation."""
-    for column in map(str, columns):
-        if not re.search(r"\w.*[-+*/<>=#]", column):
-            continue
-        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", re.sub("`[^`]*`", "", text)):
-            raise ValueError(
-                f"{name}={text!r} holds the name of the column {column!r}, which reads as an "
-                "operation. Write the name in backticks, or an operation with other spaces."
-            )

@@ -235,16 +235,13 @@ def test_costs_in_another_order_are_refused(mix):
     assert names(costs) == BOTH
 
 
-def test_the_error_shows_both_orders_and_how_to_reorder():
-    reorder = (
-        r"\['approve', 'refuse', 'review'\] and \['refuse', 'approve', 'review'\].*b\[\.\.\., "
-    )
-    with pytest.raises(ValueError, match=reorder + r"\[1, 0, 2\]\]"):
+def test_the_error_shows_both_orders():
+    orders = r"\['approve', 'refuse', 'review'\] and \['refuse', 'approve', 'review'\]"
+    with pytest.raises(ValueError, match=f"The decisions.*{orders}"):
         C + OTHER
     np.testing.assert_array_equal(np.asarray(C + OTHER[..., [1, 0, 2]]), 2 * PLAIN)
-    with pytest.raises(ValueError, match=r"The classes.*b\[\.\.\., \[1, 0\], :\]"):
+    with pytest.raises(ValueError, match="The classes of two arrays"):
         C + C[:, ::-1]
-    np.testing.assert_array_equal(np.asarray(C + C[:, ::-1][..., [1, 0], :]), 2 * PLAIN)
     with pytest.raises(ValueError, match="Select the same labels"):
         C[..., :2] + C[..., 1:]
 
@@ -482,8 +479,6 @@ def test_keys_of_json_are_numbers_where_their_text_is_that_of_the_label():
             mean_cost(y, y, cost_matrix=matrix)
     with pytest.raises(ValueError, match="text of a number"):
         cost_matrices({"10": {"10.0": 0, "2": 1}, "2": {"10.0": 1, "2": 0}})
-    with pytest.warns(UserWarning, match="sorted as"):
-        cost_matrices({a: {b: float(a != b) for b in ("-2", "-1")} for a in ("-2", "-1")})
 
 
 @pytest.mark.parametrize("kind", MODELS)

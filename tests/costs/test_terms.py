@@ -1,4 +1,3 @@
-import re
 from itertools import permutations
 
 import numpy as np
@@ -146,28 +145,6 @@ def test_mistakes_in_a_table_are_named(terms, error, message):
         cost_matrices(terms)
 
 
-@pytest.mark.parametrize(
-    ("column", "formula"),
-    [
-        ("net-amount", "net-amount"),
-        ("net-amount", "0.5 * net-amount + 2"),
-        ("limit/net", "limit/net"),
-        ("net + 2", "3 * (net + 2)"),
-        ("net # 2", "net # 2"),
-    ],
-)
-def test_a_column_that_reads_as_an_operation_is_written_in_backticks(column, formula):
-    table = AMOUNTS.assign(net=[1.0, 2, 3], amount=[5.0, 5, 5])
-    plain = cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, table.assign(other=0))
-    table[column] = [70.0, 80, 90]
-    with pytest.raises(ValueError, match=rf"holds the name of the column '{re.escape(column)}'"):
-        cost_matrices({0: {0: 0, 1: formula}, 1: {0: 1, 1: 0}}, table)
-    spaced = re.sub(r"([-+/#])", r"  \1  ", formula)
-    for text, expected in [(f"`{column}`", table[column]), (spaced, plain[:, 0, 1])]:
-        found = cost_matrices({0: {0: 0, 1: text}, 1: {0: 1, 1: 0}}, table)
-        np.testing.assert_array_equal(found[:, 0, 1], expected)
-
-
 @pytest.mark.parametrize("amounts", [[{"limit": 1.0}], pd.Series({"limit": 1.0}), np.ones((3, 1))])
 def test_amounts_are_columns_with_names(amounts):
     with pytest.raises(TypeError, match="amounts is a .*; expected a DataFrame or a dict"):
@@ -179,15 +156,6 @@ def test_gaps_in_amounts_name_their_column():
         cost_matrices(
             {0: {0: 0, 1: "limit"}, 1: {0: 1, 1: 0}}, AMOUNTS.assign(limit=[1, 2, np.nan])
         )
-
-
-def test_numbers_as_strings_that_sort_differently_warn(recwarn):
-    labels = ["9", "10"]
-    with pytest.warns(UserWarning, match=r"strings, sorted as \['10', '9'\]. If y holds numbers"):
-        cost_matrices({true: dict.fromkeys(labels, 1) for true in labels})
-    recwarn.clear()
-    cost_matrices({true: dict.fromkeys("12", 1) for true in "21"})
-    assert not recwarn.list
 
 
 def test_an_estimator_decides_by_them():

@@ -1,6 +1,4 @@
-import ast
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -66,50 +64,6 @@ def test_images_without_channels_and_rows_have_one_channel(digits):
     assert grey.image_shape_ == (1, 8, 8)
     np.testing.assert_array_equal(grey.predict_cost(X[:, 0]), expected)
     assert row.image_shape_ == (1, 1, 64)
-
-
-@pytest.mark.parametrize(
-    ("shape", "channels_last", "understood", "remedy"),
-    [
-        ((8, 6, 3), False, "8 channels of 6 x 3 pixels", "channels_last=True"),
-        ((5, 5, 1), False, "5 channels of 5 x 1 pixels", "channels_last=True"),
-        ((64,), False, "1 channel of 1 x 64 pixels", "image_shape=(1, 8, 8)"),
-        ((64,), True, "1 channel of 1 x 64 pixels", "image_shape=(8, 8, 1)"),
-        ((75,), False, "1 channel of 1 x 75 pixels", "image_shape=(3, 5, 5)"),
-        ((1, 8, 8), True, "8 channels of 1 x 8 pixels", "channels_last=False"),
-        ((3, 7, 9), True, "9 channels of 3 x 7 pixels", "channels_last=False"),
-        ((4, 8, 6), True, "6 channels of 4 x 8 pixels", "channels_last=False"),
-    ],
-)
-def test_a_shape_that_was_likely_meant_otherwise(shape, channels_last, understood, remedy):
-    X, y = np.random.default_rng(0).normal(size=(20, *shape)), np.arange(20) % 2
-    estimator = small_cnn(channels=4, pool_size=1, channels_last=channels_last, max_epochs=1)
-
-    with pytest.warns(UserWarning, match=re.escape(f"taken for images of {understood}")) as seen:
-        expected = estimator.fit(X, y).predict_cost(X)
-
-    assert len(seen) == 1
-    assert seen[0].filename == __file__
-    message = str(seen[0].message)
-    assert f"pass {remedy}; " in message
-    silent = ast.literal_eval(re.search(r"image_shape=(\([^)]*\)) silences", message)[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(
-            estimator.set_params(image_shape=silent).fit(X, y).predict_cost(X), expected
-        )
-        name, value = remedy.split("=")
-        estimator.set_params(image_shape=None).set_params(**{name: ast.literal_eval(value)})
-        estimator.fit(X, y)
-
-
-@pytest.mark.parametrize("shape", [(3, 8, 8), (4, 8, 3), (8, 8, 2), (8, 8), (63,), (65,), (49,)])
-def test_plausible_shapes_raise_no_warning(shape):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        small_cnn(channels=4, pool_size=1, max_epochs=1).fit(
-            np.zeros((20, *shape)), np.arange(20) % 2
-        )
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 3), (2, 8, 8), (3, 8, 4), (3, 3, 3), (8, 8), (63,)])
@@ -299,8 +253,7 @@ def test_a_shape_that_was_given_for_rows_must_survive_the_pooling(digits):
 
     with pytest.raises(ValueError, match="leaves nothing of images of 1 x 64 pixels"):
         small_cnn(channels=[2] * 7, image_shape=(1, 1, 64)).fit(rows[:100], y[:100])
-    with pytest.warns(UserWarning, match="taken for images of 1 channel of 1 x 64 pixels"):
-        estimator = small_cnn(channels=[2] * 7).fit(rows[:100], y[:100])
+    estimator = small_cnn(channels=[2] * 7).fit(rows[:100], y[:100])
     assert estimator.image_shape_ == (1, 1, 64)
 
 
