@@ -20,7 +20,7 @@ from .._checks.labels import (
     sorted_labels,
 )
 from ._named import CostArray, column_names, joined, row_names, same_label_kind, same_labels
-from ._statistics import CostStatistics, to_units
+from ._statistics import CostStatistics
 from ._validation import (
     check_cost,
     check_cost_matrices,
@@ -170,7 +170,7 @@ class Costs:
         self, weight: NDArray[Any] | None = None, offset: float = 0.0, unit: float = 1.0
     ) -> CostStatistics:
         """Weight and mean cost vector of each class, in a unit."""
-        values = to_units(self.values, offset, unit)
+        values = self.values / unit - offset / unit
         if self.per_class:
             return CostStatistics(self.class_weight(weight), values, offset, unit)
         found = CostStatistics.of(values, self.label, weight, len(self.classes))
