@@ -213,12 +213,9 @@ def _refuse_one_row(X: Any) -> None:
     is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
     if is_dict or is_series or are_dicts:
         kind = "list of dicts" if are_dicts else type(X).__name__
-        remedy = "pd.DataFrame(X)" if are_dicts else "pd.DataFrame([row]) for one row"
-        if is_dict:
-            remedy += "; arrays by name, as of a tokenizer, are for CostSensitiveAuxNet"
         raise ValueError(
-            f"X is a {kind}; expected a table of two dimensions, with one row per sample. Pass "
-            f"{remedy}."
+            f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
+            "pd.DataFrame([row]). Arrays by name, as of a tokenizer, are for CostSensitiveAuxNet."
         )
 
 

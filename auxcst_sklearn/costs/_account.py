@@ -240,13 +240,9 @@ def _class_names(
     cost: Any, cost_matrix: Any, present: NDArray[Any], decisions: Any
 ) -> NDArray[Any] | None:
     """The classes that costs name in their rows, or else in their columns."""
-    costs = cost_matrix if cost is None else cost
-    if isinstance(costs, CostArray):
-        of_rows = row_names(_named_rows(cost, cost_matrix), like=present)
-        return column_names(costs, like=present) if of_rows is None else of_rows
     labels = labels_of_rows(_named_rows(cost, cost_matrix), present)
     if labels is None:
-        labels = column_names(costs, like=present)
+        labels = column_names(cost_matrix if cost is None else cost, like=present)
         if decisions is not None and labels is not None and not np.isin(present, labels).all():
             return None  # they have the names of the decisions
     return labels
