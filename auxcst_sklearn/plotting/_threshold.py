@@ -212,11 +212,6 @@ class CostThresholdDisplay:
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         y_label : str, default="mean cost"
             Label of the y axis, for example with the currency.
-
-        Raises
-        ------
-        ValueError
-            If `xscale` is "log" and no probability is positive.
         """
         lowest = self._lowest(xscale)
         self.ax_ = ax = axes(ax)
@@ -249,10 +244,7 @@ class CostThresholdDisplay:
         """Lower limit of the x axis."""
         if xscale == "linear":
             return 0.0
-        positive = self.thresholds[self.thresholds > 0]
-        if not np.isfinite(positive[0]):
-            raise ValueError("xscale='log', but no probability is positive; use xscale='linear'.")
-        return float(min(positive[0], 0.5))
+        return float(min(self.thresholds[self.thresholds > 0][0], 0.5))
 
     def _draw_bayes(self, lowest: float) -> Any:
         """The Bayes threshold as a vertical line, or the Bayes decision as a horizontal one."""
