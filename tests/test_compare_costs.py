@@ -416,15 +416,6 @@ def test_nothing_of_the_caller_is_changed(claims):
     np.testing.assert_array_equal(C, before[2])
 
 
-def test_models_that_need_numbers_are_told_which_columns_to_encode(claims):
-    X, y, C = claims
-    for model in (GaussianNB(), BayesMinimumRiskClassifier(GaussianNB())):
-        with pytest.raises(
-            ValueError, match=r"(?s)models\['Bayes'\]: could not .*'country'.*OneHotEncoder"
-        ):
-            compare_costs({"network": small_mlp(), "Bayes": model}, X, y, cost=C)
-
-
 WITHOUT_REFIT = GridSearchCV(
     BayesMinimumRiskClassifier(GaussianNB()), {"calibration": [None]}, cv=2, refit=False
 )

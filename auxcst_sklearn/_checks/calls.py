@@ -39,16 +39,16 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 @contextmanager
-def naming(where: str, advice: Callable[[], str] = str) -> Iterator[None]:
+def naming(where: str) -> Iterator[None]:
     """Say where an error arose: in its message, or in a note if its class may mean something."""
     try:
         yield
     except (ValueError, TypeError) as error:  # of any class, which may need more than a message
         kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"{where}: {error}{advice()}") from error
+        raise kind(f"{where}: {error}") from error
     except Exception as error:
         if hasattr(error, "add_note"):  # from Python 3.11 on
-            error.add_note(f"{where}{advice()}")
+            error.add_note(where)
         raise
 
 

@@ -112,7 +112,9 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
 
 def date_columns(X: Any) -> dict[int, str]:
     """Positions and names of the columns of a DataFrame whose type is one of dates."""
-    columns = enumerate(zip(X.columns, map(str, X.dtypes))) if is_frame(X) else ()
+    if not is_frame(X):
+        return {}
+    columns = enumerate(zip(X.columns, map(str, X.dtypes)))
     dates = ("date", "timestamp")
     return {j: str(name) for j, (name, kind) in columns if kind.lower().startswith(dates)}
 
@@ -123,12 +125,14 @@ def with_days(X: Any, known: Collection[str] = ()) -> Any:
     Columns with `known` names held dates in the training. They may hold strings such as 2026-03-02,
     and no other values: numbers may be days, seconds or 20260302.
     """
-    if known and not is_frame(X):
-        raise ValueError(
-            f"X is a {type(X).__name__}, but the columns {known} held dates in the training; "
-            "expected a DataFrame."
-        )
-    dates, names = date_columns(X), enumerate(map(str, X.columns) if known else ())
+    if not is_frame(X):
+        if known:
+            raise ValueError(
+                f"X is a {type(X).__name__}, but the columns {known} held dates in the training; "
+                "expected a DataFrame."
+            )
+        return X
+    dates, names = date_columns(X), enumerate(map(str, X.columns))
     of_texts = {j: k for j, k in names if k in known and j not in dates}
     days = {j: _days_of_texts(select(X, j), name) for j, name in of_texts.items()}
     if not hasattr(X, "iloc"):
@@ -209,12 +213,9 @@ def _refuse_one_row(X: Any) -> None:
     is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
     if is_dict or is_series or are_dicts:
         kind = "list of dicts" if are_dicts else type(X).__name__
-        remedy = "pd.DataFrame(X)" if are_dicts else "pd.DataFrame([row]) for one row"
-        if is_dict:
-            remedy += "; arrays by name, as of a tokenizer, are for CostSensitiveAuxNet"
         raise ValueError(
-            f"X is a {kind}; expected a table of two dimensions, with one row per sample. Pass "
-            f"{remedy}."
+            f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
+            "pd.DataFrame([row]). Arrays by name, as of a tokenizer, are for CostSensitiveAuxNet."
         )
 
 

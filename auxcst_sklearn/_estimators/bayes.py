@@ -193,7 +193,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         classifier = self._classifier()
         if not _has_stack(classifier):
             self._check_probabilities(classifier)
-        self._check_calibration(classifier)
         data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
         if fit_params.get("groups") is not None:
             fit_params["groups"] = check_groups(fit_params["groups"], data.labels)
@@ -252,15 +251,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
                 f"estimator={self.estimator!r} has no predict_proba; expected a classifier that "
                 "estimates probabilities. Pass another one, or calibration='sigmoid', which "
                 "makes probabilities of a decision_function."
-            )
-
-    def _check_calibration(self, classifier: Any) -> None:
-        release = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
-        if getattr(classifier, "method", None) == "temperature" and release < (1, 8):
-            raise ValueError(
-                "calibration='temperature' of a decision_function needs scikit-learn 1.8 or later, "
-                f"but this is {sklearn.__version__}; use 'sigmoid' or 'isotonic', or upgrade "
-                "scikit-learn."
             )
 
     @numpy_arrays()

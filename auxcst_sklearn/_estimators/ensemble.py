@@ -30,14 +30,13 @@ from .._training.geometric_mean import (
     mean_weights,
     nearer_to_networks,
 )
-from .._training.held_out import N_FOLDS, folds, resolve_n_networks
-from .._training.runtime import report, reports
+from .._training.held_out import N_FOLDS, Fold, folds, resolve_n_networks
+from .._training.runtime import draw_seed, report, reports
 from .base import BaseCostSensitiveNet
 from .decision import BayesDecisionMixin, DecisionMixin, Labelled
 from .members import (
     DEFAULT_MEMBERS,
     DROP,
-    Fold,
     FoldMean,
     Member,
     Task,
@@ -306,8 +305,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
                 f"cv={n_folds} folds cannot be made of {units} = {n}; expected a number from 2 to "
                 "that."
             )
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        found = folds(data.costs.label, n_folds, random_state=seed, groups=groups)
+        found = folds(data.costs.label, n_folds, random_state=draw_seed(rng), groups=groups)
         if self.cv is None:  # as many as the networks, each of which holds one out
             return found[: resolve_n_networks("auto", len(data.costs.label))]
         return found

@@ -17,14 +17,13 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import naming, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import label_index, shorten
-from .._training.held_out import resolve_n_networks
+from .._training.held_out import Fold, resolve_n_networks
+from .._training.rows import SMALLEST_WEIGHT
+from .._training.runtime import draw_seed
 from ..costs._account import Costs
-from .boosting import TableBoosting, read_once
 from .decision import Labelled
-from .linear import TableLogistic
 from .mlp import CostSensitiveAuxMLP
-
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+from .table_models import TableBoosting, TableLogistic, read_once
 
 # From scikit-learn 1.7 on, boosting can be stopped early by given rows.
 STOPS_BY_GIVEN_ROWS = "X_val" in signature(HistGradientBoostingClassifier.fit).parameters
@@ -34,9 +33,6 @@ MOST_ROUNDS = 300  # Boosting stops early.
 # From this number of classes on, boosting, which grows a tree for each class in every round, takes
 # far longer than the network, and logistic regression replaces it.
 MANY_CLASSES = 30
-
-# A row with a smaller share of the largest weight counts as absent.
-SMALLEST_WEIGHT = 1e-30
 
 
 def default_members() -> list[tuple[str, Any]]:
@@ -235,8 +231,7 @@ def prepare(
         for key, value in params.items()
         if value is None and (key == "random_state" or key.endswith("__random_state"))
     )
-    largest = np.iinfo(np.int32).max
-    changed: dict[str, Any] = {key: int(rng.randint(largest)) for key in states}
+    changed: dict[str, Any] = {key: draw_seed(rng) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         fit_params = {**fit_params, "cost": data.costs}
     member.set_params(**changed)  # A FrozenEstimator returns None.

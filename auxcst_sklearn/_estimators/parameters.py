@@ -278,7 +278,7 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 
 RESERVED_NET_PARAMS = {
     *("batch_size", "callbacks", "compile", "criterion", "dataset", "device", "iterator_train"),
-    *("iterator_valid", "max_epochs", "module", "optimizer", "statistics", "train_split"),
+    *("iterator_valid", "lr", "max_epochs", "module", "optimizer", "statistics", "train_split"),
     *("user_callbacks", "verbose", "warm_start"),
 }
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
@@ -300,16 +300,11 @@ def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
     given = dict(net_params or {})
     if others := [name for name in given if not isinstance(name, str)]:
         raise TypeError(f"net_params has the keys {others}; expected names of skorch's arguments.")
-    if "lr" in given:
-        raise ValueError(
-            f"net_params holds lr={given['lr']!r}, which learning_rate sets; expected "
-            "learning_rate=."
-        )
     if reserved := sorted(
         n for n in given if n in RESERVED_NET_PARAMS or n.startswith(IGNORED_NET_PARAMS)
     ):
         raise ValueError(
             f"net_params holds {reserved}, which the estimator sets itself or ignores; use "
-            "its parameters of that name, if it has them."
+            "its parameters, such as learning_rate for lr."
         )
     return given

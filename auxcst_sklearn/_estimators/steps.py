@@ -36,7 +36,7 @@ from .._training.schedule import (
 )
 from .._training.temperature import calibrates
 from ..costs._account import Costs
-from ..costs._matching import column_names, same_labels
+from ..costs._named import column_names, same_labels
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..modules._network import ClassAndCostNetwork

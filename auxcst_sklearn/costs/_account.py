@@ -19,9 +19,8 @@ from .._checks.labels import (
     shorten,
     sorted_labels,
 )
-from ._matching import column_names, joined, row_names, same_label_kind, same_labels
-from ._named import CostArray
-from ._statistics import CostStatistics, to_units
+from ._named import CostArray, column_names, joined, row_names, same_label_kind, same_labels
+from ._statistics import CostStatistics
 from ._validation import (
     check_cost,
     check_cost_matrices,
@@ -171,7 +170,7 @@ class Costs:
         self, weight: NDArray[Any] | None = None, offset: float = 0.0, unit: float = 1.0
     ) -> CostStatistics:
         """Weight and mean cost vector of each class, in a unit."""
-        values = to_units(self.values, offset, unit)
+        values = self.values / unit - offset / unit
         if self.per_class:
             return CostStatistics(self.class_weight(weight), values, offset, unit)
         found = CostStatistics.of(values, self.label, weight, len(self.classes))
@@ -241,13 +240,9 @@ def _class_names(
     cost: Any, cost_matrix: Any, present: NDArray[Any], decisions: Any
 ) -> NDArray[Any] | None:
     """The classes that costs name in their rows, or else in their columns."""
-    costs = cost_matrix if cost is None else cost
-    if isinstance(costs, CostArray):
-        of_rows = row_names(_named_rows(cost, cost_matrix), like=present)
-        return column_names(costs, like=present) if of_rows is None else of_rows
     labels = labels_of_rows(_named_rows(cost, cost_matrix), present)
     if labels is None:
-        labels = column_names(costs, like=present)
+        labels = column_names(cost_matrix if cost is None else cost, like=present)
         if decisions is not None and labels is not None and not np.isin(present, labels).all():
             return None  # The labels name decisions.
     return labels

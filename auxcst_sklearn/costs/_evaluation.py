@@ -15,7 +15,7 @@ from sklearn.utils import check_consistent_length
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import as_labels, label_index
 from ._account import Costs, labels_of_evaluation
-from ._matching import joined, same_labels
+from ._named import joined, same_labels
 from ._validation import (
     check_cost_matrix,
     is_per_sample_matrix,

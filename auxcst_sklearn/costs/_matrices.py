@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._checks.labels import as_labels, label_index, sorted_labels
 from ._account import Costs, labels_of_evaluation
-from ._matching import joined
-from ._named import named
+from ._named import joined, named
 from ._validation import is_per_sample_matrix
 
 Path = str | Sequence[str]

@@ -78,17 +78,12 @@ class CostStatistics:
         return (self.weight + 1) / (self.weight + 1).sum()
 
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
-        """Convert costs to units of the network."""
-        return to_units(cost, self.offset, self.unit)
+        """Convert costs to units of the network; huge costs do not overflow."""
+        return cost / self.unit - self.offset / self.unit
 
     def to_currency(self, estimate: NDArray[Any]) -> NDArray[Any]:
         """Convert estimates to the caller's currency."""
         return estimate * self.unit + self.offset
-
-
-def to_units(cost: NDArray[Any], offset: float, unit: float) -> NDArray[Any]:
-    """Convert costs to a unit; huge costs do not overflow."""
-    return cost / unit - offset / unit
 
 
 def unit_of(cost: NDArray[Any], weight: NDArray[Any] | None = None) -> tuple[float, float]:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from .._checks.calls import warn
 from .._checks.labels import own_order, shorten
-from ._matching import column_names, column_positions, row_names
-from ._named import CostArray
+from ._named import CostArray, column_names, column_positions, row_names
 
 # Where costs of another number of dimensions belong.
 _OTHER_COSTS = {

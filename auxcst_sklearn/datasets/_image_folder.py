@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from numbers import Integral
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import validate_params, warn
+from .._checks.calls import validate_params
 
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
 
@@ -31,7 +31,6 @@ _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
         "resize": [StrOptions({"stretch", "crop"})],
         "background": [str],
         "memmap": [str, os.PathLike, None],
-        "errors": [StrOptions({"raise", "skip"})],
     }
 )
 def load_image_folder(
@@ -42,7 +41,6 @@ def load_image_folder(
     resize: Literal["stretch", "crop"] = "stretch",
     background: str = "white",
     memmap: str | os.PathLike[str] | None = None,
-    errors: Literal["raise", "skip"] = "raise",
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Bunch:
@@ -69,9 +67,6 @@ def load_image_folder(
     memmap : str or path-like, default=None
         A .npy file to write the images to, one by one, so that they need not fit in memory; the
         result is a memory map of it, and estimators read it batch by batch. None for memory.
-    errors : {"raise", "skip"}, default="raise"
-        Whether a file that cannot be decoded is an error, or is left out with a warning that names
-        it; "skip" needs `image_size`.
     n_jobs : int, default=None
         Number of threads for decoding. None means 1 unless in a :obj:`joblib.parallel_config`
         context, -1 means all processors.
@@ -97,8 +92,8 @@ def load_image_folder(
     FileNotFoundError
         If `path` does not exist or holds no images in class folders.
     ValueError
-        If a file cannot be decoded and `errors` is "raise", if no file can, if image sizes differ
-        and `image_size` is None, or if `background` is no color.
+        If a file cannot be decoded, if image sizes differ and `image_size` is None, or if
+        `background` is no color.
     ImportError
         If Pillow is missing; the extra ``auxcst_sklearn[images]`` installs it.
 
@@ -118,44 +113,9 @@ def load_image_folder(
     >>> colors.target_names[colors.target].tolist()
     ['blue', 'red']
     """
-    ground = _ground(background)
-    size = _height_width(image_size)
-    if errors == "skip" and size is None:
-        raise ValueError(
-            "errors='skip' needs image_size, the shape of the images that are left; got None."
-        )
-    images, names = _read_images(
-        Path(path),
-        PurePosixPath(subset or ""),
-        size,
-        decode=partial(_decode, size=size, resize=resize, ground=ground),
-        memmap=memmap,
-        skip=errors == "skip",
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
-    classes, target = np.unique([name.parent.name for name in names], return_inverse=True)
-    return Bunch(
-        data=images.reshape(len(images), -1),
-        images=images,
-        target=target.astype(np.int64),
-        target_names=classes,
-        filenames=np.array([str(name) for name in names]),
-    )
-
-
-def _read_images(
-    path: Path,
-    root: PurePosixPath,
-    size: tuple[int, int] | None,
-    *,
-    decode: Callable[[Path, bytes], NDArray[np.uint8]],
-    memmap: str | os.PathLike[str] | None,
-    skip: bool,
-    n_jobs: int | None,
-    verbose: int,
-) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
-    """Decode the images in class folders below `root`, a folder inside `path`; also their names."""
+    size, ground = _height_width(image_size), _ground(background)
+    decode = partial(_decode, size=size, resize=resize, ground=ground)
+    path, root = Path(path), PurePosixPath(subset or "")
     with _opened(path, root) as files:
         stored = [name for name in files if _is_image(name, root)]
         if not stored:
@@ -166,23 +126,21 @@ def _read_images(
             )
         names = sorted(stored)
         row = {name: i for i, name in enumerate(names)}
-        shape = (3, *size) if size else decode(path / stored[0], files[stored[0]]()).shape
-        images = _empty((len(names), *shape), memmap)
-        broken: dict[PurePosixPath, ValueError] = {}
+        of_image = (3, *size) if size else decode(path / stored[0], files[stored[0]]()).shape
+        shape = (len(names), *of_image)
+        images: NDArray[np.uint8]
+        if memmap is None:
+            images = np.empty(shape, np.uint8)
+        else:
+            images = np.lib.format.open_memmap(memmap, "w+", np.uint8, shape)
 
         def store(name: PurePosixPath, content: bytes) -> None:
-            try:
-                image = decode(path / name, content)
-            except ValueError as error:
-                if not skip:
-                    raise
-                broken[name] = error
-                return
-            if image.shape != shape:
+            image = decode(path / name, content)
+            if image.shape != of_image:
                 raise ValueError(
                     f"image sizes differ: {path / name} is {image.shape[1]} x {image.shape[2]}, "
-                    f"others are {shape[1]} x {shape[2]} (height x width). Pass image_size= to "
-                    "resize them."
+                    f"others are {of_image[1]} x {of_image[2]} (height x width). Pass image_size= "
+                    "to resize them."
                 )
             images[row[name]] = image
 
@@ -190,37 +148,14 @@ def _read_images(
         Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64, verbose=verbose)(
             delayed(store)(name, files[name]()) for name in stored
         )
-    return _without(broken, images, names, memmap) if broken else (images, names)
-
-
-def _empty(shape: tuple[int, ...], memmap: str | os.PathLike[str] | None) -> NDArray[np.uint8]:
-    if memmap is None:
-        return np.empty(shape, np.uint8)
-    return np.lib.format.open_memmap(memmap, "w+", np.uint8, shape)
-
-
-def _without(
-    broken: Mapping[PurePosixPath, ValueError],
-    images: NDArray[np.uint8],
-    names: list[PurePosixPath],
-    memmap: str | os.PathLike[str] | None,
-) -> tuple[NDArray[np.uint8], list[PurePosixPath]]:
-    """Leave out the rows of images that could not be decoded, also in the file."""
-    first = next(iter(broken.values()))
-    if len(broken) == len(names):
-        raise ValueError(f"None of the {len(names)} images can be decoded: {first}") from first
-    listed = ", ".join(map(str, sorted(broken)[:5])) + ", ..." * (len(broken) > 5)
-    warn(f"{len(broken)} of {len(names)} images cannot be decoded and are left out: {listed}.")
-    kept = [i for i, name in enumerate(names) if name not in broken]
-    names = [names[i] for i in kept]
-    if memmap is None:
-        return images[kept], names
-    part = f"{os.fspath(memmap)}.part"
-    shorter = _empty((len(kept), *images.shape[1:]), part)
-    for i, old in enumerate(kept):
-        shorter[i] = images[old]
-    os.replace(part, memmap)
-    return shorter, names
+    classes, target = np.unique([name.parent.name for name in names], return_inverse=True)
+    return Bunch(
+        data=images.reshape(len(images), -1),
+        images=images,
+        target=target.astype(np.int64),
+        target_names=classes,
+        filenames=np.array([str(name) for name in names]),
+    )
 
 
 @contextmanager

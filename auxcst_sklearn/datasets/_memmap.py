@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +19,6 @@ from .._inputs.reading import unresolved
 # Values of an array or a DataFrame that are converted at a time.
 BLOCK_SIZE = 2**23
 NUMBERS = "biuf"  # kinds of types
-A_NUMBER = re.compile(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
 @validate_params({"path": [str, os.PathLike], "overwrite": ["boolean"]})
@@ -206,23 +204,16 @@ def _numbers(column: Any, name: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         values, gaps = np.asarray(drop()), np.asarray(column.is_null())  # polars, pyarrow
     if values.dtype.kind in NUMBERS:
         return values, gaps
-    texts = [value for value in values.tolist() if isinstance(value, str)]
-    if texts:
-        found = next((text for text in texts if not A_NUMBER.fullmatch(text)), texts[0])
-        raise TypeError(
-            f"Column {name!r} of source holds the string {found!r}; expected numbers. If it stands "
-            "for a missing value, read it as one, such as by na_values= of pandas.read_csv; if the "
-            "column holds categories, encode them by sklearn.preprocessing.OrdinalEncoder."
-        )
     try:
         numbers = np.array(values.tolist())
         numbers = numbers.astype(np.float64) if numbers.dtype == object else numbers  # decimals
     except (TypeError, ValueError):
         numbers = values
-    if numbers.dtype.kind not in NUMBERS or numbers.ndim != 1:
+    texts = [value for value in values.tolist() if isinstance(value, str)]
+    if numbers.dtype.kind not in NUMBERS or numbers.ndim != 1 or texts:
         raise TypeError(
-            f"Column {name!r} of source holds {values[0]!r}; expected numbers. Make numbers of it "
-            "first, such as the days since a date."
+            f"Column {name!r} of source holds {[*texts, *values][0]!r}; expected numbers. Make "
+            "numbers of it first, such as the days since a date or the codes of categories."
         )
     return numbers, gaps
 

@@ -228,7 +228,7 @@ class SampleRisk(ProbabilisticLoss):
         _, a, b = rows.chunk(3, dim=-1)
         p = self.probabilities(rows)
         level = (p * self.level.to(p)).sum(dim=-1, keepdim=True)
-        costs = expected_costs(p, self.above.to(p), a, b, LARGEST_TABLE) + level
+        costs = expected_costs(p, self.above.to(p), a, b) + level
         return costs.view(*outputs.shape[:-1], -1)
 
     def class_costs(self, outputs: Tensor) -> Tensor:
@@ -281,16 +281,13 @@ def factored_costs(cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return cost * bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
 
 
-def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor, largest_table: int) -> Tensor:
-    """Sum over the classes k of ``p_k cost_kj exp(bounded(a_j + b_k))``, for each row (n, K).
-
-    This needs a factor for each pair of classes; at most `largest_table` are computed at once.
-    """
+def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Sum over the classes k of ``p_k cost_kj exp(bounded(a_j + b_k))``, for each row (n, K)."""
 
     def expected(p: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return (p.unsqueeze(-1) * factored_costs(cost, a, b)).sum(dim=-2)
 
     if torch.compiler.is_compiling():  # for an ONNX file, in which nothing may depend on the rows
         return expected(p, a, b)
-    size = max(1, largest_table // cost.numel())
+    size = max(1, LARGEST_TABLE // cost.numel())
     return torch.cat([expected(*rows) for rows in zip(*(x.split(size) for x in (p, a, b)))])

@@ -24,7 +24,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import described_like, naming
 from .._checks.classifiers import fitted, probabilities
-from .._checks.data import check_row_order, holds_categories, is_frame, select
+from .._checks.data import check_row_order
 from .._checks.labels import as_labels, check_groups
 from ..costs._account import Costs
 from ..costs._evaluation import (
@@ -198,7 +198,7 @@ class _Task(NamedTuple):
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
         times = [perf_counter()]
-        with naming(f"models[{name!r}]", lambda: "" if times[1:] else _advice(self.X)):
+        with naming(f"models[{name!r}]"):
             ready = self._fit(model, train)
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)
@@ -285,17 +285,6 @@ def _arguments(model: Any, prefix: str = "") -> dict[str, str]:
     if passes and getattr(last, "estimator", None) is not None:
         found = _arguments(last.estimator, prefix)
     return found | {name: prefix + name for name in signature(last.fit).parameters}
-
-
-def _advice(X: Any) -> str:
-    """What to do for a model that needs numbers, if X has strings."""
-    names = enumerate(X.columns if is_frame(X) else ())
-    if columns := [name for j, name in names if holds_categories(select(X, j))]:
-        return (
-            f". Columns {columns} of X hold strings; expected numbers if the model needs them. "
-            "Encode them in a pipeline, such as by OneHotEncoder."
-        )
-    return ""
 
 
 def _table(

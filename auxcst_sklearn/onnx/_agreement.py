@@ -22,8 +22,8 @@ from .._checks.data import as_floats, holds_string, is_frame, objects, select, w
 from .._checks.labels import label_index, shorten
 from ..costs._evaluation import final_estimator, last_step
 from ..costs._terms import cost_matrices
+from ._estimates import Account
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
-from ._terms import Account
 
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
 MOST_AT_STEPS = 0.02

@@ -144,8 +144,7 @@ def to_onnx(
         )
     with _extra():
         from ._agreement import check_agreement
-        from ._estimates import assemble
-        from ._terms import Account
+        from ._estimates import Account, assemble
     account = None
     rows = own = _rows(X)
     if terms is not None:

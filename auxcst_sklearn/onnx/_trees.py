@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 
-from .._estimators.boosting import TableBoosting
+from .._estimators.table_models import TableBoosting
 from ._graph import Graph, GraphRows
 
 SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32

@@ -16,7 +16,7 @@ from .._checks.calls import described_like, validate_params
 from .._checks.labels import as_labels, label_index
 from ..costs._account import Costs, labels_of_rows
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
-from ..costs._matching import column_names
+from ..costs._named import column_names
 from ..metrics._measures import mean_cost
 from ._drawing import Display, amount, axes, cell_points, share, thin_out_ticks
 

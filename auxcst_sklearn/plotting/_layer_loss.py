@@ -90,27 +90,20 @@ class LayerLossDisplay:
         return cls(epochs, train, held_out or None).plot(**plot_kw)
 
     @described_like(Display)
-    def plot(self, ax: Axes | None = None, *, normalize: bool = False) -> LayerLossDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        normalize : bool, default=False
-            Whether to divide each curve by its first value, so that heads with different losses can
-            be compared.
-        """
+    def plot(self, ax: Axes | None = None) -> LayerLossDisplay:
+        """Draw the curves."""
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
-        self.lines_ = self._draw(self.losses, normalize, "-")
-        self.held_out_lines_ = self._draw(self.held_out or {}, normalize, "--")
+        self.lines_ = self._draw(self.losses, "-")
+        self.held_out_lines_ = self._draw(self.held_out or {}, "--")
         name = "loss (solid: training, dashed: held out)" if self.held_out else "training loss"
-        ax.set(xlabel="epoch", ylabel=f"{name}, relative to the first epoch" if normalize else name)
+        ax.set(xlabel="epoch", ylabel=name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
         self.legend_ = draw_legend(ax, "loss of")
         return self
 
-    def _draw(self, losses: Losses, normalize: bool, linestyle: str) -> dict[str, Any]:
+    def _draw(self, losses: Losses, linestyle: str) -> dict[str, Any]:
         """A curve for each head, from dark to light; solid curves have labels."""
         from matplotlib import colormaps
 
@@ -119,7 +112,7 @@ class LayerLossDisplay:
         for shade, (layer, loss) in zip(shades, losses.items()):
             (lines[layer],) = self.ax_.plot(
                 self.epochs,
-                loss / loss[np.isfinite(loss).argmax()] if normalize else loss,
+                loss,
                 color="0.55" if layer == "total" else shade,
                 label=layer if linestyle == "-" else None,
                 linestyle=linestyle,

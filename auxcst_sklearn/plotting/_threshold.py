@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.calls import described_like, validate_params
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order
-from ..costs._evaluation import check_evaluated, decisions_of, final_estimator
+from .._checks.labels import as_labels
+from ..costs._account import labels_of_evaluation
+from ..costs._evaluation import check_evaluated, decisions_of, evaluated, final_estimator
 from ..metrics import _measures
 from ._drawing import COLORS, Display, amount, axes, draw_legend, share, tidy
-from ._threshold_costs import BinaryCosts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +144,7 @@ class CostThresholdDisplay:
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         check_evaluated(X, y, cost, cost_matrix, sample_weight)
-        costs = BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
+        costs = _BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
         p = probabilities(estimator, X, np.asarray(estimator.classes_))
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
@@ -183,11 +184,11 @@ class CostThresholdDisplay:
             no probabilities, or costs do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
         """
         check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
-        costs = BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
+        costs = _BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
         return cls._of(y_proba, costs).plot(**plot_kw)
 
     @classmethod
-    def _of(cls, y_proba: ArrayLike, costs: BinaryCosts) -> CostThresholdDisplay:
+    def _of(cls, y_proba: ArrayLike, costs: _BinaryCosts) -> CostThresholdDisplay:
         check_consistent_length(costs.costs, y_proba)
         probability = check_probability(column_or_1d(y_proba), "y_proba", (len(costs.costs),))
         pos_label = costs.classes[costs.positive]
@@ -211,11 +212,6 @@ class CostThresholdDisplay:
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         y_label : str, default="mean cost"
             Label of the y axis, for example with the currency.
-
-        Raises
-        ------
-        ValueError
-            If `xscale` is "log" and no probability is positive.
         """
         lowest = self._lowest(xscale)
         self.ax_ = ax = axes(ax)
@@ -248,10 +244,7 @@ class CostThresholdDisplay:
         """Lower limit of the x axis."""
         if xscale == "linear":
             return 0.0
-        positive = self.thresholds[self.thresholds > 0]
-        if not np.isfinite(positive[0]):
-            raise ValueError("xscale='log', but no probability is positive; use xscale='linear'.")
-        return float(min(positive[0], 0.5))
+        return float(min(self.thresholds[self.thresholds > 0][0], 0.5))
 
     def _draw_bayes(self, lowest: float) -> Any:
         """The Bayes threshold as a vertical line, or the Bayes decision as a horizontal one."""
@@ -288,3 +281,92 @@ def _paid(cost: float, alert_rate: float | None) -> str:
     """Mean cost and fraction predicted positive, as text for the legend."""
     positive = "" if alert_rate is None else f", {share(alert_rate)} positive"
     return f"costs {amount(cost)}{positive}"
+
+
+class _BinaryCosts(NamedTuple):
+    """What both decisions cost for each sample (n, 2), and what they are decided by.
+
+    Columns follow `classes`, in which `positive` is the place of the positive class. `matrix` is
+    one for all samples, or one for each (n, 2, 2), or None if costs are given for the true class.
+    """
+
+    costs: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    classes: NDArray[Any]
+    positive: int
+    matrix: NDArray[np.float64] | None
+
+    @classmethod
+    def of(
+        cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
+    ) -> _BinaryCosts:
+        """Costs from what the caller gives, checked."""
+        given = {"y_true": y}
+        found, other = labels_of_evaluation(
+            cost, cost_matrix, classes, None, given, as_labels(y, "y_true")
+        )
+        if found.shape != (2,) or other is not None:
+            labels = found if other is None else other
+            raise ValueError(
+                f"A threshold decides between two classes, but there are {labels.tolist()}. If "
+                "y_true lacks one of two, name both in classes=."
+            )
+        costs, _, weights = evaluated(given, cost, cost_matrix, found, None, weight)
+        matrix = costs.values if costs.per_class else costs.matrices
+        weights = np.ones(len(costs)) if weights is None else weights
+        return cls(costs.vectors(), weights, found, _positive_class(pos_label, found), matrix)
+
+    def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Thresholds, the mean cost and the share predicted positive at each.
+
+        The thresholds are the distinct probabilities, ascending, and infinity.
+        """
+        thresholds, place = np.unique(probability, return_inverse=True)
+        negative, positive = (self.weight * self.costs[:, k] for k in self._order())
+
+        def of_those_above(values: NDArray[Any]) -> NDArray[Any]:
+            of_each = np.bincount(place, values, minlength=len(thresholds))
+            return np.append(np.cumsum(of_each[::-1])[::-1], 0.0)
+
+        weight = of_those_above(self.weight)
+        total = negative.sum() + of_those_above(positive - negative)
+        return np.append(thresholds, np.inf), total / weight[0], weight / weight[0]
+
+    def bayes(self, probability: NDArray[Any]) -> dict[str, float | None]:
+        """Threshold of the Bayes decision, if it has one, its mean cost and alert rate."""
+        if self.matrix is None:
+            return {}
+        n, p = self._order()
+        alarm = self.matrix[..., n, p] - self.matrix[..., n, n]
+        miss = self.matrix[..., p, n] - self.matrix[..., p, p]
+        has_threshold = self.matrix.ndim == 2 and alarm + miss > 0
+        threshold = float(alarm / (alarm + miss)) if has_threshold else None
+        if threshold is not None:
+            is_positive = probability >= threshold
+        else:  # as argmin decides ties
+            cheaper = np.less if p else np.less_equal
+            is_positive = cheaper((1 - probability) * alarm, probability * miss)
+        chosen = self.costs[np.arange(len(probability)), np.where(is_positive, p, n)]
+        return {
+            "bayes_threshold": threshold,
+            "bayes_cost": float(np.average(chosen, weights=self.weight)),
+            "bayes_alert_rate": float(np.average(is_positive, weights=self.weight)),
+        }
+
+    def _order(self) -> tuple[int, int]:
+        """Columns of the negative and of the positive class."""
+        return 1 - self.positive, self.positive
+
+
+def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:
+    labels = classes.tolist()
+    if pos_label is None:
+        if classes.dtype.kind not in "biuf":
+            raise ValueError(
+                f"pos_label=None, but the classes {labels} are no numbers; name the class whose "
+                "probability has the threshold in pos_label=."
+            )
+        return int(np.argmax(classes))
+    if np.ndim(pos_label) or pos_label not in labels:
+        raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels}.")
+    return int(labels.index(pos_label))

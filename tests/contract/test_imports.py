@@ -28,7 +28,7 @@ ORDER = [
 # What an estimator's file may import of its own folder.
 STEPS = {"base", "calibration", "decision", "fit_key", "parameters", "steps"}
 BUILT_ON_OTHERS = {
-    "members": {"boosting", "linear", "mlp"},
+    "members": {"table_models", "mlp"},
     "ensemble": {"members"},
 }
 

@@ -363,32 +363,3 @@ def test_memmap_holds_the_same_images(folder, tmp_path, n_jobs):
     expected = load_image_folder(folder, 8)
     np.testing.assert_array_equal(np.load(file), expected.images)
     np.testing.assert_array_equal(bunch.target, expected.target)
-
-
-@pytest.mark.parametrize("memmap", [False, True])
-def test_broken_files_are_errors_or_left_out_by_name(folder, tmp_path, memmap):
-    for name in ("cat/broken.jpg", "dog/a-broken.png"):
-        (folder / name).write_bytes(b"no image")
-    where = {"memmap": tmp_path / "images.npy"} if memmap else {}
-    with pytest.raises(ValueError, match=r"broken\.(jpg|png) cannot be read"):
-        load_image_folder(folder, 8, **where)
-    with pytest.warns(UserWarning, match=r"2 of 6 images cannot be .* cat/broken.jpg, dog/a-bro"):
-        bunch = load_image_folder(folder, 8, errors="skip", **where)
-    assert bunch.filenames.tolist() == ["cat/z.png", "cat-big/c.png", "dog/a.PNG", "dog/b.png"]
-    for file in ("cat/broken.jpg", "dog/a-broken.png"):
-        (folder / file).unlink()
-    expected = load_image_folder(folder, 8)
-    np.testing.assert_array_equal(bunch.images, expected.images)
-    np.testing.assert_array_equal(bunch.target, expected.target)
-    if memmap:
-        np.testing.assert_array_equal(np.load(tmp_path / "images.npy"), expected.images)
-        assert not list(tmp_path.glob("*.part"))
-
-
-def test_skipping_needs_a_size_and_an_image(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "broken.png").write_bytes(b"no image")
-    with pytest.raises(ValueError, match="needs image_size"):
-        load_image_folder(tmp_path, errors="skip")
-    with pytest.raises(ValueError, match="None of the 1 images can be decoded"):
-        load_image_folder(tmp_path, 8, errors="skip")

@@ -159,12 +159,6 @@ def test_calibration_is_that_of_scikit_learn(iris, calibration):
     np.testing.assert_array_equal(model.predict(X), choice)
 
 
-@pytest.mark.skipif(HAS_TEMPERATURE, reason="scikit-learn has it")
-def test_temperature_names_the_release_it_needs(iris):
-    with pytest.raises(ValueError, match="needs scikit-learn 1.8"):
-        BayesMinimumRiskClassifier(calibration="temperature").fit(*iris)
-
-
 # ------------------------------------------------------------- with scikit-learn
 
 

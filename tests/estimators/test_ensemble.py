@@ -33,7 +33,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn._training.geometric_mean import (
     geometric_mean,
     log_clipped,

@@ -38,7 +38,7 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.datasets import load_image_folder
 from tests.datasets.test_image_folder import pack, pixels, save
 from tests.factories import small_stack

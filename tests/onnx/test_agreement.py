@@ -10,7 +10,6 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -26,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
 from tests.onnx.files import assert_agrees
@@ -101,7 +100,6 @@ TREES = {
     "boosting from zero": GradientBoostingClassifier(n_estimators=5, init="zero", random_state=0),
     "bag": BaggingClassifier(FOREST, n_estimators=3, random_state=0),
     "bag of columns": BaggingClassifier(n_estimators=3, max_features=0.5, random_state=0),
-    "one for each class": OneVsRestClassifier(FOREST),
     "stumps": AdaBoostClassifier(n_estimators=3, random_state=0),
     "vote": VotingClassifier(
         [("forest", FOREST), ("logistic", LogisticRegression())], voting="soft"
@@ -132,7 +130,6 @@ def test_a_file_that_onnxruntime_cannot_load_is_refused():
     "classifier",
     [
         BaggingClassifier(n_estimators=3),
-        OneVsRestClassifier(HistGradientBoostingClassifier(max_iter=3)),
         VotingClassifier([("a", FOREST), ("b", TableBoosting(max_iter=3))], voting="soft"),
     ],
 )

@@ -21,7 +21,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxMLP,
     CSAEPretrainedMLP,
 )
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx
 from auxcst_sklearn.onnx._networks import Decision

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp, small_stack
 

@@ -37,19 +37,10 @@ def test_epochs_without_held_out_rows_are_gaps(data, network):
     model = network(depth=3, early_stopping=True).fit(*data)
     model.partial_fit(*data)
 
-    display = LayerLossDisplay.from_estimator(model, normalize=True)
+    display = LayerLossDisplay.from_estimator(model)
 
     assert np.isfinite(display.losses["output"]).all()
     assert np.isfinite(display.held_out["output"]).tolist() == [True, True, False]
-    assert display.held_out_lines_["output"].get_ydata()[0] == 1
-
-
-def test_normalized_layer_losses_start_at_one(fitted):
-    display = LayerLossDisplay.from_estimator(fitted, normalize=True)
-    for layer, loss in display.losses.items():
-        assert loss[0] != 1
-        np.testing.assert_allclose(display.lines_[layer].get_ydata(), loss / loss[0])
-    assert "relative" in display.ax_.get_ylabel()
 
 
 def test_network_without_heads_or_held_out_rows_has_one_curve(data, network):

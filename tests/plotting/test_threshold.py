@@ -191,8 +191,8 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
     labels = [[t.get_text() for t in axis.get_xticklabels()] for axis in (ax, display.rate_axis_)]
     assert "0.5" in labels[0]
     assert share((some >= 0.5).mean()) in labels[1]
-    with pytest.raises(ValueError, match="no probability is positive"):
-        CostThresholdDisplay.from_predictions(y, 0 * p, cost_matrix=MATRIX, xscale="log")
+    none = CostThresholdDisplay.from_predictions(y, 0 * p, cost_matrix=MATRIX, xscale="log")
+    assert none.ax_.get_xlim() == (0.5, 1)
 
 
 @pytest.mark.parametrize(

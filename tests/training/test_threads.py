@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._estimators.boosting import TableBoosting
+from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
