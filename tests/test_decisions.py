@@ -505,3 +505,11 @@ def test_few_rows_are_decided_as_among_many_that_need_no_limited_decision(n_deci
         for i, j in itertools.combinations(range(9), 2):
             if (cost[i] == cost[j]).all():  # the first gets the limited one
                 assert (few[i] > 0) >= (few[j] > 0)
+
+
+def test_keys_of_groups_are_the_callers_labels():
+    expected = np.array([[9.0, 5], [4, 5], [20, 5], [7, 1]])
+    mixed = shadow_prices(expected, {1: 1}, by=[1, 1, "a", "a"])
+    assert [*mixed] == [1, "a"]
+    hours = np.array([1, 1, 2, 2], "timedelta64[h]")
+    assert [*shadow_prices(expected, {1: 1}, by=hours)] == [*np.unique(hours)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -26,15 +26,19 @@ SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
 
 # Parameters of classifiers, of any library, that change the class frequencies if they are set.
 REWEIGHTING = (
-    *("auto_class_weights", "class_prior", "class_weight", "class_weights", "is_unbalance"),
+    *("auto_class_weights", "class_prior", "class_weight", "class_weights"),
+    *("criterion__pos_weight", "criterion__weight", "is_unbalance"),
     *("neg_bagging", "neg_bagging_fraction", "neg_sub_row", "neg_subsample", "pos_bagging"),
     *("pos_bagging_fraction", "pos_sub_row", "pos_subsample", "priors", "sampling_strategy"),
     *("scale_pos_weight", "unbalance", "unbalanced_sets"),
 )
-# What errors that are about labels name, beside the labels.
+# Endings of attributes that hold fitted models.
+FITTED = ("classifier_", "classifiers_", "estimator_", "estimators_", "model_", "models_")
+# What errors that are about labels name, beside the labels; and the classes of such errors.
 ABOUT_LABELS = re.compile(
     r"\b(class(es)?|labels?|[Tt]argets?|y)\b|negative elements|of bounds|numpy\.(object|str)_"
 )
+KINDS_ABOUT_LABELS = {"CatBoostError", "LightGBMError", "LookupError", "TypeError", "ValueError"}
 
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -86,11 +90,21 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
     """A fitted copy; one that takes no labels but 0 .. K-1, as of XGBoost, gets these instead."""
     if isinstance(classifier, CalibratedClassifierCV):
         _check_calibration(classifier, X, y, params.get("groups"))
+    model = _fitted(classifier, X, y, **params)
+    for calibrator in parts(model, CalibratedClassifierCV):
+        for single in getattr(calibrator, "calibrated_classifiers_", ()):
+            _check_same_classes(calibrator.classes_, np.asarray(single.estimator.classes_))
+    return model
+
+
+def _fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
     try:
         return clone(classifier).fit(X, y, **params)
     except Exception as error:
         text, classes = str(error), np.unique(y)
         about = ABOUT_LABELS.search(text) or any(f"'{label}'" in text for label in classes.tolist())
+        if not KINDS_ABOUT_LABELS.intersection(kind.__name__ for kind in type(error).__mro__):
+            raise
         # Labels that are named, as in class_weight, cannot be others.
         named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
         if about and not named and not np.array_equal(classes, np.arange(len(classes))):
@@ -103,17 +117,21 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
 def _check_calibration(model: CalibratedClassifierCV, X: Any, y: NDArray[Any], groups: Any) -> None:
     """Raise an error for rows without some class, whose probability would go to others."""
     if isinstance(model.estimator, FrozenEstimator):
-        parts = [np.asarray(model.estimator.classes_)]
-    else:  # Without an ensemble, the rows of all folds calibrate.
-        folds = check_cv(model.cv, y, classifier=True).split(X, y, groups)
-        parts = [y[rows] for fold in folds for rows in fold[: 2 if model.ensemble else 1]]
-    for labels in parts:
-        if len(other := np.setxor1d(y, labels)):
-            raise ValueError(
-                "Calibration has a fold, or a frozen estimator, that differs from y in the classes "
-                f"{shorten(other)}, whose probability others would get; expected all classes among "
-                "the training and the test rows of each fold. Shuffle, or make fewer folds."
-            )
+        _check_same_classes(y, np.asarray(model.estimator.classes_))
+        return
+    # Without an ensemble, the rows of all folds calibrate.
+    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups):
+        for rows in fold[: 2 if model.ensemble else 1]:
+            _check_same_classes(y, y[rows])
+
+
+def _check_same_classes(y: NDArray[Any], labels: NDArray[Any]) -> None:
+    if len(other := np.setxor1d(y, labels)):
+        raise ValueError(
+            "Calibration has a fold, or a frozen estimator, that differs from y in the classes "
+            f"{shorten(other)}, whose probability others would get; expected all classes among "
+            "the training and the test rows of each fold. Shuffle, or make fewer folds."
+        )
 
 
 def requesting_weights(estimator: Any) -> Any:
@@ -141,6 +159,33 @@ def reweighting(model: Any) -> str | None:
         changes = name in REWEIGHTING and str(value) not in ("None", "False", "1", "1.0")
         if changes or (name == "fit_prior" and not value):
             return f"{name}={value!r} of {type(model).__name__} changes them"
-    ends = ("classifiers_", "estimator_", "estimators_")  # fitted: the parameters are templates
-    parts = [part for name, part in vars(model).items() if name.endswith(ends)]
-    return reweighting(parts or [*params.values()])
+    return reweighting(_inside(model))
+
+
+def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:
+    """What makes the weights of a classifier others than those given, by the names it gets."""
+    names = [name for name in fit_params if name.endswith("sample_weight")]
+    if names == ["sample_weight"] * has_weights:
+        return None
+    return f"{names[0]} changes them" if names else "sample_weight does not reach the classifier"
+
+
+def parts(model: Any, kind: type | tuple[type, ...]) -> Iterator[Any]:
+    """The models of a kind in a fitted one, itself included."""
+    if isinstance(model, kind):
+        yield model
+    for part in _inside(model):
+        yield from parts(part, kind)
+
+
+def _inside(model: Any) -> list[Any]:
+    """The fitted models in one, or else its parameters, which may be models."""
+    if isinstance(model, list | tuple):
+        return [*model]
+    if isinstance(model, type) or not (hasattr(model, "get_params") or hasattr(model, "estimator")):
+        return []
+    found = [part for name, part in vars(model).items() if name.endswith(FITTED)]
+    if found:  # the parameters are templates
+        return found
+    params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
+    return [*params.values()]

@@ -25,7 +25,13 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import described_like
-from .._checks.classifiers import fitted, probabilities, requesting_weights, reweighting
+from .._checks.classifiers import (
+    fitted,
+    probabilities,
+    requesting_weights,
+    reweighting,
+    weights_elsewhere,
+)
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, check_groups, label_index
 from ..costs._evaluation import final_estimator
@@ -209,7 +215,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
         has_prior = known.shape == columns.shape
         prior = np.bincount(columns, known, len(classes)) if has_prior else None
-        self._set_costs(data, reweighting(model), prior)
+        unknown = reweighting(model) or weights_elsewhere(data.weight is not None, fit_params)
+        self._set_costs(data, unknown, prior)
         self.estimator_, self.temperature_ = model, temperature
         return self
 

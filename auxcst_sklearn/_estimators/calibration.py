@@ -15,7 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
@@ -84,6 +84,7 @@ def unseen_probabilities(
     They are NaN, too, for rows of a class that the classifier was not fitted with.
     """
     found = np.full((len(labels), len(classes)), np.nan)
+    (X,) = indexable(X)  # some sparse formats have no rows to select
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
         model = fitted(classifier, _safe_indexing(X, seen), labels[seen], **params)

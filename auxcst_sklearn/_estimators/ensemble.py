@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from .._checks.calls import described_like, naming, unchanged_on_error
-from .._checks.classifiers import probabilities, reweighting
+from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import check_frame
 from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
@@ -249,8 +249,10 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = filter(None, map(reweighting, self.estimators_))
-            self._set_costs(data, next(reasons, None))
+            reasons = [reweighting(model) for model in self.estimators_]
+            has_weights = data.weight is not None
+            reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
+            self._set_costs(data, next(filter(None, reasons), None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:

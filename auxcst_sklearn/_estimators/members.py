@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import naming, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
-from .._checks.labels import label_index, shorten
+from .._checks.labels import as_labels, label_index, shorten
 from .._training.held_out import Fold, resolve_n_networks
 from .._training.rows import SMALLEST_WEIGHT
 from .._training.runtime import draw_seed
@@ -152,6 +152,7 @@ class Task(NamedTuple):
                 params = part_of(X, params, seen)
                 params |= self._stopping_rows(X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
+                _check_knows(estimator, y[seen])
                 found[:, unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
         return estimator, found, time.perf_counter() - start
 
@@ -165,6 +166,16 @@ class Task(NamedTuple):
         weight = self.member.fit_params.get("sample_weight")
         known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[rows]}
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
+
+
+def _check_knows(model: Any, y: NDArray[Any]) -> None:
+    """Raise an error for a model, such as a frozen one, that does not know all classes."""
+    known = as_labels(model.classes_, "classes_")
+    if len(unknown := np.setdiff1d(y, known)):
+        raise ValueError(
+            f"It does not know the classes {shorten(unknown)}, whose probability would be 0; "
+            "expected a classifier that was trained on all classes. Leave it out."
+        )
 
 
 def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:

@@ -75,9 +75,11 @@ def groups_of_rows(by: ArrayLike | None, cost: NDArray[Any]) -> Iterator[tuple[A
     found = check_groups(by, cost, "by")
     _, group, count = np.unique(found, return_inverse=True, return_counts=True)
     given: Any = by.to_list() if hasattr(by, "to_list") else found  # numpy drops zones
+    given = by if isinstance(by, list | tuple) else given  # and makes strings of mixed labels
     for rows in np.split(np.argsort(group, kind="stable"), count.cumsum()[:-1]):
         label = given[rows[0]]
-        is_plain = isinstance(label, np.generic) and not isinstance(label, np.datetime64)
+        times = np.datetime64, np.timedelta64
+        is_plain = isinstance(label, np.generic) and not isinstance(label, times)
         yield label.item() if is_plain else label, rows
 
 

@@ -171,7 +171,11 @@ def _check_target(given: Any, out: Any) -> None:
 
 
 def _arrays(value: Any) -> Iterator[CostArray]:
-    """The arrays with names among values and in lists."""
+    """The arrays with names among values and in lists, DataFrames included."""
+    if hasattr(value, "columns"):
+        index = getattr(value, "index", None)
+        rows = None if type(index).__name__ == "RangeIndex" else index
+        value = named(np.asarray(value), rows, value.columns)
     if isinstance(value, CostArray):
         yield value
     for part in value if type(value) in (list, tuple) else ():

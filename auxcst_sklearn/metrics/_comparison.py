@@ -213,7 +213,7 @@ class _Task(NamedTuple):
             consumed = get_routing_for_object(model).consumes("fit", self.per_row)
             names = {name: name for name in (*consumed, *signature(model.fit).parameters)}
         own = last.get_params(deep=False)
-        if not _has_rule(last) or own.get("cost_matrix") is not None:
+        if not _has_rule(last) or own.get("cost_matrix") is not None or _searches_costs(model):
             names.pop("cost", None)
         given = {name: values for name, values in self.per_row.items() if name in names}
         parts = {names[name]: _safe_indexing(values, train) for name, values in given.items()}
@@ -284,7 +284,23 @@ def _arguments(model: Any, prefix: str = "") -> dict[str, str]:
     passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
     if passes and getattr(last, "estimator", None) is not None:
         found = _arguments(last.estimator, prefix)
-    return found | {name: prefix + name for name in signature(last.fit).parameters}
+    found |= {name: prefix + name for name in signature(last.fit).parameters}
+    return found | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
+
+
+def _splits_groups(model: Any) -> bool:
+    """Whether a search, also in a rule, makes its folds of groups."""
+    if is_search(model) and hasattr(model.cv, "split"):
+        return bool(get_routing_for_object(model.cv).consumes("split", {"groups"}))
+    inner = getattr(model, "estimator", None)
+    return not is_search(model) and inner is not None and _splits_groups(inner)
+
+
+def _searches_costs(model: Any) -> bool:
+    """Whether a search chooses the cost matrix."""
+    grids = getattr(model, "param_grid", None) or getattr(model, "param_distributions", None) or {}
+    grids = [grids] if isinstance(grids, Mapping) else grids
+    return any(str(name).endswith("cost_matrix") for grid in grids for name in grid)
 
 
 def _table(

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from skorch.helper import SliceDict
 
+from .._checks.classifiers import parts
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
+from .._estimators.table_models import TableBoosting, TableLogistic
 from ..costs._evaluation import final_estimator, last_step
 from ..costs._terms import cost_matrices
 from ._estimates import Account
@@ -49,7 +51,8 @@ def check_agreement(
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
     own: Callable[[Any], Any] = account.own if account else lambda rows: rows
-    with _as_in_a_file(networks):
+    tables = [*parts(model, (TableBoosting, TableLogistic))]
+    with _as_in_a_file(networks, tables):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
         for rows in _tables(X, lambda rows: _is_taken(model, own(rows))):
@@ -176,14 +179,15 @@ def _shown(rows: Any, row: int) -> str:
 
 
 @contextmanager
-def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
+def _as_in_a_file(networks: list[Any], tables: list[Any]) -> Iterator[None]:
     """Compute in float32, not in bfloat16 or on a GPU in TF32, and from days instead of dates."""
     parts = [part for network in networks for part in network.net_.module_.modules()]
     parts = [part for part in parts if getattr(part, "bf16", False)]
-    dates = [(network._inputs, network._inputs.dates) for network in networks]
+    dates = [(network._inputs, "dates", network._inputs.dates) for network in networks]
+    dates += [(table, "_dates", table._dates) for table in tables]
     try:
-        for inputs, _ in dates:
-            inputs.dates = ()
+        for owner, name, _ in dates:
+            setattr(owner, name, ())
         for part in parts:
             part.bf16 = False
         with warnings.catch_warnings():
@@ -191,8 +195,8 @@ def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
             with torch.backends.cudnn.flags(allow_tf32=False):
                 yield
     finally:
-        for inputs, names in dates:
-            inputs.dates = names
+        for owner, name, value in dates:
+            setattr(owner, name, value)
         for part in parts:
             part.bf16 = True
 

@@ -30,6 +30,7 @@ from .._estimators.ensemble import CostSensitiveEnsembleClassifier
 from .._estimators.members import FoldMean
 from .._estimators.table_models import TableBoosting, TableLogistic
 from .._training.geometric_mean import SMALLEST
+from ..costs._evaluation import is_search
 from ..costs._named import column_positions, same_labels
 from ..costs._terms import COMPARISONS, OPERATIONS, compute, matrices_of, on_arrays, read_terms
 from ._graph import MATRICES, Graph, GraphRows, names_of_inputs
@@ -84,8 +85,9 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
     kind = type(model)
     if kind is Pipeline:
         return probability(model[-1], graph, rows_of_steps(model, graph, rows))
-    if kind is FrozenEstimator:
-        return probability(model.estimator, graph, rows)
+    if kind is FrozenEstimator or is_search(model):
+        fitted = model.estimator if kind is FrozenEstimator else model.best_estimator_
+        return probability(fitted, graph, rows)
     if kind is TableLogistic:
         return probability(make_pipeline(model.encoder_, model.model_), graph, rows)
     if isinstance(model, BaseCostSensitiveNet):

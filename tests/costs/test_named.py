@@ -26,6 +26,7 @@ from auxcst_sklearn.costs import (
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
+from auxcst_sklearn.costs._named import CostArray
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
@@ -521,3 +522,14 @@ def test_later_blocks_have_the_decisions_of_the_first():
     assert model.decisions_.tolist() == DECISIONS
     with pytest.raises(ValueError, match="training continues with the decisions"):
         model.partial_fit(X, Y, cost=C[..., :2])
+
+
+def test_frames_in_another_order_are_refused_in_arithmetic_and_assignments():
+    C = CostArray([[0.0, 1.0], [10.0, 0.0]], ["a", "b"], ["a", "b"])
+    same = pd.DataFrame(np.asarray(C), index=["a", "b"], columns=["a", "b"])
+    other = same.loc[["b", "a"], ["b", "a"]]
+    np.testing.assert_array_equal(C + same, 2 * np.asarray(C))
+    with pytest.raises(ValueError, match="expected the same in the same order"):
+        C + other
+    with pytest.raises(ValueError, match="expected the same in the same order"):
+        C[:] = other

@@ -77,6 +77,34 @@ class ReadsPaddingLater(ReadsPadding):
         return self.fc(self.hidden(mean + self.gate * x.mean(1)))
 
 
+class Adapter(ReadsPadding):
+    """Padding behind a linear layer of zeros, after a layer norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.zero = nn.LayerNorm(8), nn.Linear(8, 8)
+        nn.init.zeros_(self.zero.weight)
+        nn.init.zeros_(self.zero.bias)
+
+    def forward(self, input_ids, attention_mask):
+        x, weight = self.embed(input_ids), attention_mask.unsqueeze(-1).float()
+        mean = (x * weight).sum(1) / weight.sum(1)
+        return self.fc(self.hidden(mean + self.zero(self.norm(x.mean(1)))))
+
+
+class NearZero(ReadsPadding):
+    """A module that fails where a parameter is not near zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = nn.Parameter(torch.zeros(4))
+
+    def forward(self, input_ids, attention_mask):
+        if self.step.abs().max() > 0.05:
+            raise RuntimeError("outside of the trust region")
+        return super().forward(input_ids, attention_mask)
+
+
 class TwoInputs(nn.Module):
     """Tokens beside numbers."""
 
@@ -205,7 +233,7 @@ def test_batches_have_rows_of_similar_length():
     assert (np.diff(widths) < 0).any()  # in random order
 
 
-@pytest.mark.parametrize("module", [ReadsPadding, ReadsPaddingLater])
+@pytest.mark.parametrize("module", [ReadsPadding, ReadsPaddingLater, Adapter, NearZero])
 def test_a_module_that_reads_padding_gets_all_of_it(module):
     model = net(module, learning_rate=0.05).fit(X, y)
     alone = np.vstack([model.predict_cost(rows_of([i])) for i in range(10)])

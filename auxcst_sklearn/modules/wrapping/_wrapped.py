@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,6 +22,8 @@ from ._tracing import Trace
 
 # Steps in a row in which a layer may be skipped at random, as with LayerDrop.
 MOST_SKIPS = 100
+# Smaller weights may be gates that training opens.
+NEAR_ZERO = 1e-4
 
 # Dropouts take no generator; the others would, if their callers passed one.
 _DROPOUTS = {
@@ -103,20 +105,14 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             return
         training = self.training
         self.eval()
-        # Zeros, such as gates that training opens, would hide what lies behind them.
-        zeros = [p for p in self.body.parameters() if p.is_floating_point() and not p.any()]
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            for parameter in zeros:
-                parameter.fill_(0.1)
-            full = self.forward_heads(rows)
-            inputs.is_cut = True
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
             try:
+                full = self.forward_heads(rows)
+                inputs.is_cut = True
                 each = zip(*map(self.forward_heads, alone))
                 inputs.is_cut = all(close(torch.cat(part), one) for part, one in zip(each, full))
-            except Exception:  # any that a module raises for sequences of another length
+            except Exception:  # Modules raise errors of any class for other lengths and weights.
                 inputs.is_cut = False
-            for parameter in zeros:
-                parameter.zero_()
         self.train(training)
 
     @property
@@ -212,6 +208,21 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if trained and not any(trained):
                 part.eval()
         return self
+
+
+@contextmanager
+def open_gates(module: nn.Module) -> Iterator[None]:
+    """Random numbers for weights near zero, such as gates, which hide what training opens."""
+    changed = []
+    for parameter in module.parameters():
+        if parameter.is_floating_point() and (near := parameter.abs() < NEAR_ZERO).any():
+            changed.append((parameter, parameter.clone()))
+            parameter.add_(near * torch.randn_like(parameter))
+    try:
+        yield
+    finally:
+        for parameter, value in changed:
+            parameter.copy_(value)
 
 
 def example_of(inputs: ImageInput | NamedRows, rows: Tensor | None) -> Example:
