@@ -90,6 +90,8 @@ def plot(table: Mapping, path: Path) -> None:
     with plt.rc_context({"font.size": 13}):
         figure, ax = plt.subplots(figsize=(9, 3.6), layout="constrained")
         CostComparisonDisplay.from_comparison(table, ax=ax, rows=rows, unit="EUR")
+        cost = f"EUR {table.loc[RIVAL, 'cost']:.2f}"
+        ax.set_xlabel(f"cost minus cost of calibrated boosting ({cost}), 95 % intervals")
         figure.savefig(path, dpi=110)
         plt.close(figure)
 
