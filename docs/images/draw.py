@@ -166,7 +166,7 @@ def relative_costs():
         ax.axhline(0.5 - y, color="#d5dadf", lw=0.8)
     ax.set_yticks([-y for y in range(len(kinds))], [name for name, _ in kinds])
     ax.set(xlim=(0.1, 1.2), ylim=(-len(kinds) + 0.5, 0.5))
-    label = "our mean test cost, divided by the cost of others"
+    label = "mean cost of the ensemble / cost of others"
     ax.set_xlabel(f"{label}\n(bars: 95 % intervals over the data sets)", fontsize=11)
     handles = dict(zip(*reversed(ax.get_legend_handles_labels())))
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, fontsize=11)
