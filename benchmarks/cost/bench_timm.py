@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import pickle
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -39,10 +41,13 @@ ARCHITECTURES = (
 )
 
 
-def check(name: str, images: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def check(name: str) -> dict[str, Any]:
     """Wrap one architecture, and compare its predictions after a pickle and in a file."""
     import timm
 
+    warnings.simplefilter("ignore")
+    images = np.random.default_rng(0).uniform(size=(16, 3, 224, 224)).astype(np.float32)
+    y = np.arange(16) % 2
     torch.manual_seed(0)
     module = timm.create_model(name, num_classes=10)
     model = CostSensitiveAuxNet(
@@ -68,15 +73,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("architectures", nargs="*", default=ARCHITECTURES)
     options = parser.parse_args()
-    rng = np.random.default_rng(0)
-    images = rng.uniform(size=(16, 3, 224, 224)).astype(np.float32)
-    y = np.arange(16) % 2
     found = {}
-    for name in options.architectures:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found[name] = check(name, images, y)
-        print(f"{name:30} {json.dumps(found[name])}", flush=True)
+    # A process for each: many exports in one process can end it.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as processes:
+        for name, row in zip(
+            options.architectures, processes.map(check, options.architectures), strict=True
+        ):
+            found[name] = row
+            print(f"{name:30} {json.dumps(row)}", flush=True)
     content = {**provenance("timm", "onnxruntime"), "architectures": found}
     (RESULTS / "timm.json").write_text(json.dumps(content, indent=1) + "\n")
 
