@@ -4,6 +4,7 @@ import re
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import dedent
 
 import matplotlib
 import pytest
@@ -43,9 +44,7 @@ def outputs(page):
         r"^\.\. (literalinclude::.*py|code-block:: (python|text))\n", text, re.M
     ):
         if match[2] == "text":
-            found[number] = re.match(r"\n((?: {4}.*\n)+)", text[match.end() :])[1].replace(
-                "    ", ""
-            )
+            found[number] = dedent(re.match(r"\n((?: {4}.*\n)+)", text[match.end() :])[1])
         else:
             number += 1
     return found
