@@ -7,12 +7,11 @@ from contextlib import closing, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import fspath
 from pickle import PicklingError
-from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 import torch
-from joblib.hashing import NumpyHasher
 from sklearn.utils import check_random_state
 
 from .._checks.calls import warn
@@ -173,22 +172,9 @@ def digest(value: Any) -> str:
                 value = np.ascontiguousarray(array) if array.ndim else array.item()
         value = [value, *map(digest, names)] if any(n is not None for n in names) else value
     try:  # not of the value itself, because pickles of equal tensors differ
-        of_state: str = _Hasher("sha1").hash(to_state(value))
+        of_state: str = joblib.hash(to_state(value), hash_name="sha1")
     except PicklingError as error:  # joblib adds a description of the whole value
         raise PicklingError(str(error.args[0])) from error
     except (AttributeError, TypeError) as error:
         raise PicklingError(str(error)) from error
     return of_state
-
-
-class _Hasher(NumpyHasher):
-    """joblib's hasher, but with classes and functions by their names, importable or not."""
-
-    def save_global(self, obj: Any, name: str | None = None, **kwargs: Any) -> None:
-        name = name or obj.__qualname__
-        if "<" in name:  # a lambda or a local function, whose name others have, too
-            raise PicklingError(f"{name} is not defined at the top of a module")
-        self.save(f"{obj.__module__}.{name}")
-
-    dispatch = {**NumpyHasher.dispatch}  # noqa: RUF012
-    dispatch.update(dict.fromkeys((type, FunctionType, BuiltinFunctionType), save_global))
