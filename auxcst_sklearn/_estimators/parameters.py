@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._training.schedule import OPTIMIZERS, SCHEDULES
 from ..losses import LOSSES, Loss
-from ..modules._transforms import TRANSFORMS
+from ..modules._images import TRANSFORMS
 
 COUNT = Interval(Integral, 1, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="left")

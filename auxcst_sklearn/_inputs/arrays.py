@@ -16,10 +16,9 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, with_days
-from ..modules._images import ImageInput
+from ..modules._images import TRANSFORMS, ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
-from ..modules._transforms import TRANSFORMS
 from .columns import refuse_cells
 from .reading import (
     PLAIN_ROWS,

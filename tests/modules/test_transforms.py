@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from auxcst_sklearn.modules import RandomFlipShift, SeededModule
-from auxcst_sklearn.modules._transforms import TRANSFORMS
+from auxcst_sklearn.modules._images import TRANSFORMS
 from tests.factories import small_cnn
 
 
