@@ -202,7 +202,6 @@ class CostThresholdDisplay:
         ax: Axes | None = None,
         *,
         xscale: Literal["linear", "log"] = "linear",
-        y_label: str = "mean cost",
     ) -> CostThresholdDisplay:
         """Draw the curve.
 
@@ -210,8 +209,6 @@ class CostThresholdDisplay:
         ----------
         xscale : {"linear", "log"}, default="linear"
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
-        y_label : str, default="mean cost"
-            Label of the y axis, for example with the currency.
         """
         lowest = self._lowest(xscale)
         self.ax_ = ax = axes(ax)
@@ -234,7 +231,7 @@ class CostThresholdDisplay:
             label=f"least cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
         )
         of = "" if self.pos_label is None else f" of {self.pos_label}"
-        ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
+        ax.set(xlabel=f"threshold on the probability{of}", ylabel="mean cost")
         tidy(ax)
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
         self.legend_ = draw_legend(ax)
