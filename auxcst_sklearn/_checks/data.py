@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.utils.validation import _check_sample_weight
 
@@ -172,18 +171,17 @@ def _days_of_texts(column: Any, name: str) -> NDArray[np.float64]:
 def check_frame(X: Any, *, cells: bool = True) -> None:
     """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully.
 
-    With `cells` also for cells that are neither numbers nor categories.
+    With `cells` also for times, which are neither numbers nor categories.
     """
     check_in_memory(X)
     check_no_mask(X, "X")
-    _refuse_one_row(X)
     if is_frame(X) and not X.shape[1]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
             "DataFrame without columns."
         )
     if cells:
-        _refuse_times_and_lists(X)
+        _refuse_times(X)
 
 
 # Data on a disk or on other machines, by the module of their type.
@@ -206,55 +204,32 @@ def check_in_memory(X: Any, name: str = "X") -> None:
         )
 
 
-def _refuse_one_row(X: Any) -> None:
-    """Raise an error for one row as a dict or a Series, and for a list of dicts."""
-    is_series = hasattr(X, "iloc") and X.ndim == 1
-    are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
-    if is_dict or is_series or are_dicts:
-        kind = "list of dicts" if are_dicts else type(X).__name__
-        raise ValueError(
-            f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
-            "pd.DataFrame([row]). Arrays by name, as of a tokenizer, are for CostSensitiveAuxNet."
-        )
-
-
 # By the type of a column, in lower case, or of a value in a column or an array of objects.
 _TIMES = ("date", "time", "duration", "period")
-_LISTS = ("array", "fixed_size_list", "large_list", "list", "map", "struct")
 _TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
-_LIST_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
 
 
-def _refuse_times_and_lists(X: Any) -> None:
-    """Raise an error for times, which are no numbers, and for several values in one cell."""
+def _refuse_times(X: Any) -> None:
+    """Raise an error for times that are no columns of dates; they are no numbers."""
     for where, kind, values in _columns(X):
-        value = next((v for v in values if isinstance(v, _TIME_TYPES + _LIST_TYPES)), None)
-        shown = kind if value is None else f"such as {value!r}"
-        if kind.lower().startswith(_TIMES) or isinstance(value, _TIME_TYPES):
+        value = next((v for v in values if isinstance(v, _TIME_TYPES)), None)
+        if value is not None or kind.lower().startswith(_TIMES):
             raise ValueError(
-                f"{where} holds times ({shown}); expected numbers, categories, or a DataFrame with "
-                "a column of dates, as by pandas.to_datetime. Make features of it first, such as "
-                "the days since a date, the month, or the hour."
-            )
-        if kind.lower().startswith(_LISTS) or value is not None:
-            raise ValueError(
-                f"{where} holds several values in one cell ({shown}); expected numbers or "
-                "categories. Give each value a column of its own, or leave it out."
+                f"{where} holds times ({kind if value is None else f'such as {value!r}'}); "
+                "expected numbers, categories, or a DataFrame with a column of dates, as by "
+                "pandas.to_datetime. Make features of it first, such as the days since a date, the "
+                "month, or the hour."
             )
 
 
 def _columns(X: Any) -> Iterator[tuple[str, str, Iterable[Any]]]:
-    """The columns of a DataFrame, or X as a whole: its name, its type, and objects in it."""
+    """The columns of a DataFrame, or an array as a whole: its name, its type, and objects in it."""
     if is_frame(X):
         for j, (name, dtype) in enumerate(zip(X.columns, map(str, X.dtypes))):
             values = objects(select(X, j)).flat if dtype.lower() == "object" else ()
             yield f"Column {name!r} of X", dtype, values
     elif isinstance(X, np.ndarray):
         yield "X", X.dtype.name, X.flat if X.dtype.kind == "O" else ()
-    elif isinstance(X, list):
-        rows = (row if isinstance(row, list | tuple | np.ndarray) else [row] for row in X[:1])
-        yield "X", "rows", (value for value in chain(*rows) if isinstance(value, _TIME_TYPES))
 
 
 def check_no_mask(values: Any, name: str) -> None:
@@ -307,11 +282,6 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
-    if len(shape := np.asarray(sample_weight).shape) > 1:
-        raise ValueError(
-            f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
-            "as in fit(X, y, cost=C)."
-        )
     return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
 
 
