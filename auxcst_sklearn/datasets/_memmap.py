@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .._checks.calls import validate_params
-from .._checks.data import check_no_mask
+from .._checks.data import as_floats, check_no_mask, holds_string
 from .._inputs.reading import unresolved
 
 # Values of an array or a DataFrame that are converted at a time.
@@ -43,7 +43,8 @@ def to_memmap(
     path : str or path-like
         The file to write, such as ``"X.npy"``.
     dtype : dtype, default="float32"
-        Type of the file. Values that it cannot hold raise an error; floats are rounded.
+        Type of the file. Values that it cannot hold raise an error; floats are rounded, and
+        integers beside missing values are floats.
     overwrite : bool, default=False
         Whether to replace an existing file. If this fails, the old file stays as it was.
 
@@ -136,9 +137,8 @@ def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
             )
         rows = np.empty((len(block), len(names)), dtype)
         for j, name in enumerate(names):
-            values, gaps = _numbers(columns[name], name)
-            rows[~gaps, j] = _cast(values, dtype, name)
-            rows[gaps, j] = _cast(np.full(gaps.sum(), np.nan), dtype, name)
+            values = _numbers(columns[name], name)
+            rows[:, j] = _cast(values, dtype, name)
             bounds = values.astype(np.float64)
             low[j] = np.fmin.reduce(bounds, initial=low[j])
             high[j] = np.fmax.reduce(bounds, initial=high[j])
@@ -174,23 +174,19 @@ def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
     return {name: block[name] for name in names}, (len(names),)
 
 
-def _numbers(column: Any, name: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The numbers of a column, and its gaps, without which integers are integers."""
-    if isinstance(column, np.ndarray):
-        values, gaps = column, np.zeros(len(column), bool)
-    elif hasattr(column, "isna"):  # pandas
-        kind = getattr(column.dtype, "numpy_dtype", None)  # of columns with gaps among integers
-        values, gaps = column.dropna().to_numpy(kind), column.isna().to_numpy()
-    else:
-        drop = column.drop_nulls if hasattr(column, "drop_nulls") else column.drop_null
-        values, gaps = np.asarray(drop()), np.asarray(column.is_null())  # polars, pyarrow
-    if len(values) and values.dtype.kind not in "biuf":
+def _numbers(column: Any, name: Any) -> NDArray[Any]:
+    """A column as numbers, with NaN for missing ones, beside which integers are floats."""
+    values = np.asarray(column)
+    try:
+        if values.dtype.kind not in "biufO" or holds_string(values):
+            raise TypeError(f"its type is {values.dtype}")
+        return as_floats(values)
+    except (TypeError, ValueError) as error:
         raise TypeError(
-            f"Column {name!r} of source holds {values[0]!r}; expected numbers, but its type is "
-            f"{values.dtype}. Make numbers of it first, such as the days since a date or the codes "
-            "of categories."
-        )
-    return values, gaps
+            f"Column {name!r} of source holds {next(iter(values), None)!r}; expected numbers "
+            f"({error}). Make numbers of it first, such as the days since a date or the codes of "
+            "categories."
+        ) from error
 
 
 def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]:

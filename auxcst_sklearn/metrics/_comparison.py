@@ -213,7 +213,7 @@ class _Task(NamedTuple):
             consumed = get_routing_for_object(model).consumes("fit", self.per_row)
             names = {name: name for name in (*consumed, *signature(model.fit).parameters)}
         own = last.get_params(deep=False)
-        if not _has_rule(last) or own.get("cost_matrix") is not None or _searches_costs(model):
+        if not _has_rule(last) or own.get("cost_matrix") is not None:
             names.pop("cost", None)
         given = {name: values for name, values in self.per_row.items() if name in names}
         parts = {names[name]: _safe_indexing(values, train) for name, values in given.items()}
@@ -294,13 +294,6 @@ def _splits_groups(model: Any) -> bool:
         return bool(get_routing_for_object(model.cv).consumes("split", {"groups"}))
     inner = getattr(model, "estimator", None)
     return not is_search(model) and inner is not None and _splits_groups(inner)
-
-
-def _searches_costs(model: Any) -> bool:
-    """Whether a search chooses the cost matrix."""
-    grids = getattr(model, "param_grid", None) or getattr(model, "param_distributions", None) or {}
-    grids = [grids] if isinstance(grids, Mapping) else grids
-    return any(str(name).endswith("cost_matrix") for grid in grids for name in grid)
 
 
 def _table(

@@ -128,21 +128,9 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 COST = ordinal_cost_matrix(3)
 
 
-class Grade(str, Enum):
-    low, medium, high = GRADES
-
-    def __str__(self):
-        return self.value
-
-
 def in_polars():
     polars = pytest.importorskip("polars")
     return polars.Series(np.array(GRADES)[CODES], dtype=polars.Enum(GRADES))
-
-
-def in_arrow():
-    arrow = pytest.importorskip("pyarrow")
-    return arrow.DictionaryArray.from_arrays(arrow.array(CODES), arrow.array(GRADES), ordered=True)
 
 
 def in_pandas():
@@ -154,10 +142,6 @@ ORDERED = {
     "pandas array": lambda: in_pandas().array,
     "pandas frame": lambda: in_pandas().to_frame(),
     "polars": in_polars,
-    "arrow": in_arrow,
-    "arrow in pandas": lambda: pd.Series(pd.arrays.ArrowExtensionArray(in_arrow())),
-    "Enum": lambda: [Grade(GRADES[code]) for code in CODES],
-    "Enum in pandas": lambda: pd.Series([Grade(GRADES[code]) for code in CODES], dtype=object),
 }
 
 
