@@ -196,9 +196,7 @@ def _height_width(image_size: Any) -> tuple[int, int] | None:
     if image_size is None:
         return None
     sizes = [image_size] * 2 if np.ndim(image_size) == 0 else [*image_size]
-    if len(sizes) != 2 or not all(
-        isinstance(size, int | np.integer) and size > 0 for size in sizes
-    ):
+    if len(sizes) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in sizes):
         raise ValueError(
             "image_size should be a positive int, or two of them (height, width). "
             f"Got {image_size!r}."

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like, validate_params
+from .._checks.calls import described_like
 from ..costs._account import Costs, labels_of_rows
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
 from ..costs._named import column_names
 from ..metrics._measures import mean_cost
-from ._drawing import Display, amount, axes, cell_points, share, thin_out_ticks
+from ._drawing import Display, amount, axes, cell_points, thin_out_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +52,11 @@ class CostConfusionDisplay:
     Notes
     -----
     For other names of the classes, use ``display.ax_.set(xticklabels=names, yticklabels=names)``.
+    To draw the costliest of many classes, make a display of a part::
+
+        top = np.sort(np.argsort(display.cost.sum(axis=1))[-20:])
+        part = display.cost[np.ix_(top, top)], display.counts[np.ix_(top, top)]
+        CostConfusionDisplay(*part, display_labels=display.display_labels[top]).plot()
 
     Examples
     --------
@@ -171,13 +174,11 @@ class CostConfusionDisplay:
         return cls(cost, counts, display_labels=costs.classes, decisions=costs.other_decisions)
 
     @described_like(Display)
-    @validate_params({"max_classes": [Interval(Integral, 2, None, closed="left"), None]})
     def plot(
         self,
         ax: Axes | None = None,
         *,
         colorbar: bool = True,
-        max_classes: int | None = 30,
         unit: str | None = None,
     ) -> CostConfusionDisplay:
         """Draw the matrix.
@@ -186,12 +187,8 @@ class CostConfusionDisplay:
         ----------
         colorbar : bool, default=True
             Whether to draw a colour bar.
-        max_classes : int or None, default=30
-            With more classes or decisions, only those with the largest costs are drawn, in their
-            order, and the title has their share of the cost. None draws all.
         """
-        rows, columns = self._costliest(max_classes)
-        shown = self.cost[np.ix_(rows, columns)]
+        shown = self.cost
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         limit, signed = np.abs(shown).max(), shown.min() < 0
@@ -207,35 +204,21 @@ class CostConfusionDisplay:
             self.figure_.colorbar(self.im_, ax=ax, label=label)
         of = f" {unit}" if unit else ""
         title = f"total cost {amount(self.total_cost)}{of}, mean {amount(self.mean_cost)}{of}"
-        if shown.size < self.cost.size:
-            part = np.abs(self.cost[np.ix_(rows, columns)]).sum() / (np.abs(self.cost).sum() or 1)
-            title += f"\n{len(rows)} of {len(self.cost)} classes, with {share(part)} of the cost"
         ax.set_title(title, fontsize="medium")
         ax.set(ylabel="true label", xlabel="predicted label")
         labels = range(len(self.cost)) if self.display_labels is None else self.display_labels
         if self.decisions is not None:
             ax.set(xlabel="decision")
-        names = labels, labels if self.decisions is None else self.decisions
-        chosen = [[str(list(n)[i]) for i in part] for n, part in zip(names, (rows, columns))]
-        thin_out_ticks(ax, *chosen)
-        self.text_ = self._write_values(shown, self.counts[np.ix_(rows, columns)])
+        columns = labels if self.decisions is None else self.decisions
+        thin_out_ticks(ax, list(map(str, labels)), list(map(str, columns)))
+        self.text_ = self._write_values()
         return self
 
-    def _costliest(self, most: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows and columns to draw: all, or those with the largest sums of costs."""
-        paid = np.abs(self.cost)
-        of_rows, of_columns = paid.sum(axis=1), paid.sum(axis=0)
-        if self.decisions is None:  # the axes have the same labels
-            of_rows = of_columns = of_rows + of_columns
-        rows, columns = (
-            np.sort(np.argsort(-total, kind="stable")[:most]) for total in (of_rows, of_columns)
-        )
-        return rows, columns
-
-    def _write_values(self, shown: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any] | None:
+    def _write_values(self) -> NDArray[Any] | None:
         """Texts in the cells, as large as possible; none if they would be too small."""
+        shown = self.cost
         for with_counts in (True, False):
-            texts = _cell_texts(shown, counts, with_counts)
+            texts = _cell_texts(shown, self.counts, with_counts)
             lines = [text.split("\n") for text in texts.values()] or [[""]]
             width = max(0.6 * len(line) for text in lines for line in text)
             room = cell_points(self.ax_, max(shown.shape)) / max(width, 1.2 * len(lines[0]))
