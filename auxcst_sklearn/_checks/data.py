@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import combinations
 from typing import Any
@@ -199,32 +199,23 @@ def check_in_memory(X: Any, name: str = "X") -> None:
         )
 
 
-# By the type of a column, in lower case, or of a value in a column or an array of objects.
+# Types of times, in lower case.
 _TIMES = ("date", "time", "duration", "period")
-_TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def _refuse_times(X: Any) -> None:
-    """Raise an error for times that are no columns of dates; they are no numbers."""
-    for where, kind, values in _columns(X):
-        value = next((v for v in values if isinstance(v, _TIME_TYPES)), None)
-        if value is not None or kind.lower().startswith(_TIMES):
-            raise ValueError(
-                f"{where} holds times ({kind if value is None else f'such as {value!r}'}); "
-                "expected numbers, categories, or a DataFrame with a column of dates, as by "
-                "pandas.to_datetime. Make features of it first, such as the days since a date, the "
-                "month, or the hour."
-            )
-
-
-def _columns(X: Any) -> Iterator[tuple[str, str, Iterable[Any]]]:
-    """The columns of a DataFrame, or an array as a whole: its name, its type, and objects in it."""
+    """Raise an error for times that are no columns of dates, of which numpy makes numbers."""
     if is_frame(X):
-        for j, (name, dtype) in enumerate(zip(X.columns, map(str, X.dtypes))):
-            values = objects(select(X, j)).flat if dtype.lower() == "object" else ()
-            yield f"Column {name!r} of X", dtype, values
-    elif isinstance(X, np.ndarray):
-        yield "X", X.dtype.name, X.flat if X.dtype.kind == "O" else ()
+        kinds = {f"Column {name!r} of X": str(kind) for name, kind in zip(X.columns, X.dtypes)}
+    else:
+        kinds = {"X": str(getattr(X, "dtype", ""))}
+    for where, kind in kinds.items():
+        if kind.lower().startswith(_TIMES):
+            raise ValueError(
+                f"{where} holds times ({kind}); expected numbers, categories, or a DataFrame with "
+                "a column of dates, as by pandas.to_datetime. Make features of it first, such as "
+                "the days since a date, the month, or the hour."
+            )
 
 
 def check_no_mask(values: Any, name: str) -> None:
