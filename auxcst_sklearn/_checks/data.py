@@ -250,12 +250,10 @@ def check_row_order(**named: Any) -> None:
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
         raise ValueError(
-            f"The index of {other_name} has labels of that of {name} "
-            f"{'in another order' if same else 'at other positions'}: "
+            f"The index of {other_name} has labels of that of {name} at other positions: "
             f"{other[[row]].tolist()[0]!r} is row {row} of {other_name}, but row {place} of "
-            f"{name}. Expected the same rows in the same order: select them by "
-            f"{other_name}.loc[{name}.index]; or, if rows belong together by position, pass "
-            f"{other_name}.to_numpy(), or {other_name}.set_axis({name}.index) to keep columns."
+            f"{name}. Expected the same rows in the same order: select them by {other_name}.loc"
+            f"[{name}.index], or pass {other_name}.to_numpy() if rows belong together by position."
         )
 
 

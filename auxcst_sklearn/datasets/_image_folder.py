@@ -23,7 +23,6 @@ _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
 @validate_params(
     {
         "path": [str, os.PathLike],
-        "subset": [str, None],
         "image_size": [Integral, tuple, list, None],
         "resize": [StrOptions({"stretch", "crop"})],
         "memmap": [str, os.PathLike, None],
@@ -33,27 +32,24 @@ def load_image_folder(
     path: str | os.PathLike[str],
     image_size: int | tuple[int, int] | None = None,
     *,
-    subset: str | None = None,
     resize: Literal["stretch", "crop"] = "stretch",
     memmap: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
-    verbose: int = 0,
 ) -> Bunch:
     """Load images that are sorted into one folder per class.
 
-    The JPEG, PNG and WebP files `path/<class>/<image>`, or `path/<subset>/<class>/<image>`, are
-    read; hidden files, other files and deeper folders are ignored. Pixels are those that viewers
-    show: images are turned as their metadata (EXIF) tell, and transparent pixels become white.
+    The JPEG, PNG and WebP files `path/<class>/<image>` are read; hidden files, other files and
+    deeper folders are ignored. Pixels are those that viewers show: images are turned as their
+    metadata (EXIF) tell, and transparent pixels become white.
 
     Parameters
     ----------
     path : str or path-like
-        Folder. Unpack an archive first: ``tarfile.open(archive).extractall(path, filter="data")``.
+        Folder that holds the class folders, such as "images/train". Unpack an archive first:
+        ``tarfile.open(archive).extractall(path, filter="data")``.
     image_size : int or (int, int), default=None
         Height and width of the result; one number for both. Images are resized bilinearly. None
         keeps the size, which must then be the same for all images.
-    subset : str, default=None
-        Folder inside `path` that holds the class folders, such as "train".
     resize : {"stretch", "crop"}, default="stretch"
         Whether images of another aspect ratio are stretched, or the largest part in the middle with
         the ratio of `image_size` is resized.
@@ -62,17 +58,14 @@ def load_image_folder(
         result is a memory map of it, and estimators read it batch by batch. None for memory.
     n_jobs : int, default=None
         Number of threads for decoding. None means 1 unless in a :obj:`joblib.parallel_config`
-        context, -1 means all processors.
-    verbose : int, default=0
-        Progress messages, as in :class:`joblib.Parallel`.
+        context, which also takes `verbose`; -1 means all processors.
 
     Returns
     -------
     Bunch
         images : ndarray of shape (n_samples, 3, height, width), uint8
-            RGB images, ordered by class and file name.
-        data : ndarray of shape (n_samples, 3 * height * width), uint8
-            The same memory, one image per row.
+            RGB images, ordered by class and file name. ``images.reshape(len(images), -1)`` has one
+            image per row.
         target : ndarray of shape (n_samples,), int64
             Index of the class of each image in `target_names`.
         target_names : ndarray of shape (n_classes,)
@@ -105,13 +98,13 @@ def load_image_folder(
     >>> colors.target_names[colors.target].tolist()
     ['blue', 'red']
     """
-    size, root = _height_width(image_size), Path(path, subset or "")
-    files = sorted(file for file in root.glob("*/*") if _is_image(file))
+    size = _height_width(image_size)
+    files = sorted(file for file in Path(path).glob("*/*") if _is_image(file))
     if not files:
         raise FileNotFoundError(
-            f"no images in {root}/<class>/, where files that end with {', '.join(_SUFFIXES)} are "
-            "expected. If the class folders lie deeper, name the folder that holds them with "
-            "subset=; unpack an archive into a folder first."
+            f"no images in {path}/<class>/, where files that end with {', '.join(_SUFFIXES)} are "
+            "expected. If the class folders lie deeper, pass the folder that holds them; unpack an "
+            "archive into a folder first."
         )
     shape = len(files), *_decode(files[0], size, resize).shape
     images: NDArray[np.uint8]
@@ -129,12 +122,11 @@ def load_image_folder(
             )
         images[i] = image
 
-    Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64, verbose=verbose)(
+    Parallel(n_jobs=n_jobs, require="sharedmem", batch_size=64)(
         delayed(store)(i, file) for i, file in enumerate(files)
     )
     classes, target = np.unique([file.parent.name for file in files], return_inverse=True)
     return Bunch(
-        data=images.reshape(len(images), -1),
         images=images,
         target=target.astype(np.int64),
         target_names=classes,

@@ -108,8 +108,7 @@ def load_parts(
                 archive.extractall(unpacked, filter="data")
             folder = Path(unpacked)
         train, test = (
-            load_image_folder(folder, image_size, subset=f"{top}{part}")
-            for part in ("train", "test")
+            load_image_folder(folder / top / part, image_size) for part in ("train", "test")
         )
     return train, test
 
