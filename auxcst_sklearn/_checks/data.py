@@ -12,16 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context, get_config
+from sklearn import config_context
 from sklearn.utils.validation import _check_sample_weight
 
 
 @contextmanager
 def numpy_arrays() -> Iterator[None]:
     """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
-    if not get_config()["array_api_dispatch"]:
-        yield
-        return
     with config_context(array_api_dispatch=False):
         yield
 
@@ -245,7 +242,8 @@ def check_row_order(**named: Any) -> None:
         a, b = np.split(own.append(other).factorize()[0], 2)
         moved = (a != b) & np.isin(b, a)
         same = np.isin(b, a).all() and np.isin(a, b).all()
-        if not moved.any() or (not same and any(_is_default(index) for index in (own, other))):
+        are_default = [np.array_equal(index, np.arange(len(index))) for index in (own, other)]
+        if not moved.any() or (not same and any(are_default)):
             continue
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
@@ -255,10 +253,6 @@ def check_row_order(**named: Any) -> None:
             f"{name}. Expected the same rows in the same order: select them by {other_name}.loc"
             f"[{name}.index], or pass {other_name}.to_numpy() if rows belong together by position."
         )
-
-
-def _is_default(index: Any) -> bool:
-    return np.array_equal(index, np.arange(len(index)))
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:

@@ -210,7 +210,7 @@ class CostThresholdDisplay:
         xscale : {"linear", "log"}, default="linear"
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
         """
-        lowest = self._lowest(xscale)
+        lowest = 0.0 if xscale == "linear" else min(self.thresholds[self.thresholds > 0][0], 0.5)
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         # From the lowest threshold, where everything is positive, to 1, where nothing is.
@@ -236,12 +236,6 @@ class CostThresholdDisplay:
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
         self.legend_ = draw_legend(ax)
         return self
-
-    def _lowest(self, xscale: str) -> float:
-        """Lower limit of the x axis."""
-        if xscale == "linear":
-            return 0.0
-        return float(min(self.thresholds[self.thresholds > 0][0], 0.5))
 
     def _draw_bayes(self, lowest: float) -> Any:
         """The Bayes threshold as a vertical line, or the Bayes decision as a horizontal one."""
