@@ -472,9 +472,9 @@ def test_a_table_of_many_decisions_stays_small():
     )
 
     assert list(table.index) == ["rule", "most probable class", "always ask"]
-    assert table.shape[1] <= 25
+    assert table.shape[1] == 6
     assert table.loc["always ask", "cost"] == pytest.approx(0.3)
-    assert table.loc["always ask", "most frequent decisions"] == "ask 100%"
+    assert table.attrs["shares"]["always ask"]["ask"] == 1
     shares = table.attrs["shares"]["rule"]
     assert len(shares) == 41
     assert sum(shares.values()) == pytest.approx(1)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn import config_context, get_config
+from sklearn import config_context
 from sklearn.utils.validation import _check_sample_weight
 
 
 @contextmanager
 def numpy_arrays() -> Iterator[None]:
     """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
-    if not get_config()["array_api_dispatch"]:
-        yield
-        return
     with config_context(array_api_dispatch=False):
         yield
 
@@ -172,18 +168,12 @@ def _days_of_texts(column: Any, name: str) -> NDArray[np.float64]:
 def check_frame(X: Any, *, cells: bool = True) -> None:
     """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully.
 
-    With `cells` also for cells that are neither numbers nor categories.
+    With `cells` also for times, which are neither numbers nor categories.
     """
     check_in_memory(X)
     check_no_mask(X, "X")
-    _refuse_one_row(X)
-    if is_frame(X) and not X.shape[1]:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
-            "DataFrame without columns."
-        )
     if cells:
-        _refuse_times_and_lists(X)
+        _refuse_times(X)
 
 
 # Data on a disk or on other machines, by the module of their type.
@@ -206,55 +196,23 @@ def check_in_memory(X: Any, name: str = "X") -> None:
         )
 
 
-def _refuse_one_row(X: Any) -> None:
-    """Raise an error for one row as a dict or a Series, and for a list of dicts."""
-    is_series = hasattr(X, "iloc") and X.ndim == 1
-    are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
-    if is_dict or is_series or are_dicts:
-        kind = "list of dicts" if are_dicts else type(X).__name__
-        raise ValueError(
-            f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
-            "pd.DataFrame([row]). Arrays by name, as of a tokenizer, are for CostSensitiveAuxNet."
-        )
-
-
-# By the type of a column, in lower case, or of a value in a column or an array of objects.
+# Types of times, in lower case.
 _TIMES = ("date", "time", "duration", "period")
-_LISTS = ("array", "fixed_size_list", "large_list", "list", "map", "struct")
-_TIME_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
-_LIST_TYPES = (list, tuple, set, np.ndarray)  # scikit-learn expects numpy's error for a dict
 
 
-def _refuse_times_and_lists(X: Any) -> None:
-    """Raise an error for times, which are no numbers, and for several values in one cell."""
-    for where, kind, values in _columns(X):
-        value = next((v for v in values if isinstance(v, _TIME_TYPES + _LIST_TYPES)), None)
-        shown = kind if value is None else f"such as {value!r}"
-        if kind.lower().startswith(_TIMES) or isinstance(value, _TIME_TYPES):
+def _refuse_times(X: Any) -> None:
+    """Raise an error for times that are no columns of dates, of which numpy makes numbers."""
+    if is_frame(X):
+        kinds = {f"Column {name!r} of X": str(kind) for name, kind in zip(X.columns, X.dtypes)}
+    else:
+        kinds = {"X": str(getattr(X, "dtype", ""))}
+    for where, kind in kinds.items():
+        if kind.lower().startswith(_TIMES):
             raise ValueError(
-                f"{where} holds times ({shown}); expected numbers, categories, or a DataFrame with "
+                f"{where} holds times ({kind}); expected numbers, categories, or a DataFrame with "
                 "a column of dates, as by pandas.to_datetime. Make features of it first, such as "
                 "the days since a date, the month, or the hour."
             )
-        if kind.lower().startswith(_LISTS) or value is not None:
-            raise ValueError(
-                f"{where} holds several values in one cell ({shown}); expected numbers or "
-                "categories. Give each value a column of its own, or leave it out."
-            )
-
-
-def _columns(X: Any) -> Iterator[tuple[str, str, Iterable[Any]]]:
-    """The columns of a DataFrame, or X as a whole: its name, its type, and objects in it."""
-    if is_frame(X):
-        for j, (name, dtype) in enumerate(zip(X.columns, map(str, X.dtypes))):
-            values = objects(select(X, j)).flat if dtype.lower() == "object" else ()
-            yield f"Column {name!r} of X", dtype, values
-    elif isinstance(X, np.ndarray):
-        yield "X", X.dtype.name, X.flat if X.dtype.kind == "O" else ()
-    elif isinstance(X, list):
-        rows = (row if isinstance(row, list | tuple | np.ndarray) else [row] for row in X[:1])
-        yield "X", "rows", (value for value in chain(*rows) if isinstance(value, _TIME_TYPES))
 
 
 def check_no_mask(values: Any, name: str) -> None:
@@ -284,22 +242,17 @@ def check_row_order(**named: Any) -> None:
         a, b = np.split(own.append(other).factorize()[0], 2)
         moved = (a != b) & np.isin(b, a)
         same = np.isin(b, a).all() and np.isin(a, b).all()
-        if not moved.any() or (not same and any(_is_default(index) for index in (own, other))):
+        are_default = [np.array_equal(index, np.arange(len(index))) for index in (own, other)]
+        if not moved.any() or (not same and any(are_default)):
             continue
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
         raise ValueError(
-            f"The index of {other_name} has labels of that of {name} "
-            f"{'in another order' if same else 'at other positions'}: "
+            f"The index of {other_name} has labels of that of {name} at other positions: "
             f"{other[[row]].tolist()[0]!r} is row {row} of {other_name}, but row {place} of "
-            f"{name}. Expected the same rows in the same order: select them by "
-            f"{other_name}.loc[{name}.index]; or, if rows belong together by position, pass "
-            f"{other_name}.to_numpy(), or {other_name}.set_axis({name}.index) to keep columns."
+            f"{name}. Expected the same rows in the same order: select them by {other_name}.loc"
+            f"[{name}.index], or pass {other_name}.to_numpy() if rows belong together by position."
         )
-
-
-def _is_default(index: Any) -> bool:
-    return np.array_equal(index, np.arange(len(index)))
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
@@ -307,11 +260,6 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
-    if len(shape := np.asarray(sample_weight).shape) > 1:
-        raise ValueError(
-            f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
-            "as in fit(X, y, cost=C)."
-        )
     return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
 
 

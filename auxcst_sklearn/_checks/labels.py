@@ -87,17 +87,10 @@ def own_order(y: Any) -> list[Any] | None:
     """All categories of labels that have an order of their own, in this order."""
     if is_frame(y) and y.shape[1] == 1:
         y = select(y, 0)
-    if hasattr(getattr(y, "dtype", None), "pyarrow_dtype"):
-        y = y.array.__arrow_array__()
-    if type(y).__module__.startswith("pyarrow."):
-        y = y.to_pandas()
     dtype: Any = getattr(y, "dtype", None)
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas, polars
         return dtype.categories.to_list()
-    is_object = str(dtype).lower() == "object"
-    values = y if isinstance(y, list | tuple) else np.asarray(y).ravel() if is_object else ()
-    kind: Any = type(values[0]) if len(values) else object
-    return [member.value for member in kind] if issubclass(kind, Enum) else None
+    return None
 
 
 def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:

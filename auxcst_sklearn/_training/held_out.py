@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 
 # With fewer rows, none are held out.
 MIN_HOLD_OUT_ROWS = 10
-# Folds of more groups are dealt; scikit-learn's loop over groups takes seconds for them.
+# Folds of more groups are not stratified; scikit-learn's loop over groups takes seconds for them.
 MOST_BALANCED_GROUPS = 1000
 # With many rows, the largest number, and size in bytes, of held-out rows of all networks together.
 MOST_HELD_OUT = 2**16
@@ -165,17 +165,15 @@ def folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Indices of the rows outside and inside each fold, stratified if a class has enough rows.
 
-    With groups, no group is in two folds. The only rows of a class are in none.
+    With groups, no group is in two folds; many groups are not stratified. The only rows of a class
+    are in none.
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
     if n_units < n_folds:
         units = "rows" if groups is None else "different values of groups"
         raise _too_few(n_units, units, n_folds)
-    if groups is not None and n_units > MOST_BALANCED_GROUPS:
-        of_row = _deal(label, groups, n_folds, np.random.RandomState(random_state))
-        masks = [of_row == i for i in range(n_folds)]
-        return [_with_classes(label, *map(np.flatnonzero, (~mask, mask))) for mask in masks]
-    stratified = np.unique(label, return_counts=True)[1].max() >= n_folds
+    are_too_many = groups is not None and n_units > MOST_BALANCED_GROUPS
+    stratified = np.unique(label, return_counts=True)[1].max() >= n_folds and not are_too_many
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
         splitter = kind(n_folds, shuffle=True, random_state=random_state)
@@ -185,22 +183,6 @@ def folds(
         if all(len(unseen) for _, unseen in splits):  # few groups may leave a fold empty
             break
     return [_with_classes(label, *split) for split in splits]
-
-
-def _deal(
-    label: NDArray[Any], groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
-    """The fold of each row: groups of alike sizes and rarest classes are dealt to all folds."""
-    known, of_row = np.unique(groups, return_inverse=True)
-    rank = np.bincount(label).argsort().argsort()[label]  # 0 for the rarest class
-    rarest = np.full(len(known), rank.max())
-    np.minimum.at(rarest, of_row, rank)
-    n_rarest = np.bincount(of_row, rank == rarest[of_row])
-    order = np.lexsort((rng.random_sample(len(known)), np.bincount(of_row), n_rarest, rarest))
-    fold = np.empty(len(known), dtype=np.intp)
-    hands = rng.random_sample((-(-len(known) // n_folds), n_folds)).argsort(axis=1)
-    fold[order] = hands.ravel()[: len(known)]
-    return fold[of_row]
 
 
 class LargeFolds(NamedTuple):

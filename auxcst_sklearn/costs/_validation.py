@@ -12,14 +12,6 @@ from .._checks.calls import warn
 from .._checks.labels import own_order, shorten
 from ._named import CostArray, column_names, column_positions, row_names
 
-# Where costs of another number of dimensions belong.
-_OTHER_COSTS = {
-    2: "Amounts become costs by auxcst_sklearn.costs.binary_cost_matrices, or for more classes by "
-    "cost_matrices.",
-    3: "Costs that are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
-    "n_classes), which presume the true class, belong in score.",
-}
-
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
@@ -121,10 +113,7 @@ def check_cost_matrix(
 
 
 def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **labels: Any) -> None:
-    """Warn of labels with an order other than sorted, if nothing names the columns of the costs.
-
-    Labels have an order if their type has one, or if they are strings whose costs suggest one.
-    """
+    """Warn of ordered categories in another order than sorted, if nothing names the columns."""
     costs = cost_matrix if cost is None else cost
     if costs is None or classes is not None or column_names(costs) is not None:
         return
@@ -141,32 +130,6 @@ def warn_if_order_is_lost(cost: Any, cost_matrix: Any, classes: Any = None, **la
                 f"{expected}. Pass costs with these labels, as a DataFrame or from "
                 "ordinal_cost_matrix(labels), or name the columns of an array in classes=.",
             )
-        if not categories and (cost is None or is_per_sample_matrix(cost)) and _of_order(costs):
-            strings = {label for label in np.asarray(y).ravel().tolist() if isinstance(label, str)}
-            if strings:
-                warn(
-                    "The costs without labels grow with the distance from the diagonal, as those "
-                    f"of ordered classes, but the labels in {name} are strings, and the columns "
-                    f"are in alphabetical order: {sorted(strings)}. Pass costs with labels, such "
-                    "as ordinal_cost_matrix(labels), or name the columns in classes=."
-                )
-                return
-
-
-def _of_order(costs: Any) -> bool:
-    """Whether costs grow with the distance from the diagonal, in each row and column."""
-    try:
-        if is_per_sample_matrix(costs):
-            if any(column_names(matrix) is not None for matrix in costs[:1]):
-                return False
-            costs = np.mean(np.asarray(costs[:100], dtype=np.float64), axis=0)
-        matrix = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError):  # an error elsewhere
-        return False
-    if matrix.ndim != 2 or not 3 <= len(matrix) == matrix.shape[1]:
-        return False
-    outward = np.where(np.triu(np.ones((len(matrix), len(matrix) - 1))), 1, -1)
-    return all((outward * np.diff(part, axis=1) > 0).all() for part in (matrix, matrix.T))
 
 
 def warn_of_permutation(decisions: NDArray[Any], classes: NDArray[Any]) -> None:
@@ -203,7 +166,7 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     if values.ndim != ndim:
         raise ValueError(
             f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
-            f"dimensions, {shape}: the cost of each possible prediction. {_OTHER_COSTS[ndim]}"
+            f"dimensions, {shape}: the cost of each possible prediction."
         )
     finite = np.isfinite(values)
     if not finite.all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,12 +13,11 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .._checks.calls import validate_params
-from .._checks.data import check_no_mask
+from .._checks.data import as_floats, check_no_mask, holds_string
 from .._inputs.reading import unresolved
 
 # Values of an array or a DataFrame that are converted at a time.
 BLOCK_SIZE = 2**23
-NUMBERS = "biuf"  # kinds of types
 
 
 @validate_params({"path": [str, os.PathLike], "overwrite": ["boolean"]})
@@ -38,19 +37,20 @@ def to_memmap(
     ----------
     source : array, DataFrame, or iterable of either
         All rows, or blocks of them: what ``pandas.read_csv(path, chunksize=...)``, ``to_batches()``
-        of pyarrow, ``iter_slices()`` of polars or the partitions of dask yield. DataFrames and
-        record batches have the same columns, and are written in the order of the first. Arrays,
-        also arrays of zarr, have shape (n, ...). A Series becomes an array of one dimension.
+        of pyarrow or ``iter_slices()`` of polars yield. DataFrames and record batches have the same
+        columns, and are written in the order of the first. Arrays, also arrays of zarr, have shape
+        (n, ...).
     path : str or path-like
         The file to write, such as ``"X.npy"``.
     dtype : dtype, default="float32"
-        Type of the file. Values that it cannot hold raise an error; floats are rounded.
+        Type of the file. Values that it cannot hold raise an error; floats are rounded, and
+        integers beside missing values are floats.
     overwrite : bool, default=False
         Whether to replace an existing file. If this fails, the old file stays as it was.
 
     Returns
     -------
-    memmap of shape (n_rows, n_columns), (n_rows,) for Series, or (n_rows, ...) for arrays
+    memmap of shape (n_rows, n_columns), or (n_rows, ...) for arrays
         The file, opened for reading.
 
     Raises
@@ -101,30 +101,22 @@ def to_memmap(
 
 def _blocks(source: Any) -> Iterator[Any]:
     """Blocks of rows in memory."""
-    expected = (
-        "expected an array, a DataFrame, or an iterable of either, such as "
-        "pandas.read_csv(path, chunksize=100_000)."
-    )
-    blocks = getattr(source, "partitions", source)  # of dask
-    if blocks is source and _is_rows(source):
-        rows, shape = getattr(source, "iloc", source), getattr(source, "shape", None)
-        n_rows, *of_row = shape or [len(source)]
+    blocks = source if isinstance(source, Iterable) else [source]
+    if hasattr(source, "shape") and not hasattr(source, "compute"):
+        rows = getattr(source, "iloc", source)
+        n_rows, *of_row = source.shape or (0,)
         size = max(1, BLOCK_SIZE // max(1, math.prod(of_row)))
         blocks = (rows[start : start + size] for start in range(0, n_rows, size))
-    elif hasattr(source, "collect") or not {"__iter__", "__getitem__"} & {*dir(blocks)}:
-        raise TypeError(f"source is a {type(source).__name__}; {expected}")
     for block in blocks:
-        if sparse.issparse(block):
-            raise TypeError("source is sparse; expected a dense array. Pass source.toarray().")
-        found = block.compute() if hasattr(block, "compute") else block
-        if not _is_rows(found):
-            raise TypeError(f"source yields a {type(found).__name__}; {expected}")
-        check_no_mask(found, "source")
-        yield found
-
-
-def _is_rows(block: Any) -> bool:
-    return bool(getattr(block, "shape", ())) or hasattr(block, "to_numpy")
+        is_elsewhere = hasattr(block, "compute")  # as of dask
+        if is_elsewhere or sparse.issparse(block) or not getattr(block, "shape", ()):
+            raise TypeError(
+                f"source is or yields a {type(block).__name__}; expected dense arrays or "
+                "DataFrames in memory, such as from pandas.read_csv(path, chunksize=100_000), or "
+                "from dask (part.compute() for part in source.partitions)."
+            )
+        check_no_mask(block, "source")
+        yield block
 
 
 def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
@@ -139,17 +131,14 @@ def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
             low, high = np.full((2, len(names)), np.nan)
             _write_header(file, dtype, (0, *shape))
         if of_row != shape or {*columns} != {*names}:
-            lacking = [name for name in names if name not in columns][:9]
-            more = [name for name in columns if name not in names][:9]
             raise ValueError(
-                f"After {n_rows:,} rows, source yields rows of shape {of_row} without the columns "
-                f"{lacking} and with {more}; expected {shape} and the same columns in all blocks."
+                f"After {n_rows:,} rows, source yields rows of shape {of_row} with the columns "
+                f"{list(columns)[:9]}; expected {shape} and the columns {names[:9]} in all blocks."
             )
         rows = np.empty((len(block), len(names)), dtype)
         for j, name in enumerate(names):
-            values, gaps = _numbers(columns[name], name)
-            rows[~gaps, j] = _cast(values, dtype, name)
-            rows[gaps, j] = _cast(np.full(gaps.sum(), np.nan), dtype, name)
+            values = _numbers(columns[name], name)
+            rows[:, j] = _cast(values, dtype, name)
             bounds = values.astype(np.float64)
             low[j] = np.fmin.reduce(bounds, initial=low[j])
             high[j] = np.fmax.reduce(bounds, initial=high[j])
@@ -177,45 +166,27 @@ def _write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
     """The columns of a block by their names, and the shape of a row."""
     names = getattr(block, "column_names", getattr(block, "columns", None))
-    if names is None and hasattr(block, "to_numpy"):  # a Series
-        return {getattr(block, "name", None): block}, ()
     if names is None:
         rows = np.asarray(block)
         return dict(enumerate(rows.reshape(len(rows), math.prod(rows.shape[1:])).T)), rows.shape[1:]
-    about = getattr(getattr(block, "schema", None), "pandas_metadata", None) or {}
-    if index := [name for name in about.get("index_columns", []) if name in names]:
-        raise ValueError(
-            f"The columns {index} of source are the index of a pandas DataFrame, and no features; "
-            "expected features alone. Read the other columns, by their names."
-        )
     if len(set(names)) < len(names):
         raise ValueError(f"source has the columns {list(names)}; expected each name once.")
     return {name: block[name] for name in names}, (len(names),)
 
 
-def _numbers(column: Any, name: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The numbers of a column, and its gaps, without which integers are integers."""
-    if isinstance(column, np.ndarray):
-        values, gaps = column, np.zeros(len(column), bool)
-    elif hasattr(column, "isna"):  # pandas
-        values, gaps = np.asarray(column.dropna()), np.asarray(column.isna())
-    else:
-        drop = column.drop_nulls if hasattr(column, "drop_nulls") else column.drop_null
-        values, gaps = np.asarray(drop()), np.asarray(column.is_null())  # polars, pyarrow
-    if values.dtype.kind in NUMBERS:
-        return values, gaps
+def _numbers(column: Any, name: Any) -> NDArray[Any]:
+    """A column as numbers, with NaN for missing ones, beside which integers are floats."""
+    values = np.asarray(column)
     try:
-        numbers = np.array(values.tolist())
-        numbers = numbers.astype(np.float64) if numbers.dtype == object else numbers  # decimals
-    except (TypeError, ValueError):
-        numbers = values
-    texts = [value for value in values.tolist() if isinstance(value, str)]
-    if numbers.dtype.kind not in NUMBERS or numbers.ndim != 1 or texts:
+        if values.dtype.kind not in "biufO" or holds_string(values):
+            raise TypeError(f"its type is {values.dtype}")
+        return as_floats(values)
+    except (TypeError, ValueError) as error:
         raise TypeError(
-            f"Column {name!r} of source holds {[*texts, *values][0]!r}; expected numbers. Make "
-            "numbers of it first, such as the days since a date or the codes of categories."
-        )
-    return numbers, gaps
+            f"Column {name!r} of source holds {next(iter(values), None)!r}; expected numbers "
+            f"({error}). Make numbers of it first, such as the days since a date or the codes of "
+            "categories."
+        ) from error
 
 
 def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]:

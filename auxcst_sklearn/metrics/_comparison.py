@@ -37,8 +37,8 @@ from ..costs._evaluation import (
 from ._measures import mean_cost, mean_interval
 
 MOST_PROBABLE = "most probable class"
-# With more decisions, the table has one column of shares, and one row of a constant decision.
-MANY_DECISIONS, SHOWN = 15, 3
+# With more decisions, the table has no columns of shares, and one row of a constant decision.
+MANY_DECISIONS = 15
 
 
 @described_like(mean_cost)
@@ -94,8 +94,8 @@ def compare_costs(
         "cost", the mean; "difference" from the baseline, with "low" and "high", its 95 % interval,
         NaN for the baseline; "share of ..." each decision; "fit_seconds" and "predict_seconds",
         means of the folds. With more than 15 decisions, only the cheapest constant decision is a
-        row, one column has the "most frequent decisions", and ``table.attrs["shares"]`` has the
-        shares of all. Without pandas, a Bunch of arrays, with names of rows in `index`.
+        row, and shares are no columns; ``table.attrs["shares"]`` has the shares of all. Without
+        pandas, a Bunch of arrays, with names of rows in `index`.
 
     Raises
     ------
@@ -213,7 +213,7 @@ class _Task(NamedTuple):
             consumed = get_routing_for_object(model).consumes("fit", self.per_row)
             names = {name: name for name in (*consumed, *signature(model.fit).parameters)}
         own = last.get_params(deep=False)
-        if not _has_rule(last) or own.get("cost_matrix") is not None or _searches_costs(model):
+        if not _has_rule(last) or own.get("cost_matrix") is not None:
             names.pop("cost", None)
         given = {name: values for name, values in self.per_row.items() if name in names}
         parts = {names[name]: _safe_indexing(values, train) for name, values in given.items()}
@@ -296,13 +296,6 @@ def _splits_groups(model: Any) -> bool:
     return not is_search(model) and inner is not None and _splits_groups(inner)
 
 
-def _searches_costs(model: Any) -> bool:
-    """Whether a search chooses the cost matrix."""
-    grids = getattr(model, "param_grid", None) or getattr(model, "param_distributions", None) or {}
-    grids = [grids] if isinstance(grids, Mapping) else grids
-    return any(str(name).endswith("cost_matrix") for grid in grids for name in grid)
-
-
 def _table(
     costs: Costs,
     chosen: dict[str, NDArray[np.intp]],
@@ -321,9 +314,7 @@ def _table(
         rows.append([paid[name].mean(), *difference, *seconds.get(name, (0.0, 0.0))])
     *values, fit_seconds, predict_seconds = np.array(rows).T
     table: dict[str, Any] = dict(zip(("cost", "difference", "low", "high"), values))
-    if n_decisions > MANY_DECISIONS:
-        table["most frequent decisions"] = [_most_frequent(p, labels) for p in shares.values()]
-    else:
+    if n_decisions <= MANY_DECISIONS:
         of_each = np.array([*shares.values()]).T
         table |= {f"share of {label}": column for label, column in zip(labels, of_each)}
     table |= {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
@@ -335,9 +326,3 @@ def _table(
     found = DataFrame(table, index=list(chosen))
     found.attrs["shares"] = all_shares
     return found
-
-
-def _most_frequent(shares: NDArray[Any], labels: list[Any]) -> str:
-    """The most frequent decisions with their shares, in a few words."""
-    order = [j for j in np.argsort(-shares, kind="stable")[:SHOWN].tolist() if shares[j] > 0]
-    return ", ".join(f"{labels[j]} {shares[j]:.0%}" for j in order)

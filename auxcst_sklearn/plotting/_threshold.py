@@ -202,7 +202,6 @@ class CostThresholdDisplay:
         ax: Axes | None = None,
         *,
         xscale: Literal["linear", "log"] = "linear",
-        y_label: str = "mean cost",
     ) -> CostThresholdDisplay:
         """Draw the curve.
 
@@ -210,10 +209,8 @@ class CostThresholdDisplay:
         ----------
         xscale : {"linear", "log"}, default="linear"
             Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
-        y_label : str, default="mean cost"
-            Label of the y axis, for example with the currency.
         """
-        lowest = self._lowest(xscale)
+        lowest = 0.0 if xscale == "linear" else min(self.thresholds[self.thresholds > 0][0], 0.5)
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         # From the lowest threshold, where everything is positive, to 1, where nothing is.
@@ -234,17 +231,11 @@ class CostThresholdDisplay:
             label=f"least cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
         )
         of = "" if self.pos_label is None else f" of {self.pos_label}"
-        ax.set(xlabel=f"threshold on the probability{of}", ylabel=y_label)
+        ax.set(xlabel=f"threshold on the probability{of}", ylabel="mean cost")
         tidy(ax)
         self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
         self.legend_ = draw_legend(ax)
         return self
-
-    def _lowest(self, xscale: str) -> float:
-        """Lower limit of the x axis."""
-        if xscale == "linear":
-            return 0.0
-        return float(min(self.thresholds[self.thresholds > 0][0], 0.5))
 
     def _draw_bayes(self, lowest: float) -> Any:
         """The Bayes threshold as a vertical line, or the Bayes decision as a horizontal one."""

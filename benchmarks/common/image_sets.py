@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import gzip
 import math
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -100,10 +102,14 @@ def load_parts(
 ) -> tuple[Bunch, Bunch]:
     """Training and test images of the folder `name`-images or the archive `name`-images.tar.xz."""
     folder = data_home / f"{name}-images"
-    path = folder if folder.is_dir() else data_home / f"{name}-images.tar.xz"
-    train, test = (
-        load_image_folder(path, image_size, subset=f"{top}{part}") for part in ("train", "test")
-    )
+    with TemporaryDirectory() as unpacked:
+        if not folder.is_dir():
+            with tarfile.open(data_home / f"{name}-images.tar.xz") as archive:
+                archive.extractall(unpacked, filter="data")
+            folder = Path(unpacked)
+        train, test = (
+            load_image_folder(folder / top / part, image_size) for part in ("train", "test")
+        )
     return train, test
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn.utils import resample
 from torch.nn.functional import interpolate
@@ -66,7 +67,8 @@ def load_caltech256(folder: Path, image_size: int) -> Images:
     Some folders are spelt unlike their category in the class tree, so the number counts.
     """
     check_caltech256(folder)
-    bunch = load_image_folder(folder, image_size, n_jobs=-1, verbose=1)
+    with parallel_config(n_jobs=-1, verbose=1):
+        bunch = load_image_folder(folder, image_size)
     number = np.array([int(name[:3]) for name in bunch.target_names])
     kept = number < CLUTTER
     n_images = int(kept[bunch.target].sum())  # clutter comes last, so that a view will do

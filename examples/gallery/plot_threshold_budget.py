@@ -31,9 +31,8 @@ model = CostSensitiveAuxMLP(n_networks=3, random_state=0).fit(X, y, cost=C)
 # ``CostThresholdDisplay`` draws the mean cost of one threshold for all payments. The dashed line
 # is the cost of deciding each payment by its own amount: no single threshold costs as little. The
 # marked threshold was chosen on the plotted payments, so that its cost is optimistic.
-display = CostThresholdDisplay.from_estimator(
-    model, X_test, y_test, cost=C_test, xscale="log", y_label="mean cost (EUR per payment)"
-)
+display = CostThresholdDisplay.from_estimator(model, X_test, y_test, cost=C_test, xscale="log")
+display.ax_.set_ylabel("mean cost (EUR per payment)")
 plt.show()
 print(f"one threshold: {display.best_cost:.2f} EUR, {display.best_alert_rate:.1%} alerts")
 print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:.1%} alerts")

@@ -128,21 +128,9 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 COST = ordinal_cost_matrix(3)
 
 
-class Grade(str, Enum):
-    low, medium, high = GRADES
-
-    def __str__(self):
-        return self.value
-
-
 def in_polars():
     polars = pytest.importorskip("polars")
     return polars.Series(np.array(GRADES)[CODES], dtype=polars.Enum(GRADES))
-
-
-def in_arrow():
-    arrow = pytest.importorskip("pyarrow")
-    return arrow.DictionaryArray.from_arrays(arrow.array(CODES), arrow.array(GRADES), ordered=True)
 
 
 def in_pandas():
@@ -154,10 +142,6 @@ ORDERED = {
     "pandas array": lambda: in_pandas().array,
     "pandas frame": lambda: in_pandas().to_frame(),
     "polars": in_polars,
-    "arrow": in_arrow,
-    "arrow in pandas": lambda: pd.Series(pd.arrays.ArrowExtensionArray(in_arrow())),
-    "Enum": lambda: [Grade(GRADES[code]) for code in CODES],
-    "Enum in pandas": lambda: pd.Series([Grade(GRADES[code]) for code in CODES], dtype=object),
 }
 
 
@@ -216,36 +200,6 @@ def test_no_warning_where_no_order_is_lost(use, recwarn):
     small_mlp().fit(X, y)
     small_mlp(cost_matrix=COST).fit(X, y.cat.rename_categories(["a", "b", "c"]))
     assert not [w for w in recwarn if "ordered categories" in str(w.message)]
-
-
-@pytest.mark.parametrize("use", MATRIX_USES.values(), ids=MATRIX_USES)
-def test_an_ordinal_matrix_without_labels_for_strings_warns(use):
-    with pytest.warns(UserWarning, match="grow with .* alphabetical order: .'high', 'low', 'med"):
-        use(np.array(GRADES)[CODES], ordinal_cost_matrix(3, power=2, over_cost=3))
-
-
-def test_ordinal_matrices_of_rows_without_labels_for_strings_warn():
-    y = np.array(GRADES)[CODES]
-    cost = COST * np.linspace(0, 9, 60)[:, None, None]
-    with pytest.warns(UserWarning, match="alphabetical order"):
-        mean_cost(y, y, cost=cost)
-
-
-def test_other_costs_of_strings_and_other_labels_do_not_warn(recwarn):
-    y = np.array(GRADES)[CODES]
-    for M in (
-        1 - np.eye(3),
-        MATRIX,
-        [[0, 1, 10], [1, 0, 10], [5, 5, 0]],
-        ordinal_cost_matrix(GRADES),
-    ):
-        mean_cost(y, y, cost_matrix=M)
-    mean_cost(y, y, cost_matrix=COST, classes=GRADES)
-    mean_cost(y, y, cost=[ordinal_cost_matrix(GRADES)] * 60)
-    mean_cost(y, y, cost=COST[CODES])
-    mean_cost(CODES, CODES, cost_matrix=COST)
-    mean_cost(y[y != "low"], y[y != "low"], cost_matrix=[[0, 1], [2, 0]])
-    assert not [w for w in recwarn if "alphabetical order" in str(w.message)]
 
 
 def test_members_of_an_enum_that_numpy_cuts_off_are_refused():

@@ -5,7 +5,6 @@ A damaged file is data of the size that was written, or an error that names the 
 
 from __future__ import annotations
 
-import shutil
 import tracemalloc
 
 import numpy as np
@@ -40,7 +39,7 @@ from sklearn.tree import DecisionTreeClassifier
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.datasets import load_image_folder
-from tests.datasets.test_image_folder import pack, pixels, save
+from tests.datasets.test_image_folder import pixels, save
 from tests.factories import small_stack
 from tests.fuzz.conftest import FUZZ, examples
 
@@ -52,16 +51,8 @@ def write_folder(home):
         save(home / "images" / name, pixels(i))
 
 
-def write_archive(home, mode):
-    write_folder(home)
-    pack(home / "images.tar", home / "images", mode)
-    shutil.rmtree(home / "images")
-
-
 FORMS = {
     "images": (write_folder, lambda h: load_image_folder(h / "images")),
-    "archive": (lambda h: write_archive(h, "w"), lambda h: load_image_folder(h / "images.tar")),
-    "xz": (lambda h: write_archive(h, "w:xz"), lambda h: load_image_folder(h / "images.tar")),
 }
 
 

