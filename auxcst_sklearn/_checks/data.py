@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn import config_context
 from sklearn.utils.validation import _check_sample_weight
 
@@ -172,6 +173,7 @@ def check_frame(X: Any, *, cells: bool = True) -> None:
     """
     check_in_memory(X)
     check_no_mask(X, "X")
+    _refuse_one_row(X)
     if cells:
         _refuse_times(X)
 
@@ -193,6 +195,19 @@ def check_in_memory(X: Any, name: str = "X") -> None:
             f"{name} is a {kinds[0]}, which would be read as a whole; expected rows in memory or a "
             "memory map. Write them to one by auxcst_sklearn.datasets.to_memmap, or load them if "
             "they are few, by their compute(), collect(), to_pandas() or [:]."
+        )
+
+
+def _refuse_one_row(X: Any) -> None:
+    """Raise an error for one row as a dict or a Series, and for a list of dicts."""
+    is_series = hasattr(X, "iloc") and X.ndim == 1
+    are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
+    is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
+    if is_dict or is_series or are_dicts:
+        kind = "list of dicts" if are_dicts else type(X).__name__
+        raise ValueError(
+            f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
+            "pd.DataFrame([row]). Arrays by name, as of a tokenizer, are for CostSensitiveAuxNet."
         )
 
 
@@ -242,17 +257,22 @@ def check_row_order(**named: Any) -> None:
         a, b = np.split(own.append(other).factorize()[0], 2)
         moved = (a != b) & np.isin(b, a)
         same = np.isin(b, a).all() and np.isin(a, b).all()
-        are_default = [np.array_equal(index, np.arange(len(index))) for index in (own, other)]
-        if not moved.any() or (not same and any(are_default)):
+        if not moved.any() or (not same and any(_is_default(index) for index in (own, other))):
             continue
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
         raise ValueError(
-            f"The index of {other_name} has labels of that of {name} at other positions: "
+            f"The index of {other_name} has labels of that of {name} "
+            f"{'in another order' if same else 'at other positions'}: "
             f"{other[[row]].tolist()[0]!r} is row {row} of {other_name}, but row {place} of "
-            f"{name}. Expected the same rows in the same order: select them by {other_name}.loc"
-            f"[{name}.index], or pass {other_name}.to_numpy() if rows belong together by position."
+            f"{name}. Expected the same rows in the same order: select them by "
+            f"{other_name}.loc[{name}.index]; or, if rows belong together by position, pass "
+            f"{other_name}.to_numpy(), or {other_name}.set_axis({name}.index) to keep columns."
         )
+
+
+def _is_default(index: Any) -> bool:
+    return np.array_equal(index, np.arange(len(index)))
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
@@ -260,6 +280,11 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
+    if len(shape := np.asarray(sample_weight).shape) > 1:
+        raise ValueError(
+            f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
+            "as in fit(X, y, cost=C)."
+        )
     return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
 
 

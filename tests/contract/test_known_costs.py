@@ -272,7 +272,7 @@ def test_cost_vectors_do_not_decide(fraud, kind):
     X, y, cost = fraud
     model = MODELS[kind]().fit(X, y, cost=cost)
 
-    with pytest.raises(ValueError, match="expected three dimensions, .*each possible prediction"):
+    with pytest.raises(ValueError, match="presume the true class, belong in score"):
         model.predict(X, cost=cost[:, 0])
 
 

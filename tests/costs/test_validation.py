@@ -60,10 +60,7 @@ def test_check_cost_does_not_write_to_the_caller():
         (MATRIX, "cost has 3 rows, but there are 5 samples.*cost_matrix="),
         (np.ones((4, 3)), r"cost has 4 rows, but there are 5 samples"),
         (np.ones((5, 2)), r"cost has 2 columns, but there are 3 classes: \['a', 'b', 'c'\]"),
-        (
-            np.ones(5),
-            r"shape \(5,\); expected two dimensions, \(n_samples, n_classes\): the cost of each",
-        ),
+        (np.ones(5), r"shape \(5,\); expected two dimensions.*costs.binary_cost_matrices"),
         (np.where(np.eye(5, 3) > 0, np.nan, 1), "nan in row 0, column 0, and 3 values"),
         (np.where(np.eye(5, 3, 1) > 0, np.inf, 1), "inf in row 0, column 1"),
         ([["x", "y", "z"]] * 5, "cannot be read as numbers"),

@@ -85,6 +85,14 @@ def test_columns_are_found_by_name(frame, tmp_path):
         to_memmap([np.ones((2, 2, 3)), np.ones((2, 6))], tmp_path / "Y.npy")
 
 
+def test_the_index_of_a_frame_is_no_column(frame):
+    batch = pa.RecordBatch.from_pandas(frame[frame.age > 40])
+    with pytest.raises(
+        ValueError, match=r"columns \['__index_level_0__'\] of source are the index"
+    ):
+        to_memmap([batch], "X.npy")
+
+
 def test_empty_blocks_and_columns_of_gaps(tmp_path):
     blocks = [pd.DataFrame({"a": [], "b": []}), pd.DataFrame({"a": [None, None], "b": [1, 2]})]
     X = to_memmap(blocks, tmp_path / "X.npy")
@@ -122,7 +130,7 @@ MARKED = ["1", "2.5e3", "?"]
     ("blocks", "found"),
     [
         ([pd.DataFrame({"x": MARKED})], "'1'"),
-        ([pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [3, "N.A."]})], "3"),
+        ([pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [3, "N.A."]})], "'N.A.'"),
         ([pd.DataFrame({"x": pd.Categorical(["1", "-"])})], "'1'"),
         ([pl.DataFrame({"x": MARKED})], r".*'1'.*"),
         ([pl.DataFrame({"x": ["a", None]}).cast(pl.Categorical)], "'a'"),
@@ -139,7 +147,7 @@ def test_strings_are_refused_with_their_column(tmp_path, blocks, found):
 
 def test_strings_of_arrays_and_series_are_refused(tmp_path):
     for source, name in (
-        (np.array([["a", 1]], object), "0"),
+        (np.array([[1, "a"]], object), "1"),
         (np.array([["a"]]), "0"),
         (pd.Series(["a"]), "0"),
     ):

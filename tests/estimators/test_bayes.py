@@ -333,8 +333,8 @@ def test_parameters_out_of_range(iris, params, message):
 @pytest.mark.parametrize(
     ("cost", "message"),
     [
-        (np.ones((150, 3)), r"shape \(150, 3\); expected three dimensions, .*possible prediction"),
-        (MATRIX, r"shape \(3, 3\); expected three dimensions, .*each possible prediction"),
+        (np.ones((150, 3)), r"shape \(150, 3\); expected three dimensions.*belong in score"),
+        (MATRIX, r"shape \(3, 3\); expected three dimensions.*belong in cost_matrix="),
         (np.ones((149, 3, 3)), r"shape \(149, 3, 3\); expected"),
         (
             np.full((150, 3, 3), np.nan),

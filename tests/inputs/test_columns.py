@@ -476,9 +476,12 @@ def test_one_row_without_a_table_is_refused(network):
     table = pd.DataFrame({"a": range(12), "b": range(12)})
     model = network(max_epochs=1).fit(table, Y)
     row = table.iloc[0]
-    for X in (dict(row), row, [dict(row)]):
-        with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
+    for X in (dict(row), row):
+        with pytest.raises(ValueError, match=r"expected a table .* pd.DataFrame\(\[row\]\)"):
             model.predict(X)
+        assert model.predict(pd.DataFrame([X])).shape == (1,)
+    with pytest.raises(ValueError, match=r"X is a list of dicts.* pd.DataFrame"):
+        model.predict([dict(row)])
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])

@@ -88,6 +88,79 @@ def test_classes_are_in_the_order_of_labelled_costs(data):
     np.testing.assert_array_equal(plain.counts, display.counts[np.ix_(order, order)])
 
 
+GRADES = ["low", "medium", "high"]
+
+
+def test_labels_are_the_order_of_the_axes(data):
+    X, y = data
+    graded = np.array(GRADES)[y]
+    model = GaussianNB().fit(X, graded)
+    matrix = np.arange(9.0).reshape(3, 3)  # rows and columns high, low, medium
+    plain = CostConfusionDisplay.from_estimator(model, X, graded, cost_matrix=matrix)
+    frame = pd.DataFrame(matrix, index=sorted(GRADES), columns=sorted(GRADES))
+
+    for cost_matrix in (matrix, frame):
+        display = CostConfusionDisplay.from_estimator(
+            model,
+            X,
+            graded,
+            cost_matrix=cost_matrix,
+            labels=GRADES,
+            display_labels=["1: low", "2: medium", "3: high"],
+        )
+        order = [1, 2, 0]
+        np.testing.assert_array_equal(display.cost, plain.cost[np.ix_(order, order)])
+        np.testing.assert_array_equal(display.counts, plain.counts[np.ix_(order, order)])
+        assert display.counts[0].sum() == (graded == "low").sum()
+        ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+        assert ticks == ["1: low", "2: medium", "3: high"]
+    assert plain.display_labels.tolist() == sorted(GRADES)
+    for wrong in (GRADES[:2], [*GRADES, "high"]):
+        with pytest.raises(ValueError, match=r"labels=.* expected each of the classes .* once"):
+            CostConfusionDisplay.from_predictions(graded, graded, cost_matrix=matrix, labels=wrong)
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (["low", "medium", "high"], GRADES),
+        (["low", "medium", "high"], ["Low", "Medium", "High"]),
+        ([0, 1, 2], [2, 1, 0]),
+        ([0, 1, 2], ["1", "0", "2"]),
+        ([False, True], ["True", "False"]),
+    ],
+)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_names_that_permute_the_labels_are_refused(classes, names, labelled):
+    classes = sorted(classes)
+    matrix = 1 - np.eye(len(classes))
+    if labelled:
+        matrix = pd.DataFrame(matrix, index=classes, columns=classes)
+    y = np.array(classes)
+    with pytest.raises(ValueError, match="are the labels .* in another order, .* pass labels="):
+        CostConfusionDisplay.from_predictions(y, y, cost_matrix=matrix, display_labels=names)
+    model = GaussianNB().fit(np.arange(len(y) * 2)[:, np.newaxis], np.repeat(y, 2))
+    with pytest.raises(ValueError, match="in another order"):
+        CostConfusionDisplay.from_estimator(
+            model, [[0.0]], y[:1], cost_matrix=matrix, display_labels=names
+        )
+    for fitting in (classes, [str(label) for label in classes], range(1, len(classes) + 1)):
+        CostConfusionDisplay.from_predictions(y, y, cost_matrix=matrix, display_labels=fitting)
+
+
+def test_names_in_the_order_of_a_frame_are_its_labels():
+    frame = pd.DataFrame(1 - np.eye(3), index=GRADES, columns=GRADES)
+    y = np.array(GRADES)
+    given = CostConfusionDisplay.from_predictions(
+        y, y, cost_matrix=frame, display_labels=["Low", "Medium", "High"]
+    )
+    assert given.ax_.get_xticklabels()[2].get_text() == "High"
+    with pytest.raises(ValueError, match="in another order"):
+        CostConfusionDisplay.from_predictions(
+            y, y, cost_matrix=frame, display_labels=sorted(GRADES)
+        )
+
+
 def test_classifier_without_costs_needs_some(data):
     X, y = data
     classifier = LogisticRegression().fit(X, y)
@@ -99,9 +172,27 @@ def test_classifier_without_costs_needs_some(data):
     )
 
 
-def test_negative_costs_have_colours_around_zero():
+@pytest.mark.parametrize(("normalize", "axis"), [("all", None), ("true", 1), ("pred", 0)])
+def test_shares_add_up_to_a_hundred(normalize, axis):
+    cost = np.array([[0.0, 2.0, 1.0], [4.0, 0.0, 3.0], [6.0, 5.0, 0.0]])
+    display = CostConfusionDisplay(cost, np.ones((3, 3))).plot(normalize=normalize)
+    shown = display.im_.get_array()
+    np.testing.assert_allclose(shown.sum(axis=axis), 100)
+    np.testing.assert_allclose(shown, 100 * cost / cost.sum(axis=axis, keepdims=True))
+    np.testing.assert_array_equal(display.cost, cost)
+
+
+def test_shares_of_nothing_are_zero():
+    cost = np.array([[0.0, 1.0], [0.0, 0.0]])
+    display = CostConfusionDisplay(cost, np.ones((2, 2))).plot(normalize="true")
+    np.testing.assert_array_equal(display.im_.get_array(), [[0, 100], [0, 0]])
+
+
+def test_negative_costs_have_colours_around_zero_and_no_shares():
     display = CostConfusionDisplay(np.array([[-4.0, 1.0], [2.0, 0.0]]), np.ones((2, 2))).plot()
     assert display.im_.get_clim() == (-4, 4)
+    with pytest.raises(ValueError, match="some costs are negative, down to -4"):
+        display.plot(normalize="all")
 
 
 def test_numbers_stand_where_something_was_paid():
@@ -109,6 +200,10 @@ def test_numbers_stand_where_something_was_paid():
     assert display.text_[0, 0].get_text() == "0.0\nn = 1"
     texts = [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()]
     assert texts == ["64.6\nn = 1", "0.6\nn = 1"]
+    assert display.plot(include_values=False).text_ is None
+    many = CostConfusionDisplay(np.eye(100), np.eye(100))
+    many.plot(include_values=True, max_classes=None)
+    assert many.text_[99, 99].get_text() == "1"
 
 
 def test_counts_stand_below_the_costs_wherever_there_are_samples():
@@ -117,12 +212,14 @@ def test_counts_stand_below_the_costs_wherever_there_are_samples():
 
     texts = [[text and text.get_text() for text in row] for row in display.text_]
     assert texts == [["0.0\nn = 1,200", "64.6\nn = 3"], [None, "0.6\nn = 2.5"]]
+    shares = display.plot(normalize="all").text_[0, 1].get_text()
+    assert shares == "99.1\nn = 3"
 
 
 def test_many_classes_have_few_labels_and_no_numbers():
     names = [f"class {i}" for i in range(100)]
     display = CostConfusionDisplay(np.ones((100, 100)), np.ones((100, 100)), display_labels=names)
-    display.plot()
+    display.plot(max_classes=None)
     assert display.text_ is None
     labels = [label.get_text() for label in display.ax_.get_xticklabels()]
     assert 5 <= len(labels) <= 25
@@ -169,7 +266,7 @@ def test_inputs_are_left_alone(data, network):
     cost = COST_MATRIX[y]
     copies = X.copy(), y.copy(), cost.copy()
     classifier = network(cost_matrix=None).fit(X, y, cost=cost)
-    CostConfusionDisplay.from_estimator(classifier, X, y, cost=cost)
+    CostConfusionDisplay.from_estimator(classifier, X, y, cost=cost, normalize="all")
     for array, copy in zip((X, y, cost), copies):
         np.testing.assert_array_equal(array, copy)
 
@@ -209,16 +306,16 @@ def test_decisions_are_the_columns(data, as_array):
     model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=DECIDED).fit(X, y)
     given = {"cost_matrix": DECIDED.to_numpy() if as_array else DECIDED}
 
-    display = CostConfusionDisplay.from_estimator(model, X, y, **given)
+    display = CostConfusionDisplay.from_estimator(model, X, y, labels=[2, 0, 1], **given)
 
     decided = model.decide(X)
     assert "refer" in decided
-    counts = pd.crosstab(y, decided).reindex(columns=DECIDED.columns, fill_value=0)
+    counts = pd.crosstab(y, decided).reindex([2, 0, 1], columns=DECIDED.columns, fill_value=0)
     np.testing.assert_array_equal(display.counts, counts)
-    np.testing.assert_allclose(display.cost, counts * DECIDED)
+    np.testing.assert_allclose(display.cost, counts * DECIDED.loc[[2, 0, 1]])
     assert display.mean_cost == pytest.approx(-model.score(X, y))
     ticks = display.ax_.get_yticklabels(), display.ax_.get_xticklabels()
-    assert [[t.get_text() for t in part] for part in ticks] == [["0", "1", "2"], [*DECIDED]]
+    assert [[t.get_text() for t in part] for part in ticks] == [["2", "0", "1"], [*DECIDED]]
     assert display.ax_.get_xlabel() == "decision"
     display.figure_.draw_without_rendering()
 
@@ -246,16 +343,33 @@ def test_classes_as_decisions_of_a_classifier_without_decisions(data):
     np.testing.assert_array_equal(display.counts[:, 3], 0)
 
 
-def test_a_part_of_many_classes():
+def test_of_many_classes_those_of_the_costliest_cells_are_drawn():
     rng = np.random.default_rng(0)
-    names = np.array([f"class {i:03d}" for i in range(150)])
-    y, pred = rng.integers(150, size=(2, 3000))
-    whole = CostConfusionDisplay.from_predictions(
-        names[y], names[pred], cost_matrix=1 - np.eye(150)
-    )
-    top = np.sort(np.argsort(whole.cost.sum(axis=1))[-20:])
-    cells = whole.cost[np.ix_(top, top)], whole.counts[np.ix_(top, top)]
-    part = CostConfusionDisplay(*cells, display_labels=whole.display_labels[top]).plot()
-    assert part.im_.get_array().shape == (20, 20)
-    shown = [tick.get_text() for tick in part.ax_.get_yticklabels()]
-    assert set(shown) <= set(names[top])
+    classes = [f"class {i:03d}" for i in range(150)]
+    y = rng.integers(150, size=3000)
+    pred = np.where(rng.random(3000) < 0.9, y, rng.integers(150, size=3000))
+    pred[y == 7] = 99  # the costliest mistake
+    names = np.array(classes)
+    matrix = 1.0 - np.eye(150)
+    display = CostConfusionDisplay.from_predictions(names[y], names[pred], cost_matrix=matrix)
+
+    assert display.cost.shape == (150, 150)
+    assert display.im_.get_array().shape == (30, 30)
+    shown = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert shown == sorted(shown)
+    assert {"class 007", "class 099"} <= set(shown)
+    assert "30 of 150 classes, with " in display.ax_.get_title()
+    total = display.im_.get_array().sum()
+    assert f"{100 * total / display.total_cost:.0f} % of the cost" in display.ax_.get_title()
+    whole = display.plot(max_classes=None)
+    assert whole.im_.get_array().shape == (150, 150)
+
+
+def test_of_many_decisions_those_of_the_costliest_cells_are_drawn():
+    y, decided = ["a", "b"] * 20, [f"d{i:02d}" for i in range(40)]
+    display = CostConfusionDisplay.from_predictions(
+        y, decided, cost_matrix=np.arange(80.0).reshape(2, 40), classes=["a", "b"],
+        decisions=decided, max_classes=5,
+    )  # fmt: skip
+    assert display.im_.get_array().shape == (2, 5)
+    assert [t.get_text() for t in display.ax_.get_xticklabels()] == decided[-9::2]
