@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import onnx_ir
 from onnx import TensorProto, compose, helper, numpy_helper
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from .._checks.data import is_frame
 
@@ -142,19 +144,19 @@ class Graph:
             shape: list[Any] = ["n", *width]
             kind = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
             outputs.append(helper.make_tensor_value_info(name, kind, shape))
-        nodes, needed = _needed([*readers, *self.nodes, *named], OUTPUTS)
+        nodes = [*readers, *self.nodes, *named]
         made = {name for node in nodes for name in node.output}
         for given in inputs:
             if given.name in made:
                 raise _refused_name(given.name)
-        constants = [part for part in self.constants if part.name in needed]
-        graph = helper.make_graph(nodes, "decision", inputs, outputs, constants)
+        graph = helper.make_graph(nodes, "decision", inputs, outputs, self.constants)
         versions = {"": OPSET, "ai.onnx.ml": ML_OPSET}
         versions |= {node.domain: 1 for node in nodes if node.domain not in versions}
         opsets = [helper.make_opsetid(*version) for version in versions.items()]
-        return helper.make_model(
+        file = helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="auxcst_sklearn"
         )
+        return onnx_ir.to_proto(RemoveUnusedNodesPass()(onnx_ir.from_proto(file)).model)
 
 
 def names_of_columns(X: Any) -> list[str]:
@@ -193,23 +195,3 @@ def _reader(given: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> onnx.Node
     if to == given.type.tensor_type.elem_type:
         return helper.make_node("Identity", [given.name], [value.name])
     return helper.make_node("Cast", [given.name], [value.name], to=to)
-
-
-def _needed(
-    nodes: list[onnx.NodeProto], outputs: tuple[str, ...]
-) -> tuple[list[onnx.NodeProto], set[str]]:
-    """The nodes, in order, and the values on which the outputs depend."""
-    wanted, kept = set(outputs), []
-    for node in reversed(nodes):
-        if wanted.intersection(node.output):
-            kept.append(node)
-            wanted.update(node.input)
-            wanted.update(name for part in _inner(node) for name in part.input)
-    return kept[::-1], wanted
-
-
-def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Nodes of the graphs inside a node, such as the body of a loop."""
-    graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    nodes = [part for graph in graphs for part in graph.node]
-    return nodes + [inner for part in nodes for inner in _inner(part)]

@@ -12,8 +12,11 @@ import onnx
 import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.tree import BaseDecisionTree
 
+from .._checks.classifiers import parts
 from .._checks.data import holds_categories, is_frame, select
 from .._inputs.columns import UNKNOWN
 from ._graph import (
@@ -26,7 +29,8 @@ from ._graph import (
     names_of_columns,
     names_of_inputs,
 )
-from ._trees import as_read, make_exact, package_of, register
+
+SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32
 
 # --------------------------------------------------------------------- columns
 
@@ -119,8 +123,16 @@ def rows_of_steps(model: Pipeline, graph: Graph, rows: GraphRows) -> GraphRows:
 def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__ + (", whose raw scores a calibrator reads," if options else "")
-    register(model)
-    rows = as_read(model, graph, coded_rows({}, graph, rows))
+    trees = [tree.tree_ for tree in parts(model, BaseDecisionTree) if hasattr(tree, "tree_")]
+    if any(np.isinf(tree.threshold).any() for tree in trees):
+        raise ValueError(  # skl2onnx would not end
+            f"{name} has trees that split missing values, which skl2onnx cannot convert. Fill "
+            "them in by an imputer in a Pipeline, or use a forest or gradient boosting instead."
+        )
+    rows = coded_rows({}, graph, rows)
+    if isinstance(model, SINGLE):
+        value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
+        rows = GraphRows(np.zeros(rows.sample.shape, np.float32), value)
     opset, chosen = {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
     value = _converted(model, graph, rows, name, opset, chosen)[1]
     for node in graph.nodes:
@@ -133,26 +145,25 @@ def _converted(
     model: Any, graph: Graph, rows: GraphRows, name: str, opset: Any, options: Any = None
 ) -> list[str]:
     """The outputs of a part that skl2onnx converts."""
-    is_raw = bool(options)
-    options = None if package_of(model) == "lightgbm" else options  # which it does not have
-    parts, errors = list[onnx.ModelProto](), list[Exception]()
+    converted, errors = list[onnx.ModelProto](), list[Exception]()
     for integers in (True, False):  # some steps read no integers, or none beside floats
         try:
-            parts.append(_convert(model, _types(rows.sample, integers=integers), opset, options))
+            converted.append(
+                _convert(model, _types(rows.sample, integers=integers), opset, options)
+            )
         except Exception as error:
             errors.append(error)
         else:
-            if _runs(parts[-1]):
-                part = parts[-1]
+            if _runs(converted[-1]):
+                part = converted[-1]
                 break
     else:
-        if not parts:
+        if not converted:
             why = first_line(errors[0])
             raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from errors[0]
-        part = parts[0]  # its operators, such as an imputer of float64, are replaced below
+        part = converted[0]  # its operators, such as an imputer of float64, are replaced below
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    make_exact(part, model, is_raw=is_raw)
     for values in _fitted(model, "statistics_"):
         if values.dtype.kind == "f":
             graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
