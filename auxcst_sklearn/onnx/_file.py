@@ -43,11 +43,9 @@ def to_onnx(
         steps skl2onnx can convert. Members of a
         :class:`~auxcst_sklearn.CostSensitiveEnsembleClassifier`, and the classifier of a
         :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
-        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, these calibrated by a
-        :class:`~sklearn.calibration.CalibratedClassifierCV`, pipelines, and all that skl2onnx can
-        convert. Its converters of two classifiers are wrong or incomplete: a
-        ``VotingClassifier`` needs ``flatten_transform=False`` and weights as an array, and a
-        ``LinearDiscriminantAnalysis`` of two classes is refused.
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, pipelines, classifiers
+        calibrated by :class:`~sklearn.calibration.CalibratedClassifierCV`, and all others that
+        skl2onnx can convert. A ``VotingClassifier`` needs ``flatten_transform=False``.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Some rows in the form passed to `predict`, which determine the names and types of the
         inputs, and on which the file is compared with the model: pass some hundred, with missing

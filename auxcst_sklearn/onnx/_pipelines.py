@@ -160,7 +160,10 @@ def _converted(
     else:
         if not converted:
             why = first_line(errors[0])
-            raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from errors[0]
+            raise ValueError(
+                f"{name} cannot be converted by skl2onnx: {why} Use other estimators, or convert "
+                "the classifier by its own converter; see 'Other classifiers' in docs/production."
+            ) from errors[0]
         part = converted[0]  # its operators, such as an imputer of float64, are replaced below
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
