@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "Sub": np.subtract,
     "Mult": np.multiply,
     "Div": np.divide,
-    "USub": np.negative,
     "min": np.minimum,
     "max": np.maximum,
     "Lt": np.less,
@@ -265,26 +264,20 @@ def _are_texts_of_numbers(labels: list[Any]) -> bool:
 # ------------------------------------------------------------------ formulas
 
 
-def _apply(operation: str, *values: Any) -> Any:
-    """An operation on numbers and arrays; what is not finite is an error elsewhere."""
-    with np.errstate(all="ignore"):
-        return _OPERATIONS[operation](*values)
-
-
 def _computed(text: str, name: str, columns: list[Any], column: Callable[[str], Any]) -> Any:
     """The value of a formula: a number, or one for each row."""
 
     def value(node: ast.AST) -> Any:
         match node:
             case ast.BinOp(left=left, op=op, right=right) if _kind(op) in _OPERATIONS:
-                return _apply(_kind(op), value(left), value(right))
+                return _OPERATIONS[_kind(op)](value(left), value(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return _apply("USub", value(operand))
+                return -value(operand)
             case ast.Compare(left=a, ops=ops, comparators=b) if {*map(_kind, ops)} <= _COMPARISONS:
                 pairs = zip(map(_kind, ops), pairwise(map(value, [a, *b])))
-                return reduce(partial(_apply, "Mult"), (compared(op, *pair) for op, pair in pairs))
+                return reduce(np.multiply, (compared(op, *pair) for op, pair in pairs))
             case ast.Call(func=ast.Name(id="min" | "max" as f), args=[_, _, *_] as a, keywords=[]):
-                return reduce(partial(_apply, f), map(value, a))
+                return reduce(_OPERATIONS[f], map(value, a))
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return np.float64(number)
             case ast.Name(id=found) | ast.Constant(value=str() as found):
@@ -303,12 +296,12 @@ def _computed(text: str, name: str, columns: list[Any], column: Callable[[str], 
 
     def compared(operation: str, a: Any, b: Any) -> Any:
         """1 or 0, and NaN where one of the values is not finite, which is an error."""
-        gaps = _apply("Mult", np.float64(0), _apply("Add", a, b))
-        return _apply(operation, a, b) + gaps
+        return _OPERATIONS[operation](a, b) + 0 * (a + b)
 
     _check_names(text, name, columns)
     source = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
-    return value(_parsed(source))
+    with np.errstate(all="ignore"):  # what is not finite is an error elsewhere
+        return value(_parsed(source))
 
 
 def _parsed(source: str) -> ast.AST:

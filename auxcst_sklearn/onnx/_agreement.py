@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     with _as_in_a_file(networks, tables):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
-        for rows in _tables(X, lambda rows: _is_taken(model, rows)):
+        for rows in _tables(X, partial(_is_taken, model)):
             shape = (len(rows), len(last.classes_), len(last.decisions_))
             cost = rng.uniform(1, 9, shape) if takes_costs else None
             with _explained(graph):

@@ -129,14 +129,10 @@ class Graph:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
         inputs, readers = [], []
         for name, uses in self.uses.items():
-            kinds = {value.type.tensor_type.elem_type for value in uses}
-            # Integers are read as float64 beside floats.
-            kind = kinds.pop() if len(kinds) == 1 else TensorProto.DOUBLE
-            given = helper.make_tensor_value_info(name, kind, [])
-            given.type.tensor_type.shape.CopyFrom(uses[0].type.tensor_type.shape)
+            given = onnx.ValueInfoProto(name=name, type=uses[0].type)
             given.type.tensor_type.shape.dim[0].dim_param = "n"
             inputs.append(given)
-            readers += [_reader(given, value) for value in uses]
+            readers += [helper.make_node("Identity", [name], [value.name]) for value in uses]
         outputs, named = [], []
         for name, value in zip(OUTPUTS, results):
             named.append(helper.make_node("Identity", [value], [name]))
@@ -187,11 +183,3 @@ def _refused_name(name: str) -> ValueError:
         f"X has a column {name!r}, a name that no input of the file can have: it is empty, or used "
         "by the file itself; expected another one. Rename the column before the training."
     )
-
-
-def _reader(given: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> onnx.NodeProto:
-    """A node that passes an input of the file on to a part."""
-    to = value.type.tensor_type.elem_type
-    if to == given.type.tensor_type.elem_type:
-        return helper.make_node("Identity", [given.name], [value.name])
-    return helper.make_node("Cast", [given.name], [value.name], to=to)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
@@ -87,7 +86,7 @@ def _encoder(levels: NDArray[Any], kind: int, name: str, *, is_single: bool) -> 
     }
 
 
-def _types(X: Any, *, integers: bool = True) -> list[tuple[str, Any]]:
+def _types(X: Any) -> list[tuple[str, Any]]:
     """Inputs of a pipeline, in the form of skl2onnx."""
     from skl2onnx.common import data_types as kinds
 
@@ -101,9 +100,6 @@ def _types(X: Any, *, integers: bool = True) -> list[tuple[str, Any]]:
     for j, name in enumerate(names_of_columns(X)):
         column = select(X, j)
         kind = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
-        # Other types of integers have missing values, which a file has as NaN.
-        if integers and isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-            kind = kinds.Int64TensorType
         inputs.append((name, kind([None, 1])))
     return inputs
 
@@ -145,26 +141,14 @@ def _converted(
     model: Any, graph: Graph, rows: GraphRows, name: str, opset: Any, options: Any = None
 ) -> list[str]:
     """The outputs of a part that skl2onnx converts."""
-    converted, errors = list[onnx.ModelProto](), list[Exception]()
-    for integers in (True, False):  # some steps read no integers, or none beside floats
-        try:
-            converted.append(
-                _convert(model, _types(rows.sample, integers=integers), opset, options)
-            )
-        except Exception as error:
-            errors.append(error)
-        else:
-            if _runs(converted[-1]):
-                part = converted[-1]
-                break
-    else:
-        if not converted:
-            why = first_line(errors[0])
-            raise ValueError(
-                f"{name} cannot be converted by skl2onnx: {why} Use other estimators, or convert "
-                "the classifier by its own converter; see 'Other classifiers' in docs/production."
-            ) from errors[0]
-        part = converted[0]  # its operators, such as an imputer of float64, are replaced below
+    try:
+        part = _convert(model, _types(rows.sample), opset, options)
+    except Exception as error:
+        raise ValueError(
+            f"{name} cannot be converted by skl2onnx: {first_line(error)} Use other estimators, or "
+            "convert the classifier by its own converter; see 'Other classifiers' in "
+            "docs/production."
+        ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
     for values in _fitted(model, "statistics_"):
@@ -194,15 +178,6 @@ def _read_words_as_python(node: onnx.NodeProto) -> None:
     for attribute in node.attribute if node.op_type == "Tokenizer" else ():
         if attribute.s == b"[a-zA-Z0-9_]+":
             attribute.s = rb"[\p{L}\p{N}_]{2,}"
-
-
-def _runs(part: onnx.ModelProto) -> bool:
-    """Whether a part has types that onnxruntime accepts."""
-    try:
-        onnxruntime.InferenceSession(part.SerializeToString(), providers=["CPUExecutionProvider"])
-    except Exception:
-        return False
-    return True
 
 
 def _missing_category(model: Any) -> str:

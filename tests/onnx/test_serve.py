@@ -454,9 +454,8 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     assert len(is_one) == 1
     for shop in (3, "3"):
         assert decider.decide(decider.arrays({"shop": shop}))["decision"] is True
-    for wrong in ("3.5", 3.5, None, ""):
-        with pytest.raises(ValueError, match=f"shop holds {wrong!r}; expected a whole number"):
-            decider.arrays({"shop": wrong})
+    with pytest.raises(ValueError, match="shop holds 'x'; expected a number"):
+        decider.arrays({"shop": "x"})
 
 
 def test_a_text_is_a_row(tmp_path):
