@@ -8,9 +8,10 @@
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
 numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Dates are
 strings such as 2026-01-31, perhaps with a time; no number is a date. Further columns are ignored.
-If the file has such an input, "cost_matrices" holds the costs of this row. The answer is the
-decision of least cost, the estimated cost of each, the class probabilities if the model has them,
-and the version of the file.
+If the file has such an input, "cost_matrices" holds the costs of this row, unless a function of the
+service computes them: `make_app(Decider("model.onnx", costs))`. The answer is the decision of least
+cost, the estimated cost of each, the class probabilities if the model has them, and the version of
+the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
@@ -27,6 +28,7 @@ import argparse
 import json
 import math
 import re
+from collections.abc import Callable
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
@@ -65,9 +67,16 @@ class WrongValueError(ValueError):
 
 
 class Decider:
-    """An ONNX file with the shapes and types of its inputs; threads may share it."""
+    """An ONNX file with the shapes and types of its inputs; threads may share it.
 
-    def __init__(self, path: str | Path) -> None:
+    `costs` computes the cost matrix (n_classes, n_decisions) of a row from its JSON object; without
+    it, requests hold the matrices that the file reads.
+    """
+
+    def __init__(
+        self, path: str | Path, costs: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
+        self.costs = costs
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # one row is too little work for two threads
         file = Path(path).read_bytes()
@@ -78,10 +87,17 @@ class Decider:
         metadata = self.session.get_modelmeta().custom_metadata_map
         self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
         self.dates = json.loads(metadata.get("dates", "[]"))
+        if costs is not None and "cost_matrices" not in self.inputs:
+            raise ValueError(
+                f"{path} has no input cost_matrices for the costs; expected a file of "
+                "to_onnx(..., cost_input=True)"
+            )
 
     def schema(self) -> dict[str, Any]:
         """Types and shapes of a row, the classes, the decisions, and the version of the file."""
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
+        if self.costs is not None:
+            del inputs["cost_matrices"]
         for name in self.dates:
             inputs[name]["format"] = "a date such as 2026-01-31"
         labels = {"classes": self.classes, "decisions": self.decisions}
@@ -93,6 +109,8 @@ class Decider:
         """A row as arrays; raises a ValueError with a reason if it is invalid."""
         if not isinstance(row, dict):
             raise ValueError("a row is no JSON object; expected a value for each input")
+        if self.costs is not None:
+            row = {**row, "cost_matrices": matrix_of(self.costs, row)}
         if missing := set(self.inputs) - set(row):
             raise ValueError(f"inputs {sorted(missing)} are missing; see /schema")
         if unknown := (OF_REQUESTS & set(row)) - set(self.inputs):
@@ -197,6 +215,15 @@ def of_row(i: int, error: ValueError) -> ValueError:
     placed = ValueError(f"row {i}: {error}")
     placed.about = {"row": i, **getattr(error, "about", {})}  # type: ignore[attr-defined]
     return placed
+
+
+def matrix_of(costs: Callable[[dict[str, Any]], Any], row: dict[str, Any]) -> Any:
+    """The cost matrix of a row."""
+    try:
+        return np.asarray(costs(row), np.float64).tolist()
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the costs of a row cannot be computed, {reason}") from error
 
 
 def is_amount(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,22 +24,21 @@ if TYPE_CHECKING:
 
 Terms = Mapping[Any, Mapping[Any, "str | ArrayLike"]]
 
-# What Python's operators and functions are in ONNX, and in numpy.
-OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "Add": ("Add", np.add),
-    "Sub": ("Sub", np.subtract),
-    "Mult": ("Mul", np.multiply),
-    "Div": ("Div", np.divide),
-    "USub": ("Neg", np.negative),
-    "min": ("Min", np.minimum),
-    "max": ("Max", np.maximum),
-    "Lt": ("Less", np.less),
-    "LtE": ("LessOrEqual", np.less_equal),
-    "Gt": ("Greater", np.greater),
-    "GtE": ("GreaterOrEqual", np.greater_equal),
-    "Eq": ("Equal", np.equal),
+# What Python's operators and functions are in numpy.
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mult": np.multiply,
+    "Div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+    "Lt": np.less,
+    "LtE": np.less_equal,
+    "Gt": np.greater,
+    "GtE": np.greater_equal,
+    "Eq": np.equal,
 }
-COMPARISONS = {"Lt", "LtE", "Gt", "GtE", "Eq"}
+_COMPARISONS = {"Lt", "LtE", "Gt", "GtE", "Eq"}
 
 
 def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.float64]:
@@ -101,12 +100,7 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
                 [ 220.,    0.]]],
               classes=['default', 'paid'], decisions=['default', 'paid'])
     """
-    return matrices_of(terms, amounts)
-
-
-def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.float64]:
-    """The same; with `gaps` a cost is NaN where an amount is missing, instead of an error."""
-    rows, columns, cells = read_terms(terms)
+    rows, columns, cells = _read(terms)
     amounts = with_days(amounts)
     if not (amounts is None or is_frame(amounts) or isinstance(amounts, Mapping)):
         kind = type(amounts).__name__
@@ -114,19 +108,17 @@ def matrices_of(terms: Any, amounts: Any, *, gaps: bool = False) -> NDArray[np.f
     names = [] if amounts is None else list(getattr(amounts, "columns", amounts))
 
     def column(name: str) -> NDArray[np.float64]:
-        return as_costs(amounts[name], f"amounts[{name!r}]", gaps=gaps)
+        return _as_costs(amounts[name], f"amounts[{name!r}]")
 
     costs = {
-        name: compute(cell, name, names, column) if isinstance(cell, str) else cell
+        name: _computed(cell, name, names, column) if isinstance(cell, str) else cell
         for name, cell in cells.items()
     }
     given = {} if amounts is None else {"amounts": amounts}
     if isinstance(amounts, Mapping):
         given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
     check_row_order(**given, **costs)
-    values = {
-        name: as_costs(cost, name, gaps=gaps and np.ndim(cost) > 0) for name, cost in costs.items()
-    }
+    values = {name: _as_costs(cost, name) for name, cost in costs.items()}
     parts = (*given.values(), *values.values())
     with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
     check_consistent_length(*with_rows)
@@ -203,7 +195,7 @@ def binary_cost_matrices(
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
     given = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
     check_row_order(**given)
-    costs = {name: as_costs(cost, name) for name, cost in given.items()}
+    costs = {name: _as_costs(cost, name) for name, cost in given.items()}
     check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
     p = labels.tolist().index(pos_label)
     matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
@@ -212,14 +204,14 @@ def binary_cost_matrices(
     return named(matrices, labels, labels)
 
 
-def as_costs(cost: ArrayLike, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
-    """A cost, or one for each sample: finite unless there may be gaps."""
+def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A finite cost, or one for each sample."""
     try:
         values = as_numbers(cost)
         values = (as_floats(values) if values.ndim else values).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
-    if values.ndim > 1 or not (gaps or np.isfinite(values).all()):
+    if values.ndim > 1 or not np.isfinite(values).all():
         raise ValueError(
             f"{name} has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} values "
             "that are not finite; expected a finite number, or one for each sample."
@@ -227,7 +219,7 @@ def as_costs(cost: ArrayLike, name: str, *, gaps: bool = False) -> NDArray[np.fl
     return values
 
 
-def read_terms(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
+def _read(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
     """True classes and decisions, both in the order of the result, and the cells with names."""
     if is_frame(terms) and hasattr(terms, "index"):
         if not (terms.index.is_unique and terms.columns.is_unique):
@@ -272,32 +264,20 @@ def _are_texts_of_numbers(labels: list[Any]) -> bool:
 # ------------------------------------------------------------------ formulas
 
 
-def on_arrays(operation: str, *values: Any) -> Any:
-    """An operation on numbers and arrays; what is not finite is an error elsewhere."""
-    with np.errstate(all="ignore"):
-        return OPERATIONS[operation][1](*values)
-
-
-def compute(
-    text: str,
-    name: str,
-    columns: list[Any],
-    column: Callable[[str], Any],
-    apply: Callable[..., Any] = on_arrays,
-) -> Any:
-    """The value of a formula: numbers are np.float64, others what `column` and `apply` return."""
+def _computed(text: str, name: str, columns: list[Any], column: Callable[[str], Any]) -> Any:
+    """The value of a formula: a number, or one for each row."""
 
     def value(node: ast.AST) -> Any:
         match node:
-            case ast.BinOp(left=left, op=op, right=right) if _kind(op) in OPERATIONS:
-                return apply(_kind(op), value(left), value(right))
+            case ast.BinOp(left=left, op=op, right=right) if _kind(op) in _OPERATIONS:
+                return _OPERATIONS[_kind(op)](value(left), value(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return apply("USub", value(operand))
-            case ast.Compare(left=a, ops=ops, comparators=b) if {*map(_kind, ops)} <= COMPARISONS:
+                return -value(operand)
+            case ast.Compare(left=a, ops=ops, comparators=b) if {*map(_kind, ops)} <= _COMPARISONS:
                 pairs = zip(map(_kind, ops), pairwise(map(value, [a, *b])))
-                return reduce(partial(apply, "Mult"), (compared(op, *pair) for op, pair in pairs))
+                return reduce(np.multiply, (compared(op, *pair) for op, pair in pairs))
             case ast.Call(func=ast.Name(id="min" | "max" as f), args=[_, _, *_] as a, keywords=[]):
-                return reduce(partial(apply, f), map(value, a))
+                return reduce(_OPERATIONS[f], map(value, a))
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return np.float64(number)
             case ast.Name(id=found) | ast.Constant(value=str() as found):
@@ -315,13 +295,13 @@ def compute(
         )
 
     def compared(operation: str, a: Any, b: Any) -> Any:
-        """1 or 0, and NaN where one of the values is missing."""
-        gaps = apply("Mult", np.float64(0), apply("Add", a, b))
-        return apply("Add", apply(operation, a, b), gaps)
+        """1 or 0, and NaN where one of the values is not finite, which is an error."""
+        return _OPERATIONS[operation](a, b) + 0 * (a + b)
 
     _check_names(text, name, columns)
     source = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
-    return value(_parsed(source))
+    with np.errstate(all="ignore"):  # what is not finite is an error elsewhere
+        return value(_parsed(source))
 
 
 def _parsed(source: str) -> ast.AST:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,6 @@ from .._checks.data import as_floats, holds_string, is_frame, objects, select, w
 from .._checks.labels import label_index, shorten
 from .._estimators.table_models import TableBoosting, TableLogistic
 from ..costs._evaluation import final_estimator, last_step
-from ..costs._terms import cost_matrices
-from ._estimates import Account
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
@@ -40,9 +39,7 @@ Columns = list[Any]
 Candidates = dict[int, NDArray[Any]]  # unusual values, by the positions of their columns
 
 
-def check_agreement(
-    file: onnx.ModelProto, model: Any, X: Any, graph: Graph, account: Account | None
-) -> None:
+def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> None:
     """Raise an error if the file cannot be run, or differs from the model on rows like X."""
     last = final_estimator(model)
     takes_costs = any(given.name == MATRICES for given in file.graph.input)
@@ -50,26 +47,16 @@ def check_agreement(
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
-    own: Callable[[Any], Any] = account.own if account else lambda rows: rows
     tables = [*parts(model, (TableBoosting, TableLogistic))]
     with _as_in_a_file(networks, tables):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
-        for rows in _tables(X, lambda rows: _is_taken(model, own(rows))):
+        for rows in _tables(X, partial(_is_taken, model)):
             shape = (len(rows), len(last.classes_), len(last.decisions_))
             cost = rng.uniform(1, 9, shape) if takes_costs else None
             with _explained(graph):
                 found = _run(session, file, rows, cost)
-            if account is not None:
-                at = np.flatnonzero(known := account.known(rows))
-                if (found["index"][~known] >= 0).any():
-                    raise ValueError("The file decides where an amount that terms reads is NaN.")
-                if not len(at):
-                    continue
-                rows = _joined(X, [_at(column, at) for column in _columns(rows)])
-                found = {name: values[at] for name, values in found.items()}
-                cost = cost_matrices(account.terms, rows)
-            expected = _estimated(model, own(rows), cost)
+            expected = _estimated(model, rows, cost)
             if difference := _difference(found, expected, last, rows, graph):
                 raise ValueError(f"The file differs from the model {difference}.{_advice(graph)}")
 

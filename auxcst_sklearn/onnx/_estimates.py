@@ -1,4 +1,4 @@
-"""The decision of a fitted model as one file: probabilities of any classifier, costs by terms."""
+"""The decision of a fitted model as one file, by the probabilities of any classifier."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
-    BaggingClassifier,
     ExtraTreesClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
-    VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from .._checks.data import holds_categories, is_frame, select
-from .._checks.labels import label_index, shorten
+from .._checks.labels import label_index
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier
@@ -31,9 +26,7 @@ from .._estimators.members import FoldMean
 from .._estimators.table_models import TableBoosting, TableLogistic
 from .._training.geometric_mean import SMALLEST
 from ..costs._evaluation import is_search
-from ..costs._named import column_positions, same_labels
-from ..costs._terms import COMPARISONS, OPERATIONS, compute, matrices_of, on_arrays, read_terms
-from ._graph import MATRICES, Graph, GraphRows, names_of_inputs
+from ._graph import MATRICES, Graph, GraphRows
 from ._networks import network_estimates
 from ._pipelines import coded_rows, estimates, rows_of_steps
 from ._trees import boosting_scores, category_codes, forest_probability
@@ -48,19 +41,16 @@ FORESTS = (
 )
 
 
-def assemble(
-    model: Any, X: Any, takes_costs: bool, account: Account | None
-) -> tuple[onnx.ModelProto, Graph]:
+def assemble(model: Any, X: Any, takes_costs: bool) -> tuple[onnx.ModelProto, Graph]:
     """The steps before the last estimator, its estimates, and the decision, -1 if it is unknown."""
     graph, rows = Graph(), GraphRows(X)
     if isinstance(model, Pipeline):
         rows, model = rows_of_steps(model, graph, rows), model[-1]
     cost, *p = cost_and_probability(model, graph, rows)
     n_columns = len(model.classes_), len(model.decisions_)
-    if takes_costs or account:
+    if takes_costs:
         row = graph.add("Unsqueeze", p[0], np.array([1]))
-        given = MATRICES, onnx.TensorProto.DOUBLE, *n_columns
-        matrices = account.matrices(graph, p[0]) if account else graph.read(*given)
+        matrices = graph.read(MATRICES, onnx.TensorProto.DOUBLE, *n_columns)
         expected = graph.add("MatMul", row, matrices)
         cost = graph.add("Squeeze", expected, np.array([1]))
     gap = graph.add("ReduceSum", graph.add("Sub", cost, cost), np.array([1]), keepdims=0)
@@ -96,14 +86,12 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
         return _of_scores(_boosting_scores(model, graph, rows), len(model.classes_), graph)
     if kind in FORESTS:
         return forest_probability(model, graph, graph.value(coded_rows({}, graph, rows)))
-    if kind is CalibratedClassifierCV:
+    if kind is CalibratedClassifierCV and model.method != "temperature":
         parts = [_calibrated(part, graph, rows) for part in model.calibrated_classifiers_]
         return _mean(parts, graph)
     if kind is FoldMean:
         parts = [_aligned(part, model.classes_, graph, rows) for part in model.estimators]
         return _mean(parts, graph)
-    if kind in ENSEMBLES:
-        return ENSEMBLES[kind](model, graph, rows)
     if isinstance(model, BayesMinimumRiskClassifier):
         return _aligned(model.estimator_, model.classes_, graph, rows, model.temperature_)
     if isinstance(model, CostSensitiveEnsembleClassifier):
@@ -132,11 +120,8 @@ def _aligned(
     return graph.add("MatMul", p, np.eye(len(classes))[columns])
 
 
-def _mean(parts: Sequence[str], graph: Graph, weights: Any = None) -> str:
-    if weights is None:
-        return graph.add("Div", graph.add("Sum", *parts), float(len(parts)))
-    weighted = [graph.add("Mul", part, float(weight)) for part, weight in zip(parts, weights)]
-    return graph.add("Div", graph.add("Sum", *weighted), float(np.sum(weights)))
+def _mean(parts: Sequence[str], graph: Graph) -> str:
+    return graph.add("Div", graph.add("Sum", *parts), float(len(parts)))
 
 
 def _ensemble(model: CostSensitiveEnsembleClassifier, graph: Graph, rows: GraphRows) -> str:
@@ -170,8 +155,6 @@ def _of_scores(scores: str, n_classes: int, graph: Graph) -> str:
 def _calibrated(model: Any, graph: Graph, rows: GraphRows) -> str:
     """Probabilities of a classifier and its calibrators, one for each class."""
     scores, n_classes = _scores(model.estimator, graph, rows), len(model.classes)
-    if model.method == "temperature":
-        return _tempered(model, scores, graph)
     columns = label_index(model.estimator.classes_, model.classes, name="classes_").tolist()
     if n_classes == 2:
         p = _by(model.calibrators[0], scores, graph)
@@ -189,17 +172,6 @@ def _shares(parts: Sequence[str], alike: float, graph: Graph) -> str:
     none = graph.add("Equal", total, 0.0)
     share = graph.add("Div", found, graph.add("Where", none, 1.0, total))
     return graph.add("Where", none, alike, share)
-
-
-def _tempered(model: Any, scores: str, graph: Graph) -> str:
-    if not hasattr(model.estimator, "decision_function"):
-        if len(model.classes) == 2:
-            scores = graph.add("Concat", graph.add("Sub", 1.0, scores), scores, axis=1)
-        scores = graph.add("Log", graph.add("Add", scores, 1e-12))
-    elif len(model.classes) == 2:
-        scores = graph.add("Concat", graph.add("Neg", scores), scores, axis=1)
-    beta = float(model.calibrators[0].beta_)
-    return graph.add("Softmax", graph.add("Mul", scores, beta), axis=1)
 
 
 def _column(values: str, k: int, graph: Graph) -> str:
@@ -239,129 +211,8 @@ def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
         return graph.add("Sub", _column(cost, 0, graph), _column(cost, 1, graph))
     if kind in BOOSTING:
         return _boosting_scores(model, graph, rows)
-    if kind is BaggingClassifier and hasattr(model, "decision_function"):
-        return _bagging(model, graph, rows, scores=True)
     if hasattr(model, "decision_function"):
         scores = estimates(model, graph, rows, raw_scores=True)
     else:
         scores = probability(model, graph, rows)
     return _column(scores, -1, graph) if n_classes == 2 else scores
-
-
-# ------------------------------------------------------------------- ensembles
-
-
-def _linear(model: Any, graph: Graph, rows: GraphRows) -> str:
-    """skl2onnx has other probabilities of two classes for a discriminant analysis."""
-    weights, bias = model.coef_.T.astype(np.float64), model.intercept_.astype(np.float64)
-    product = graph.add("MatMul", graph.value(coded_rows({}, graph, rows)), weights)
-    return _of_scores(graph.add("Add", product, bias), len(model.classes_), graph)
-
-
-def _bagging(model: Any, graph: Graph, rows: GraphRows, *, scores: bool = False) -> str:
-    value, labels = graph.value(coded_rows({}, graph, rows)), np.arange(len(model.classes_))
-    parts = []
-    for estimator, features in zip(model.estimators_, model.estimators_features_):
-        columns = graph.add("Gather", value, np.asarray(features), axis=1)
-        own = GraphRows(np.zeros((1, len(features))), columns)
-        if scores:
-            parts.append(_scores(estimator, graph, own))
-        else:
-            parts.append(_aligned(estimator, labels, graph, own))
-    return _mean(parts, graph)
-
-
-def _voting(model: Any, graph: Graph, rows: GraphRows) -> str:
-    parts = [probability(estimator, graph, rows) for estimator in model.estimators_]
-    if model.weights is None:
-        return _mean(parts, graph)
-    pairs = zip(model.estimators, model.weights)
-    return _mean(parts, graph, [weight for (_, one), weight in pairs if one != "drop"])
-
-
-ENSEMBLES = {
-    BaggingClassifier: _bagging,
-    LinearDiscriminantAnalysis: _linear,
-    LogisticRegression: _linear,
-    VotingClassifier: _voting,
-}
-
-
-# ---------------------------------------------------------------------- costs
-
-
-class Account:
-    """Costs of rows by terms; `table` holds the columns of the model, then columns of formulas."""
-
-    def __init__(self, terms: Any, model: Any, last: Any, X: Any) -> None:
-        if not is_frame(X):
-            raise ValueError(
-                f"X is of type {type(X).__name__}, and terms are formulas of columns; expected a "
-                "DataFrame with the columns that the model and terms read."
-            )
-        self.terms, self.columns = terms, list(X.columns)
-        rows, decisions, self.cells = read_terms(terms)
-        read = self._columns_read(X)
-        own = [c for c in getattr(model, "feature_names_in_", self.columns) if c in self.columns]
-        self.n_own = len(own)
-        self.table = X[[*own, *(name for name in read if name not in own)]]
-        if not self.known(self.table).any():
-            raise ValueError(f"In no row of X are all costs finite; terms reads {read}.")
-        self.place = np.arange(len(self.cells)).reshape(len(rows), -1)
-        for axis, (name, given) in enumerate({"classes": rows, "decisions": decisions}.items()):
-            labels, wanted = np.asarray(given), getattr(last, f"{name}_")
-            if not same_labels(labels, wanted):
-                raise ValueError(
-                    f"terms has the {name} {shorten(labels)}; expected the {name} of the model, "
-                    f"{shorten(wanted)}. Rename them in terms, or fit the model with terms."
-                )
-            self.place = self.place.take(column_positions(labels, wanted, name), axis)
-
-    def _columns_read(self, X: Any) -> list[str]:
-        """The columns that formulas read."""
-        read: dict[str, np.float64] = {}
-
-        def column(name: str) -> np.float64:
-            if holds_categories(select(X, self.columns.index(name))):
-                raise ValueError(f"terms reads the column {name!r} of X, which holds strings.")
-            return read.setdefault(name, np.float64(1))
-
-        for name, cell in self.cells.items():
-            if isinstance(cell, str):
-                compute(cell, name, self.columns, column)
-            elif np.ndim(cell):
-                raise ValueError(
-                    f"{name} has a value for each row, which a file cannot compute; expected a "
-                    "number or a formula. Make it a column of X, and name this."
-                )
-        return list(read)
-
-    def own(self, rows: Any) -> Any:
-        """The columns that the model reads."""
-        return select(rows, list(range(self.n_own)))
-
-    def known(self, rows: Any) -> NDArray[np.bool_]:
-        """Rows in which all costs are finite."""
-        costs = matrices_of(self.terms, rows, gaps=True)
-        return np.asarray(np.isfinite(costs).all(axis=(1, 2)))
-
-    def matrices(self, graph: Graph, like: str) -> str:
-        """Cost matrices (n, n_classes, n_decisions), for the rows of a value of two dimensions."""
-        inputs = dict(zip(self.table.columns, names_of_inputs(self.table)))
-
-        def column(name: str) -> str:
-            return graph.read(inputs[name], onnx.TensorProto.DOUBLE, 1)
-
-        def apply(operation: str, *values: Any) -> Any:
-            if not any(isinstance(value, str) for value in values):
-                return on_arrays(operation, *values)
-            result = graph.add(OPERATIONS[operation][0], *values)
-            return graph.as_double(result) if operation in COMPARISONS else result
-
-        zero = graph.add("Mul", graph.add("Gather", like, np.array([0]), axis=1), 0.0)
-        parts = []
-        for name, cell in self.cells.items():
-            is_formula = isinstance(cell, str)
-            value = compute(cell, name, self.columns, column, apply) if is_formula else cell
-            parts.append(value if isinstance(value, str) else graph.add("Add", zero, float(value)))
-        return graph.add("Gather", graph.add("Concat", *parts, axis=1), self.place, axis=1)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,10 +20,6 @@ from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
 from ..costs._evaluation import before_last
-from ..costs._terms import Terms
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def to_onnx(
@@ -32,7 +28,6 @@ def to_onnx(
     path: str | Path | None = None,
     *,
     cost_input: bool | Literal["auto"] = "auto",
-    terms: Terms | DataFrame | None = None,
 ) -> Any:
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
@@ -48,30 +43,25 @@ def to_onnx(
         steps skl2onnx can convert. Members of a
         :class:`~auxcst_sklearn.CostSensitiveEnsembleClassifier`, and the classifier of a
         :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
-        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, calibrated classifiers,
-        ensembles and pipelines of such classifiers, all that skl2onnx can convert, and classifiers
-        of LightGBM and XGBoost.
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, pipelines, classifiers
+        calibrated by :class:`~sklearn.calibration.CalibratedClassifierCV`, and all others that
+        skl2onnx can convert. A ``VotingClassifier`` needs ``flatten_transform=False``.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Some rows in the form passed to `predict`, which determine the names and types of the
         inputs, and on which the file is compared with the model: pass some hundred, with missing
         values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type,
         all others are float64; sparse rows are passed to the file as dense ones. Texts for a
         ``TfidfVectorizer``, (n,), are one input of strings. A DataFrame has an
-        input of shape (n, 1) for each column, with its name: of strings for string columns, int64
-        for integers if only a pipeline reads them and its steps can, otherwise float64; for dates
-        of days since 1970 (UTC). The name of an output or of ``"cost_matrices"`` becomes
-        ``"cost_"`` and the like. A missing number is NaN, a missing string ``""``.
+        input of shape (n, 1) for each column, with its name: of strings for string columns, float64
+        for all others; for dates of days since 1970 (UTC). The name of an output or of
+        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
+        string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
         float64, (n, n_classes, n_decisions), as `cost` of `decide`. "auto" if the model was fitted
-        with such costs and there are no `terms`.
-    terms : dict of dict, or DataFrame of pandas, default=None
-        Costs as numbers and formulas of columns, as of :func:`~auxcst_sklearn.costs.cost_matrices`,
-        which the file then computes for each row. They have the labels of the model. X is a
-        DataFrame that also has the columns that only formulas read; they become further inputs, of
-        float64. A row in which an amount is missing has NaN costs.
+        with such costs.
 
     Returns
     -------
@@ -90,11 +80,8 @@ def to_onnx(
         If the model is not a classifier of this package.
     ValueError
         If a network, a member, a step of a pipeline or the name of a column cannot be exported,
-        which the message names; if costs are an input or `terms`, and the loss has no class
-        probabilities; if a term is an array, or reads strings or a column that X lacks, or the
-        labels are not the labels of the model; or if the file differs from the model or, with
-        `terms`, from the model's `decide` with the costs of `cost_matrices`, with the largest
-        difference and its row.
+        which the message names; if costs are an input and the loss has no class probabilities; or
+        if the file differs from the model, with the largest difference and its row.
 
     Notes
     -----
@@ -128,14 +115,11 @@ def to_onnx(
             "of a search pass best_estimator_."
         )
     check_is_fitted(estimator)
-    if terms is not None and cost_input is True:
-        raise ValueError("Got both terms and cost_input=True; expected one source of costs.")
     takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
-    if (takes_costs or terms is not None) and not estimator._has_probabilities():
+    if takes_costs and not estimator._has_probabilities():
         raise ValueError(
-            f"{f'cost_input={cost_input!r}' if terms is None else 'terms'} needs class "
-            f"probabilities, but loss={estimator.loss!r} has none; use loss='bayes_risk' or "
-            "'cross_entropy', or cost_input=False without terms."
+            f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
+            "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
@@ -144,22 +128,17 @@ def to_onnx(
         )
     with _extra():
         from ._agreement import check_agreement
-        from ._estimates import Account, assemble
-    account = None
-    rows = own = _rows(X)
-    if terms is not None:
-        account = Account(terms, model, estimator, rows)
-        rows, own = account.table, account.own(account.table)
-    before: Any = X
-    before = before[list(own.columns)] if is_frame(X) else own
+        from ._estimates import assemble
+    rows = _rows(X)
+    before: Any = X if is_frame(X) else rows
     before = before_last(model, before) if isinstance(model, Pipeline) else before
     if isinstance(estimator, BaseCostSensitiveNet):
         estimator._inputs.validate(estimator, before, reset=False)
     else:
         estimator.predict_proba(before)
     with _extra():
-        file, graph = assemble(model, own, takes_costs, account)
-    check_agreement(file, model, rows, graph, account)
+        file, graph = assemble(model, rows, takes_costs)
+    check_agreement(file, model, rows, graph)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
     inputs = {given.name for given in file.graph.input}
     if dates := [name for name in date_columns(X).values() if name in inputs]:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import onnx_ir
 from onnx import TensorProto, compose, helper, numpy_helper
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from .._checks.data import is_frame
 
@@ -127,14 +129,10 @@ class Graph:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
         inputs, readers = [], []
         for name, uses in self.uses.items():
-            kinds = {value.type.tensor_type.elem_type for value in uses}
-            # Integers are read as float64 beside floats.
-            kind = kinds.pop() if len(kinds) == 1 else TensorProto.DOUBLE
-            given = helper.make_tensor_value_info(name, kind, [])
-            given.type.tensor_type.shape.CopyFrom(uses[0].type.tensor_type.shape)
+            given = onnx.ValueInfoProto(name=name, type=uses[0].type)
             given.type.tensor_type.shape.dim[0].dim_param = "n"
             inputs.append(given)
-            readers += [_reader(given, value) for value in uses]
+            readers += [helper.make_node("Identity", [name], [value.name]) for value in uses]
         outputs, named = [], []
         for name, value in zip(OUTPUTS, results):
             named.append(helper.make_node("Identity", [value], [name]))
@@ -142,19 +140,19 @@ class Graph:
             shape: list[Any] = ["n", *width]
             kind = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
             outputs.append(helper.make_tensor_value_info(name, kind, shape))
-        nodes, needed = _needed([*readers, *self.nodes, *named], OUTPUTS)
+        nodes = [*readers, *self.nodes, *named]
         made = {name for node in nodes for name in node.output}
         for given in inputs:
             if given.name in made:
                 raise _refused_name(given.name)
-        constants = [part for part in self.constants if part.name in needed]
-        graph = helper.make_graph(nodes, "decision", inputs, outputs, constants)
+        graph = helper.make_graph(nodes, "decision", inputs, outputs, self.constants)
         versions = {"": OPSET, "ai.onnx.ml": ML_OPSET}
         versions |= {node.domain: 1 for node in nodes if node.domain not in versions}
         opsets = [helper.make_opsetid(*version) for version in versions.items()]
-        return helper.make_model(
+        file = helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="auxcst_sklearn"
         )
+        return onnx_ir.to_proto(RemoveUnusedNodesPass()(onnx_ir.from_proto(file)).model)
 
 
 def names_of_columns(X: Any) -> list[str]:
@@ -185,31 +183,3 @@ def _refused_name(name: str) -> ValueError:
         f"X has a column {name!r}, a name that no input of the file can have: it is empty, or used "
         "by the file itself; expected another one. Rename the column before the training."
     )
-
-
-def _reader(given: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> onnx.NodeProto:
-    """A node that passes an input of the file on to a part."""
-    to = value.type.tensor_type.elem_type
-    if to == given.type.tensor_type.elem_type:
-        return helper.make_node("Identity", [given.name], [value.name])
-    return helper.make_node("Cast", [given.name], [value.name], to=to)
-
-
-def _needed(
-    nodes: list[onnx.NodeProto], outputs: tuple[str, ...]
-) -> tuple[list[onnx.NodeProto], set[str]]:
-    """The nodes, in order, and the values on which the outputs depend."""
-    wanted, kept = set(outputs), []
-    for node in reversed(nodes):
-        if wanted.intersection(node.output):
-            kept.append(node)
-            wanted.update(node.input)
-            wanted.update(name for part in _inner(node) for name in part.input)
-    return kept[::-1], wanted
-
-
-def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Nodes of the graphs inside a node, such as the body of a loop."""
-    graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    nodes = [part for graph in graphs for part in graph.node]
-    return nodes + [inner for part in nodes for inner in _inner(part)]

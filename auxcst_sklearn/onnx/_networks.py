@@ -176,14 +176,10 @@ def _exported(model: Any, example: Any, free: Any, names: list[str]) -> onnx.Mod
 def _without_notes() -> Iterator[None]:
     """Without torch's notes on packages that are not needed, and on its own deprecations."""
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    logger.addFilter(_is_no_note)
+    before, logger.disabled = logger.disabled, True
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r".*treespec.*LeafSpec", FutureWarning)
             yield
     finally:
-        logger.removeFilter(_is_no_note)
-
-
-def _is_no_note(record: logging.LogRecord) -> bool:
-    return "torchvision is not installed" not in record.getMessage()
+        logger.disabled = before

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.tree import BaseDecisionTree
 
+from .._checks.classifiers import parts
 from .._checks.data import holds_categories, is_frame, select
 from .._inputs.columns import UNKNOWN
 from ._graph import (
@@ -26,7 +28,8 @@ from ._graph import (
     names_of_columns,
     names_of_inputs,
 )
-from ._trees import as_read, make_exact, package_of, register
+
+SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32
 
 # --------------------------------------------------------------------- columns
 
@@ -83,7 +86,7 @@ def _encoder(levels: NDArray[Any], kind: int, name: str, *, is_single: bool) -> 
     }
 
 
-def _types(X: Any, *, integers: bool = True) -> list[tuple[str, Any]]:
+def _types(X: Any) -> list[tuple[str, Any]]:
     """Inputs of a pipeline, in the form of skl2onnx."""
     from skl2onnx.common import data_types as kinds
 
@@ -97,9 +100,6 @@ def _types(X: Any, *, integers: bool = True) -> list[tuple[str, Any]]:
     for j, name in enumerate(names_of_columns(X)):
         column = select(X, j)
         kind = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
-        # Other types of integers have missing values, which a file has as NaN.
-        if integers and isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-            kind = kinds.Int64TensorType
         inputs.append((name, kind([None, 1])))
     return inputs
 
@@ -119,8 +119,16 @@ def rows_of_steps(model: Pipeline, graph: Graph, rows: GraphRows) -> GraphRows:
 def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__ + (", whose raw scores a calibrator reads," if options else "")
-    register(model)
-    rows = as_read(model, graph, coded_rows({}, graph, rows))
+    trees = [tree.tree_ for tree in parts(model, BaseDecisionTree) if hasattr(tree, "tree_")]
+    if any(np.isinf(tree.threshold).any() for tree in trees):
+        raise ValueError(  # skl2onnx would not end
+            f"{name} has trees that split missing values, which skl2onnx cannot convert. Fill "
+            "them in by an imputer in a Pipeline, or use a forest or gradient boosting instead."
+        )
+    rows = coded_rows({}, graph, rows)
+    if isinstance(model, SINGLE):
+        value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
+        rows = GraphRows(np.zeros(rows.sample.shape, np.float32), value)
     opset, chosen = {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
     value = _converted(model, graph, rows, name, opset, chosen)[1]
     for node in graph.nodes:
@@ -133,26 +141,16 @@ def _converted(
     model: Any, graph: Graph, rows: GraphRows, name: str, opset: Any, options: Any = None
 ) -> list[str]:
     """The outputs of a part that skl2onnx converts."""
-    is_raw = bool(options)
-    options = None if package_of(model) == "lightgbm" else options  # which it does not have
-    parts, errors = list[onnx.ModelProto](), list[Exception]()
-    for integers in (True, False):  # some steps read no integers, or none beside floats
-        try:
-            parts.append(_convert(model, _types(rows.sample, integers=integers), opset, options))
-        except Exception as error:
-            errors.append(error)
-        else:
-            if _runs(parts[-1]):
-                part = parts[-1]
-                break
-    else:
-        if not parts:
-            why = first_line(errors[0])
-            raise ValueError(f"{name} cannot be converted by skl2onnx: {why}") from errors[0]
-        part = parts[0]  # its operators, such as an imputer of float64, are replaced below
+    try:
+        part = _convert(model, _types(rows.sample), opset, options)
+    except Exception as error:
+        raise ValueError(
+            f"{name} cannot be converted by skl2onnx: {first_line(error)} Use other estimators, or "
+            "convert the classifier by its own converter; see 'Other classifiers' in "
+            "docs/production."
+        ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    make_exact(part, model, is_raw=is_raw)
     for values in _fitted(model, "statistics_"):
         if values.dtype.kind == "f":
             graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
@@ -180,15 +178,6 @@ def _read_words_as_python(node: onnx.NodeProto) -> None:
     for attribute in node.attribute if node.op_type == "Tokenizer" else ():
         if attribute.s == b"[a-zA-Z0-9_]+":
             attribute.s = rb"[\p{L}\p{N}_]{2,}"
-
-
-def _runs(part: onnx.ModelProto) -> bool:
-    """Whether a part has types that onnxruntime accepts."""
-    try:
-        onnxruntime.InferenceSession(part.SerializeToString(), providers=["CPUExecutionProvider"])
-    except Exception:
-        return False
-    return True
 
 
 def _missing_category(model: Any) -> str:

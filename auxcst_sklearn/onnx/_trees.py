@@ -1,34 +1,24 @@
-"""Ensembles of trees of scikit-learn, and of LightGBM and XGBoost, which onnxmltools converts.
+"""Forests and gradient boosting of scikit-learn, which compare and add up in float64.
 
-scikit-learn's trees compare and add up in float64 as scikit-learn does: skl2onnx ignores splits by
-categories, and rounds the sums of a forest, which may be ties.
+skl2onnx ignores splits by categories and missing values in forests, and rounds the sums of a
+forest, which may be ties.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
-from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
+from onnx import TensorProto, numpy_helper
 
 from .._estimators.table_models import TableBoosting
-from ._graph import Graph, GraphRows
+from ._graph import Graph
 
-SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32
 NEVER = -2  # no code of a category
-
-_CONVERTERS = {
-    "lightgbm": ("lightgbm.operator_converters.LightGbm", "convert_lightgbm"),
-    "xgboost": ("xgboost.operator_converters.XGBoost", "convert_xgboost"),
-}
-
 
 # Of a node, before its mode, which is LEAF for leaves; children are positions.
 _FIELDS = ("featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
@@ -58,21 +48,13 @@ class _Ensemble:
 
     def sums(self, graph: Graph, rows: str, n_outputs: int) -> str:
         """The sum of each output, (n, n_outputs), in float32."""
-        given = _in_float64(self.lists, "nodes_values", "target_weights")
+        given: dict[str, Any] = dict(self.lists)
+        for name in ("nodes_values", "target_weights"):
+            numbers = np.array(given.pop(name), np.float64)
+            given[f"{name}_as_tensor"] = numpy_helper.from_array(numbers, name)
         return graph.add(
             "TreeEnsembleRegressor", rows, domain="ai.onnx.ml", n_targets=n_outputs, **given
         )
-
-
-def _in_float64(attributes: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Attributes of an ensemble, with some of its lists of numbers in float64."""
-    given = dict(attributes)
-    for name in set(names) & set(given):
-        values = given.pop(name)
-        given[f"{name}_as_tensor"] = helper.make_tensor(
-            name, TensorProto.DOUBLE, [len(values)], values
-        )
-    return given
 
 
 def forest_probability(model: Any, graph: Graph, rows: str) -> str:
@@ -186,65 +168,3 @@ def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]])
 def _members(bits: NDArray[np.uint32]) -> NDArray[np.intp]:
     """The numbers in a set of bits."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
-
-
-# ------------------------------------------------------- LightGBM and XGBoost
-
-
-def package_of(model: Any) -> str:
-    """The package of a classifier."""
-    return type(model).__module__.partition(".")[0]
-
-
-def register(model: Any) -> None:
-    """Register the converter, if the classifier is of LightGBM or XGBoost."""
-    if package_of(model) not in _CONVERTERS:
-        return
-    from skl2onnx import update_registered_converter
-    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
-
-    module, function = _CONVERTERS[package_of(model)]
-    update_registered_converter(
-        type(model),
-        f"{package_of(model)}{type(model).__name__}",
-        calculate_linear_classifier_output_shapes,
-        getattr(import_module(f"onnxmltools.convert.{module}"), function),
-        options={"nocl": [True, False], "zipmap": [True, False, "columns"]},
-    )
-
-
-def as_read(model: Any, graph: Graph, rows: GraphRows) -> GraphRows:
-    """Rows in the precision of the model: trees of XGBoost and scikit-learn read float32."""
-    if package_of(model) != "xgboost" and not isinstance(model, SINGLE):
-        return rows
-    value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
-    return GraphRows(np.zeros(rows.sample.shape, np.float32), value)
-
-
-def make_exact(part: onnx.ModelProto, model: Any, *, is_raw: bool) -> None:
-    """Give LightGBM's trees, or their sums, thresholds in float64, which onnxmltools rounds."""
-    if package_of(model) != "lightgbm":
-        return
-    exact = _thresholds(model.booster_.model_to_string())
-    for node in part.graph.node:
-        if node.op_type != "TreeEnsembleClassifier":
-            continue
-        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        pairs = zip(given["nodes_featureids"], given["nodes_values"])
-        given["nodes_values"] = [exact.get(pair, pair[1]) for pair in pairs]
-        given.pop("nodes_hitrates", None)
-        if is_raw:
-            given["post_transform"] = "NONE"
-        given = _in_float64(given, "nodes_values", "class_weights", "base_values")
-        del node.attribute[:]
-        node.attribute.extend(helper.make_attribute(*item) for item in given.items())
-
-
-def _thresholds(text: str) -> dict[tuple[int, float], float]:
-    """The threshold of a column and a rounded threshold, of a model as text."""
-    lines = [line.partition("=") for line in text.splitlines()]
-    columns, values = (
-        [float(v) for name, _, row in lines if name == wanted for v in row.split()]
-        for wanted in ("split_feature", "threshold")
-    )
-    return {(int(j), float(np.float32(v))): v for j, v in zip(columns, values)}

@@ -25,7 +25,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
 from tests.onnx.files import assert_agrees
@@ -40,15 +39,9 @@ COST = {2: [[0, 1], [4, 0]], 3: [[0, 1, 2], [3, 0, 1], [9, 3, 0]]}
 FOREST = RandomForestClassifier(3, random_state=0)
 MIXED = [("logistic", LogisticRegression()), ("forest", FOREST), ("bayes", GaussianNB())]
 AGREES = {
-    "discriminant": LinearDiscriminantAnalysis(),
-    "discriminant in a vote": VotingClassifier(
-        [("a", LinearDiscriminantAnalysis())], voting="soft"
-    ),
     "boosting of stumps": AdaBoostClassifier(n_estimators=5),
-    "weighted vote": VotingClassifier(MIXED, voting="soft", weights=[1, 2, 0]),
-    "vote with a member left out": VotingClassifier(
-        MIXED, voting="soft", weights=[1, 2, 3]
-    ).set_params(bayes="drop"),
+    "vote": VotingClassifier(MIXED[::2], voting="soft", flatten_transform=False),
+    "bag of columns": BaggingClassifier(LogisticRegression(), n_estimators=3, max_features=0.5),
     "stack": StackingClassifier(MIXED, cv=2),
     "stack of raw scores": StackingClassifier(
         MIXED[:2], DecisionTreeClassifier(max_depth=3), cv=2, passthrough=True
@@ -60,6 +53,8 @@ REFUSED = {
     "neighbours in a bag": BaggingClassifier(
         KNeighborsClassifier(15, weights="distance"), n_estimators=2
     ),
+    "bag of trees": BaggingClassifier(n_estimators=2, random_state=0),
+    "vote of trees": VotingClassifier(MIXED[1:], voting="soft", flatten_transform=False),
     "products": make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression()),
 }
 
@@ -84,6 +79,11 @@ def test_files_that_differ_or_do_not_load_are_refused(classifier, n_classes):
         to_onnx(model, X[:5])
 
 
+def test_a_discriminant_analysis_of_two_classes_is_refused():
+    with pytest.raises(ValueError, match=r"differs .*Other packages converted LinearDiscriminant"):
+        to_onnx(fitted(LinearDiscriminantAnalysis()), X)
+
+
 def test_the_error_has_the_largest_difference_and_its_place():
     rows = np.arange(12.0)[:, np.newaxis]
     model = Rule(KNeighborsClassifier(3, weights="distance")).fit(rows, np.arange(12) % 2)
@@ -98,12 +98,9 @@ def test_the_error_has_the_largest_difference_and_its_place():
 TREES = {
     "boosting": GradientBoostingClassifier(n_estimators=5, random_state=0),
     "boosting from zero": GradientBoostingClassifier(n_estimators=5, init="zero", random_state=0),
-    "bag": BaggingClassifier(FOREST, n_estimators=3, random_state=0),
-    "bag of columns": BaggingClassifier(n_estimators=3, max_features=0.5, random_state=0),
+    "forest": FOREST,
+    "tree": DecisionTreeClassifier(random_state=0),
     "stumps": AdaBoostClassifier(n_estimators=3, random_state=0),
-    "vote": VotingClassifier(
-        [("forest", FOREST), ("logistic", LogisticRegression())], voting="soft"
-    ),
     "calibrated": GradientBoostingClassifier(n_estimators=2),
 }
 
@@ -126,17 +123,19 @@ def test_a_file_that_onnxruntime_cannot_load_is_refused():
         to_onnx(model, X)
 
 
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        BaggingClassifier(n_estimators=3),
-        VotingClassifier([("a", FOREST), ("b", TableBoosting(max_iter=3))], voting="soft"),
-    ],
-)
-def test_gaps_inside_of_ensembles(classifier):
+@pytest.mark.parametrize("classifier", [FOREST, DecisionTreeClassifier(max_depth=5)])
+def test_gaps_in_trees(classifier):
     model = fitted(classifier, 3, NAN)
 
     assert_agrees(model, NAN[::-1] + 0.01, to_onnx(model, NAN[:20]))
+
+
+@pytest.mark.parametrize(
+    "classifier", [BaggingClassifier(n_estimators=3), StackingClassifier(MIXED[1:2], cv=2)]
+)
+def test_gaps_in_trees_that_skl2onnx_converts_are_refused(classifier):
+    with pytest.raises(ValueError, match="r has trees that split missing values, which skl2onnx"):
+        to_onnx(fitted(classifier, 3, NAN), NAN)
 
 
 def table(n, seed):
@@ -166,15 +165,6 @@ ORDINAL = OrdinalEncoder(
 PIPELINES = {
     "logistic": make_pipeline(prepared(ONE_HOT), Rule()),
     "forest": Rule(make_pipeline(prepared(ORDINAL, "median"), FOREST)),
-    "vote": Rule(
-        VotingClassifier(
-            [
-                ("boosting", TableBoosting(max_iter=5)),
-                ("forest", make_pipeline(prepared(ONE_HOT), FOREST)),
-            ],
-            voting="soft",
-        )
-    ),
 }
 
 
@@ -192,7 +182,7 @@ def test_costs_that_are_known_when_deciding():
     known = {"decisions": ["a", "b", "c", "d"]}
     members = [("trees", FOREST), ("logistic", LogisticRegression())]
     ensemble = CostSensitiveEnsembleClassifier(members, cv=2, random_state=0, **known)
-    for model in (ensemble, Rule(AGREES["weighted vote"], **known)):
+    for model in (ensemble, Rule(AGREES["vote"], **known)):
         model.fit(X, Y[3], cost=cost)
         assert_agrees(model, X, to_onnx(model, X[:5]), cost, cost_matrices=cost)
     with pytest.raises(ValueError, match="The file differs"):
@@ -208,29 +198,3 @@ def test_an_isotonic_step_is_no_difference():
     model = Rule(CalibratedClassifierCV(network, method="isotonic")).fit(rows, y)
 
     to_onnx(model, rows)
-
-
-LIGHTGBM = {
-    "rf": {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
-    "zero": {"zero_as_missing": True},
-    "sigmoid": {"sigmoid": 2.0},
-    "linear": {"linear_tree": True},
-}
-
-
-@pytest.mark.parametrize("name", LIGHTGBM)
-def test_parameters_of_lightgbm_that_its_converter_ignores(name):
-    lightgbm = pytest.importorskip("lightgbm")
-    classifier = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1, **LIGHTGBM[name])
-    rows = np.where(np.abs(X) < 0.5, 0, X)
-    model = Rule(classifier).fit(rows, Y[2])
-    with pytest.raises(ValueError, match="The file differs .* Other packages converted LGBMClass"):
-        to_onnx(model, rows[:50])
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_parallel_trees_of_xgboost(n_classes):
-    xgboost = pytest.importorskip("xgboost")
-    model = fitted(xgboost.XGBClassifier(n_estimators=3, num_parallel_tree=3), n_classes)
-    with pytest.raises(ValueError, match="Other packages converted XGBClassifier"):
-        to_onnx(model, X)

@@ -249,8 +249,8 @@ def test_integers_that_may_be_missing_are_nan_in_a_pipeline(kind):
     model = make_pipeline(steps, BayesMinimumRiskClassifier()).fit(X, (X["a"] > 0).to_numpy())
     expected = model[-1].predict_cost(steps.transform(X))
     file = to_onnx(model, X[:5])
-    k = k.fillna(0) if kind == "numpy" else k.to_numpy(float, na_value=np.nan)
-    given = np.asarray(k, np.int64 if kind == "numpy" else np.float64)[:, None]
+    k = k.fillna(0) if kind == "numpy" else k
+    given = k.to_numpy(float, na_value=np.nan)[:, None]
     session = onnxruntime.InferenceSession(file.SerializeToString())
     found = session.run(None, {"a": X["a"].to_numpy()[:, None], "k": given})
     np.testing.assert_allclose(found[0], expected, rtol=1e-5)

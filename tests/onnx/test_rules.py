@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -166,35 +165,6 @@ def test_a_class_that_a_fold_lacks_has_its_column():
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
 
 
-def test_boosting_of_other_packages():
-    pytest.importorskip("onnxmltools")
-    lightgbm, xgboost = map(pytest.importorskip, ("lightgbm", "xgboost"))
-    members = [
-        ("lightgbm", lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)),
-        ("xgboost", xgboost.XGBClassifier(n_estimators=5, n_jobs=1)),
-    ]
-    model = Ensemble(members, cv=2, random_state=0).fit(NUMBERS, (X["size"] > 0).astype(int))
-    assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
-    rounded = Rule(members[0][1]).fit(NUMBERS, labels(X, 2))
-    nodes = rounded.estimator_.booster_.trees_to_dataframe().query("split_feature == 'Column_0'")
-    exact = nodes["threshold"].to_numpy(float)
-    between = (exact + exact.astype(np.float32)) / 2  # a rounded threshold is on its other side
-    between = between[between != exact]
-    rows = np.column_stack([between, np.full(len(between), 2.0)])
-    assert_same_decisions(rounded, rows, to_onnx(rounded, NUMBERS[:5]))
-
-
-@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_calibrated_boosting_of_lightgbm(n_classes, method):
-    pytest.importorskip("onnxmltools")
-    boosting = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
-    model = Rule(CalibratedClassifierCV(boosting, method=method, cv=3))
-    model.fit(NUMBERS, labels(X, n_classes))
-    found = run(to_onnx(model, NUMBERS), MORE_NUMBERS)["probability"]
-    np.testing.assert_allclose(found, model.predict_proba(MORE_NUMBERS), atol=1e-5)
-
-
 def test_a_calibrated_network_and_no_line_of_noise(capfd, recwarn, caplog):
     model = Rule(small_mlp(), cost_matrix=COSTS[2], calibration="sigmoid", cv=2).fit(
         X, labels(X, 2)
@@ -220,7 +190,11 @@ def test_what_cannot_be_converted_is_named():
     )
     inputs = {"numbers": NUMBERS, "table": X[["size", "colour"]].astype({"colour": "category"})}
     for model, rows, message in (
-        (Rule(OwnForest(3)), "numbers", "OwnForest cannot be converted by skl2onnx: .*OwnForest"),
+        (
+            Rule(OwnForest(3)),
+            "numbers",
+            "OwnForest cannot be converted by skl2onnx: .*OwnForest.*by its own converter; see",
+        ),
         (Rule(make_pipeline(mixed, TableBoosting(categorical_features=[1]))), "table", "strings"),
     ):
         model.fit(inputs[rows], y)

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import importlib
 import json
+import os
 import re
 import socket
 import subprocess
@@ -55,13 +56,15 @@ def model():
 
 
 @contextmanager
-def started(path):
-    """The address of the service of a file, in a process of its own."""
+def started(*command, folder=None):
+    """The address of a service, in a process of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, str(SCRIPT), str(path), "--port", str(port)]
-    process = subprocess.Popen(command)
+    command = [sys.executable, *map(str, command), "--port", str(port)]
+    process = subprocess.Popen(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
+    )
     try:
         yield wait_for(f"http://127.0.0.1:{port}", process)
     finally:
@@ -73,7 +76,7 @@ def started(path):
 def service(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("service") / "model.onnx"
     to_onnx(model, table(300), path)
-    with started(path) as url:
+    with started(SCRIPT, path) as url:
         yield url
 
 
@@ -89,11 +92,11 @@ def wait_for(url, process):
     raise TimeoutError(url)
 
 
-def read(path):
+def read(path, costs=None):
     """A file as the service reads it, in this process."""
     sys.path.insert(0, str(SCRIPT.parent))
     try:
-        return importlib.import_module("serve").Decider(path)
+        return importlib.import_module("serve").Decider(path, costs)
     finally:
         sys.path.pop(0)
 
@@ -252,6 +255,14 @@ TERMS = {
     },
 }
 READ = ["region", "age", "opened"]
+SERVICE = """
+from serve import Decider, make_app
+
+def costs(claim):
+    amount = float(claim["claim_amount"])
+    fraud = [amount, max(0.6 * amount, 15), 120 + 0.1 * amount]
+    return [fraud, [0, 15, 120]]
+"""
 
 
 def claims(n, seed):
@@ -268,12 +279,13 @@ def claims(n, seed):
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A network, the file that computes the costs of a row, and its service."""
+    """A network, its file, and the service that computes the costs of a row."""
     X, path = claims(400, 0), tmp_path_factory.mktemp("desk") / "model.onnx"
     y = np.where((X["opened"] > "2026-02-01") & (X["region"] == "south"), "fraud", "honest")
     network = small_stack().fit(X[READ], y, cost=cost_matrices(TERMS, X))
-    to_onnx(network, X, path, terms=TERMS)
-    with started(path) as url:
+    to_onnx(network, X[READ], path)
+    (path.parent / "desk.py").write_text(f"{SERVICE}\napp = make_app(Decider('model.onnx', costs))")
+    with started("-m", "uvicorn", "desk:app", folder=path.parent) as url:
         yield network, path, url
 
 
@@ -306,6 +318,21 @@ def test_rows_as_a_csv_has_them(desk, tmp_path):
         schema = json.load(answer)
     assert schema["version"] == version
     assert schema["inputs"]["opened"]["format"] == "a date such as 2026-01-31"
+    assert set(schema["inputs"]) == set(READ)
+
+
+def costs_of_rows():
+    """The function of the service."""
+    names = {}
+    exec(SERVICE.replace("from serve import Decider, make_app", ""), names)
+    return names["costs"]
+
+
+def test_costs_need_a_file_that_reads_them(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    to_onnx(small_stack().fit(X, X[:, 0] > 0), X, tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match="no input cost_matrices"):
+        read(tmp_path / "model.onnx", costs_of_rows())
 
 
 def test_limits_of_a_batch_and_prices_of_the_day_before(desk, tmp_path):
@@ -337,7 +364,7 @@ DATE = "a date such as 2026-01-31, or null"
 
 
 def test_whole_numbers_of_json_are_rows_and_the_callers_request_stays(desk, tmp_path):
-    decider = read(desk[1])
+    decider = read(desk[1], costs_of_rows())
     rows = as_strings(claims(40, 3), tmp_path / "claims.csv")
     expected = decider.answer({"rows": rows, "capacity": {"investigate": 1, "call": 4}})
     for limits in ({"investigate": 1.0, "call": 4.0}, {"investigate": 1, "call": 0.1}):
@@ -385,7 +412,12 @@ def test_dates_of_all_kinds_and_gaps(desk):
     assert answers[0][0] == 200
     assert post(url, {**ROW, "age": "", "region": None, "opened": None})[0] == 200
     status, found = post(url, {**ROW, "claim_amount": None})
-    assert (status, "missing are ['claim_amount']" in found["error"]) == (422, True)
+    assert (status, "the costs of a row cannot be computed, TypeErr" in found["error"]) == (
+        422,
+        True,
+    )
+    status, found = post(url, {**ROW, "claim_amount": "nan"})
+    assert (status, "cost_matrices holds NaN" in found["error"]) == (422, True)
     status, found = post(url, {"rows": [ROW, ROW, {**ROW, "claim_amount": ""}]})
     assert (status, found["row"]) == (422, 2)
 
@@ -422,9 +454,8 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     assert len(is_one) == 1
     for shop in (3, "3"):
         assert decider.decide(decider.arrays({"shop": shop}))["decision"] is True
-    for wrong in ("3.5", 3.5, None, ""):
-        with pytest.raises(ValueError, match=f"shop holds {wrong!r}; expected a whole number"):
-            decider.arrays({"shop": wrong})
+    with pytest.raises(ValueError, match="shop holds 'x'; expected a number"):
+        decider.arrays({"shop": "x"})
 
 
 def test_a_text_is_a_row(tmp_path):
@@ -448,11 +479,13 @@ def test_the_answers_of_the_page(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     page = (SCRIPT.parents[1] / "docs" / "production.rst").read_text(encoding="utf-8")
     blocks = re.findall(r"code-block:: python\n\n((?:    .*\n|\n)+)", page)
-    (code,) = [block for block in blocks if "terms=terms" in block]
+    (code,) = [block for block in blocks if "cost_matrices(terms" in block]
     exec(textwrap.dedent(code), {})
+    (code,) = [block for block in blocks if "make_app(" in block]
+    Path("insurer.py").write_text(textwrap.dedent(code))
     asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n\n", page)
     assert len(asked) == 4
-    with started(tmp_path / "model.onnx") as url:
+    with started("-m", "uvicorn", "insurer:app", folder=tmp_path) as url:
         for request, answer in asked:
             (text, numbers), (expected, printed) = (
                 rounded(found) for found in (post(url, json.loads(request))[1], json.loads(answer))
