@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.cost.bench_timm``, where timm is installed, writes a table of the layers that
 get a head, of the axes and the numbers of features that heads read, and of the largest differences
-between the predictions of a model, of its pickle and of its ONNX file.
+between the predictions of a model, of its pickle and of its ONNX file. Named architectures replace their rows.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("architectures", nargs="*", default=ARCHITECTURES)
     options = parser.parse_args()
-    found = {}
+    path = RESULTS / "timm.json"
+    found = json.loads(path.read_text())["architectures"] if path.exists() else {}
     # A process for each: many exports in one process can end it.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as processes:
@@ -82,8 +83,8 @@ def main() -> None:
         ):
             found[name] = row
             print(f"{name:30} {json.dumps(row)}", flush=True)
-    content = {**provenance("timm", "onnxruntime"), "architectures": found}
-    (RESULTS / "timm.json").write_text(json.dumps(content, indent=1) + "\n")
+            content = {**provenance("timm", "onnxruntime"), "architectures": found}
+            path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":
