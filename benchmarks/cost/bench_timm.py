@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.cost.bench_timm``, where timm is installed, writes a table of the layers that
 get a head, of the axes and the numbers of features that heads read, and of the largest differences
-between the predictions of a model, of its pickle and of its ONNX file. Named architectures replace their rows.
+between the predictions of a model, of its pickle and of its ONNX file. Rows of architectures that
+are named replace the stored ones.
 """
 
 from __future__ import annotations
