@@ -110,7 +110,8 @@ class Decider:
         if not isinstance(row, dict):
             raise ValueError("a row is no JSON object; expected a value for each input")
         if self.costs is not None:
-            row = {**row, "cost_matrices": matrix_of(self.costs, row)}
+            matrix = matrix_of(self.costs, row, self.classes, self.decisions)
+            row = {**row, "cost_matrices": matrix}
         if missing := set(self.inputs) - set(row):
             raise ValueError(f"inputs {sorted(missing)} are missing; see /schema")
         if unknown := (OF_REQUESTS & set(row)) - set(self.inputs):
@@ -217,11 +218,18 @@ def of_row(i: int, error: ValueError) -> ValueError:
     return placed
 
 
-def matrix_of(costs: Callable[[dict[str, Any]], Any], row: dict[str, Any]) -> Any:
-    """The cost matrix of a row."""
+def matrix_of(
+    costs: Callable[[dict[str, Any]], Any], row: dict[str, Any], classes: Any, decisions: Any
+) -> Any:
+    """The cost matrix of a row; its labels, if it has some, are in the order of the file."""
     try:
-        return np.asarray(costs(row), np.float64).tolist()
-    except (KeyError, TypeError, ValueError) as error:
+        found = costs(row)
+        names = ("index", "columns") if hasattr(found, "columns") else ("classes", "decisions")
+        for name, wanted in zip(names, (classes, decisions)):
+            if (given := getattr(found, name, None)) is not None and [*given] != wanted:
+                raise ValueError(f"they have the {name} {[*given]}; expected {wanted}")
+        return np.asarray(found, np.float64).tolist()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"the costs of a row cannot be computed, {reason}") from error
 

@@ -54,6 +54,10 @@ def test_objects_that_are_numbers_are_numbers():
 def test_missing_labels_are_named_and_names_match_flags():
     with pytest.raises(ValueError, match="y_true contains NaN or None for 1 of 2 rows"):
         mean_cost(np.array(["a", None], dtype=object), ["a", "b"], cost_matrix=MATRIX[:2, :2])
+    pa = pytest.importorskip("pyarrow")
+    column = pa.chunked_array([pa.array(["a", "b", None]).dictionary_encode()])
+    with pytest.raises(ValueError, match="y_true contains NaN or None for 1 of 3 rows"):
+        mean_cost(column, ["a", "b", "b"], cost_matrix=MATRIX[:2, :2])
     flags, cost = np.array([True, False]), pd.DataFrame({"True": [1.0, 2], "False": [3.0, 4]})
     assert mean_cost(flags, flags, cost=cost) == (1 + 4) / 2
 

@@ -92,8 +92,20 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
         _check_calibration(classifier, X, y, params.get("groups"))
     model = _fitted(classifier, X, y, **params)
     for calibrator in parts(model, CalibratedClassifierCV):
+        labels = np.asarray(calibrator.classes_)
+        are_strings = isinstance(labels[0], str)
+        are_codes = are_strings or np.array_equal(labels, np.arange(len(labels)))
+        # scikit-learn encodes strings only, and takes other labels for positions of classes.
+        if calibrator.method == "temperature" and not are_codes:
+            raise ValueError(
+                "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the "
+                f"labels {shorten(labels)}; expected 0 .. {len(labels) - 1}, or strings, such as "
+                "y.astype(str)."
+            )
         for single in getattr(calibrator, "calibrated_classifiers_", ()):
-            _check_same_classes(calibrator.classes_, np.asarray(single.estimator.classes_))
+            known = np.asarray(single.estimator.classes_)
+            are_encoded = are_strings and known.dtype.kind in "iu"
+            _check_same_classes(labels, labels[known] if are_encoded else known)
     return model
 
 

@@ -88,6 +88,12 @@ def as_floats(values: NDArray[Any]) -> NDArray[Any]:
     return without_gaps(values).astype(np.float64) if values.dtype.kind == "O" else values
 
 
+def decoded(column: Any) -> Any:
+    """A column; of Arrow without a dictionary, in which numpy reads gaps as values."""
+    kind: Any = getattr(column, "type", None)
+    return column.cast(kind.value_type) if hasattr(kind, "index_type") else column
+
+
 def holds_categories(column: Any) -> bool:
     """Whether a column has categories or strings; objects that are all numbers are numbers."""
     name = str(column.dtype)

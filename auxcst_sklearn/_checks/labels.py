@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
-from .data import check_no_mask, is_frame, numpy_arrays, select
+from .data import check_no_mask, decoded, is_frame, numpy_arrays, select
 
 
 def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and the costs.") -> None:
     """Raise an error for labels that are missing (None, NaN, NA or NaT) or of two types."""
     check_no_mask(y, name)
     try:
-        labels = np.asarray(y)
+        labels = np.asarray(decoded(y))
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
     first = y[0] if isinstance(y, list | tuple) and labels.dtype.kind == "U" else None

@@ -30,7 +30,9 @@ from .reading import PLAIN_ROWS, row_blocks, stays_lazy
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
 # Messages of numpy, pandas and scikit-learn about strings where numbers are expected.
-OF_STRINGS = re.compile("could not convert str|Cannot cast str|compatible with arrays of bytes/str")
+OF_CELLS = re.compile(
+    "could not convert str|Cannot cast str|compatible with arrays of bytes/str|with a sequence"
+)
 
 
 class Cells(NamedTuple):
@@ -198,13 +200,14 @@ def as_table(X: Any) -> Any:
 
 def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception) -> None:
     """Raise an error that names a column of numbers with strings or objects, if there is one."""
-    if isinstance(error, ValueError) and not OF_STRINGS.search(str(error)):
+    if isinstance(error, ValueError) and not OF_CELLS.search(str(error)):
         return
     X = as_table(X)
     for j in range(0 if sparse.issparse(X) or len(X.shape) != 2 else X.shape[1]):
         column = select(X, j)
         if is_frame(X):
-            may_be = holds_categories(column) or str(column.dtype).lower() == "object"
+            kind = str(column.dtype).lower()
+            may_be = holds_categories(column) or kind.startswith(("object", "list", "array"))
         else:
             may_be = column.dtype.kind in "OUS"
         if not may_be or (categorical is not None and categorical[j]):
@@ -212,9 +215,10 @@ def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception
         cells = np.asarray(column, dtype=object).tolist()
         other = next((v for v in cells if not isinstance(v, Number | np.bool_ | None)), None)
         if other is not None:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(
-                f"Column {_name(X, j)} of X holds {_kind(other) or 'objects'}, such as {other!r} "
+            raised = TypeError if isinstance(error, TypeError) else ValueError
+            raise raised(
+                f"Column {_name(X, j)} of X holds {_kind(other) or 'objects'}, such as "
+                f"{repr(other)[:80]} "
                 f"({error}), but is no column of categories; expected numbers. Convert it, such as "
                 "by OneHotEncoder or pandas.to_numeric. For CostSensitiveAuxMLP, name it in "
                 "categorical_features, or pass a DataFrame to fit."

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .._checks.calls import validate_params
-from .._checks.data import as_floats, check_no_mask, holds_string
+from .._checks.data import as_floats, check_no_mask, decoded, holds_string
 from .._inputs.reading import unresolved
 
 # Values of an array or a DataFrame that are converted at a time.
@@ -182,11 +182,12 @@ def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
 
 def _numbers(column: Any, name: Any) -> NDArray[Any]:
     """A column as numbers, with NaN for missing ones, beside which integers are floats."""
-    values = np.asarray(column)
+    values = np.asarray(decoded(column))
     try:
-        if values.dtype.kind not in "biufO" or holds_string(values):
+        plain = np.array(values.tolist()) if values.dtype.kind == "O" else values
+        if plain.dtype.kind not in "biufO" or holds_string(values):
             raise TypeError(f"its type is {values.dtype}")
-        return as_floats(values)
+        return as_floats(plain if plain.ndim == 1 else values)
     except (TypeError, ValueError) as error:
         cells = sorted(values.tolist(), key=lambda cell: not isinstance(cell, str))
         raise TypeError(

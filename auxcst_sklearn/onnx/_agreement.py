@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ MOST_ROWS, MOST_VALUES = 500, 2_000_000  # in a table
 TRIED_ROWS, TRIED_COLUMNS = 32, 30  # to find the columns in which a model takes unusual values
 SHARE = 0.3  # of unusual values in a column
 SHOWN = 10  # values of a row in a message
+BLANKS = " \u00a0 "  # between words; scikit-learn's analyzer of characters makes one of them
 
 Results = dict[str, NDArray[Any]]  # outputs of the file, or what the model computes
 Columns = list[Any]
@@ -206,7 +208,7 @@ def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
     yield _joined(X, columns)
     drawn = [_at(column, rng.integers(len(at), size=n)) for column in columns]
     if len(X.shape) == 1:  # two texts in one, so that words occur twice and beside others
-        drawn = [drawn[0].astype(object) + " " + rng.choice(drawn[0], n).astype(object)]
+        drawn = [drawn[0].astype(object) + BLANKS + rng.choice(drawn[0], n).astype(object)]
     if not takes(_joined(X, drawn)):
         return
     few = [_at(column, np.arange(min(n, TRIED_ROWS))) for column in drawn]
@@ -243,10 +245,13 @@ def _changed(
 
 
 def _between(column: Any) -> NDArray[Any]:
-    """Numbers half-way between neighbours, zero and two beyond; or a category never seen."""
+    """Numbers half-way between neighbours, zero and two beyond; or categories never seen."""
     values = values_of(column)
     if values.dtype.kind == "O":
-        return np.array([] if _is(column, "enum") else ["never seen"], object)
+        texts = [value for value in values[:TRIED_ROWS] if isinstance(value, str)]
+        # Perhaps texts: some words of two in one occur twice, others once.
+        unseen = ["never seen", *(f"{a}{BLANKS}{a} {b}" for a, b in pairwise(texts))]
+        return np.array([] if _is(column, "enum") else unseen, object)
     known: NDArray[Any] = np.unique(values[values == values])
     if _is(column, "bool"):
         return known[:0]

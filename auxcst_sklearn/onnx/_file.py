@@ -44,8 +44,9 @@ def to_onnx(
         :class:`~auxcst_sklearn.CostSensitiveEnsembleClassifier`, and the classifier of a
         :class:`~auxcst_sklearn.BayesMinimumRiskClassifier`, may be networks,
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, forests, pipelines, classifiers
-        calibrated by :class:`~sklearn.calibration.CalibratedClassifierCV`, and all others that
-        skl2onnx can convert. A ``VotingClassifier`` needs ``flatten_transform=False``.
+        with sigmoid or isotonic :class:`~sklearn.calibration.CalibratedClassifierCV`, and all
+        others that skl2onnx can convert. A ``VotingClassifier`` needs ``flatten_transform=False``,
+        and an array as weights.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Some rows in the form passed to `predict`, which determine the names and types of the
         inputs, and on which the file is compared with the model: pass some hundred, with missing

@@ -38,7 +38,7 @@ def coded_rows(levels: dict[int, NDArray[Any]], graph: Graph, rows: GraphRows) -
     """Rows as one array, with codes of the levels of some columns."""
     X = rows.sample
     apart = is_frame(X) or X.dtype.kind in "OUS"
-    if not apart and not levels:
+    if len(X.shape) == 1 or not (apart or levels):  # texts, or numbers
         return rows
     names = names_of_inputs(X) if apart else [ROWS] * X.shape[1]
     numbers, parts = "" if apart else graph.value(rows), []

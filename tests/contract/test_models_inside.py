@@ -136,10 +136,12 @@ def test_groups_of_a_comparison_reach_searches_with_folds_of_groups(model):
     assert 0 < table.loc["m", "cost"] < 1
 
 
-def test_a_comparison_leaves_costs_to_a_search_over_cost_matrices():
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_costs_of_rows_beside_a_search_over_cost_matrices_are_an_error():
     model = GridSearchCV(BayesMinimumRiskClassifier(), {"cost_matrix": [COSTS]}, cv=3)
     cost = np.tile(COSTS, (N, 1, 1))
-    assert compare_costs({"m": model}, X, y, cost=cost, cv=3).loc["m", "cost"] < 1
+    with pytest.raises(ValueError, match="(?s)models.*Got both cost and cost_matrix; expected one"):
+        compare_costs({"m": model}, X, y, cost=cost, cv=3)
 
 
 def test_files_of_searches_over_texts_and_of_ensembles_with_dates():

@@ -114,10 +114,12 @@ def nullable(values):
         (pd.Series([True, None], dtype="boolean"), [1, np.nan]),
         (pd.Series([7, 3]).astype("category"), [7, 3]),
         (pd.Series([0.3] * 5 + [0.1 + 0.2]), [0.3] * 6),  # constant but for rounding
+        (pa.array([10, 20, None, 10]).dictionary_encode(), [10, 20, np.nan, 10]),
     ],
 )
 def test_numbers_of_other_types(tmp_path, column, found):
-    frame = column.to_frame("x") if isinstance(column, pd.Series) else pl.DataFrame({"x": column})
+    makes = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}
+    frame = makes.get(type(column), pa.table)({"x": column})
     np.testing.assert_array_equal(
         to_memmap(frame, tmp_path / "x.npy")[:, 0], np.array(found, np.float32)
     )
@@ -161,6 +163,8 @@ def test_strings_of_arrays_and_series_are_refused(tmp_path):
         ([1.0, 300.0], "uint8", r"'x' of source holds 300.0, which uint8 cannot hold"),
         ([1.0, np.nan], "int64", "holds nan, which int64 cannot hold"),
         ([1, 2**24 + 1], "float32", "holds 16777217, which float32 cannot hold"),
+        (nullable([1, 2**24 + 1]), "float32", "holds 16777217, which float32 cannot hold"),
+        (nullable([np.timedelta64(1, "D")]), "float32", "holds .*timedelta64.*expected numbers"),
         ([1.0, 1e60], "float32", "holds 1e\\+60, which float32 cannot hold"),
         ([1.7e9 + i / 10 for i in range(99)], "float32", "differences float32 cannot hold"),
         ([1.7e9 + 40 * i for i in range(99)], "float32", "differences float32 cannot hold"),
@@ -265,3 +269,9 @@ def test_the_source_may_be_the_file(tmp_path):
     X = to_memmap(np.arange(4.0)[:, np.newaxis], tmp_path / "X.npy")
     blocks = (X[rows] for rows in ([3, 1], [0, 2]))
     assert to_memmap(blocks, tmp_path / "X.npy", overwrite=True).ravel().tolist() == [3, 1, 0, 2]
+
+
+def test_integers_in_objects_are_exact(tmp_path):
+    column = [2**53 + 1, 1]
+    found = to_memmap(np.array([column], object).T, tmp_path / "X.npy", dtype="int64")
+    assert found[:, 0].tolist() == column

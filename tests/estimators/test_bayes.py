@@ -159,6 +159,19 @@ def test_calibration_is_that_of_scikit_learn(iris, calibration):
     np.testing.assert_array_equal(model.predict(X), choice)
 
 
+@pytest.mark.skipif(not HAS_TEMPERATURE, reason="needs scikit-learn 1.8")
+def test_the_temperature_of_scikit_learn_is_right_for_codes_and_strings_alone(iris):
+    X, y = iris
+    model = BayesMinimumRiskClassifier(
+        LinearSVC(random_state=0), cost_matrix=MATRIX, calibration="temperature", cv=3
+    )
+    expected = model.fit(X, y).predict_proba(X)
+    for names in (np.array(["a", "b", "c"]), np.array(["a", "b", "c"], object)):
+        np.testing.assert_array_equal(model.fit(X, names[y]).predict_proba(X), expected)
+    with pytest.raises(ValueError, match=r"wrong for the labels \[1, 2, 3\]; expected 0 .. 2, or"):
+        model.fit(X, y + 1)  # of which scikit-learn makes probabilities near 1 / 3
+
+
 # ------------------------------------------------------------- with scikit-learn
 
 

@@ -454,6 +454,12 @@ def test_cells_with_several_values_are_no_numbers(network, X):
         network().fit(X, Y)
 
 
+@pytest.mark.parametrize("kind", ["lists", "lists of one", "polars lists"])
+def test_columns_of_lists_are_named(kind):
+    with pytest.raises(ValueError, match=r"Column 'l' of X holds .*such as .*\[1.* expected num"):
+        small_mlp().fit(IN_CELLS[kind], Y)
+
+
 def test_bytes_are_categories_like_strings():
     frame = pd.DataFrame({"code": [b"u", b"v"] * 6})
     assert small_mlp().fit(frame, Y).is_categorical_.tolist() == [True]

@@ -335,6 +335,21 @@ def test_costs_need_a_file_that_reads_them(tmp_path):
         read(tmp_path / "model.onnx", costs_of_rows())
 
 
+def test_costs_with_labels_have_the_order_of_the_file(desk):
+    _, path, _ = desk
+    (row,) = as_json(claims(1, 0).astype({"opened": str}))
+    C = cost_matrices(TERMS, pd.DataFrame([row]))[0]
+    frame = pd.DataFrame(C, C.classes, C.decisions)
+    expected = read(path, costs_of_rows()).answer(row)
+    for found in (C, frame, frame.to_numpy()):
+        assert read(path, lambda row, found=found: found).answer(row) == expected
+    for other in (C[:, ::-1], frame[["call", "investigate", "pay"]], frame[::-1]):
+        with pytest.raises(ValueError, match="cannot be computed, .*they have the .*; expected"):
+            read(path, lambda row, other=other: other).answer(row)
+    with pytest.raises(ValueError, match="cannot be computed, ZeroDivisionError"):
+        read(path, lambda row: 1 / 0).answer(row)
+
+
 def test_limits_of_a_batch_and_prices_of_the_day_before(desk, tmp_path):
     network, _, url = desk
     yesterday, today = claims(80, 2), claims(40, 3)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -73,10 +74,27 @@ def test_texts_beside_numbers():
     [
         TfidfVectorizer(ngram_range=(1, 2), stop_words=["the"]),  # "pay été_bill" is a pair
         TfidfVectorizer(sublinear_tf=True),  # differs where a word occurs twice, as in no text here
+        TfidfVectorizer(analyzer="char", ngram_range=(1, 2)),  # differs for two blanks
     ],
-    ids=["stop words", "logarithm"],
+    ids=["stop words", "logarithm", "characters"],
 )
 def test_words_that_the_file_would_read_otherwise_are_refused(words):
     model = make_pipeline(words, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
     with pytest.raises(ValueError, match="differs from the model .* converted TfidfVectorizer"):
         to_onnx(model.fit(TEXTS, Y), TEXTS)
+    X = pd.DataFrame({"text": TEXTS, "size": np.arange(len(TEXTS)) / 10})
+    steps = make_column_transformer((words, "text"), ("passthrough", ["size"]))
+    model = make_pipeline(steps, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
+    with pytest.raises(ValueError, match="differs from the model .* converted ColumnTransformer"):
+        to_onnx(model.fit(X, Y), X)
+
+
+def test_classifiers_around_pipelines_of_texts():
+    words = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    votes = VotingClassifier([("words", words)], voting="soft", flatten_transform=False)
+    model = BayesMinimumRiskClassifier(votes, **RULE).fit(TEXTS, Y)
+    found = run(to_onnx(model, TEXTS), np.array(OTHERS, object))
+    np.testing.assert_allclose(found["probability"], model.predict_proba(OTHERS), atol=1e-5)
+    stack = BayesMinimumRiskClassifier(StackingClassifier([("words", words)]), **RULE)
+    with pytest.raises(ValueError, match="StackingClassifier cannot be converted by skl2onnx"):
+        to_onnx(stack.fit(TEXTS, Y), TEXTS)
