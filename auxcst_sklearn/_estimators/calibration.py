@@ -21,10 +21,9 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
 from .._training.geometric_mean import MANY_CLASSES, PRIOR_ROWS, log_clipped, log_loss_of
+from .._training.held_out import Fold
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
-
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS = 10
@@ -33,8 +32,10 @@ MANY_UNKNOWN = 0.1
 COLDEST, HOTTEST = 0.2, 9.0
 
 
-def calibrates_itself(classifier: Any) -> bool:
-    """Whether a classifier ends in one that calibrates its probabilities."""
+def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
+    """Whether "auto" learns a temperature: not for a classifier that ends in a calibrated one."""
+    if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS * n_classes:
+        return False
     while True:
         if isinstance(classifier, Pipeline):
             classifier = classifier[-1]
@@ -42,13 +43,8 @@ def calibrates_itself(classifier: Any) -> bool:
             classifier = classifier.estimator
         else:
             break
-    return isinstance(classifier, CalibratedClassifierCV) or hasattr(classifier, "predict_cost")
-
-
-def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
-    """Whether "auto" learns a temperature."""
-    enough = n_classes >= MANY_CLASSES and n_rows > FEWEST_ROWS * n_classes
-    return enough and not calibrates_itself(classifier)
+    calibrates = hasattr(classifier, "predict_cost")
+    return not (calibrates or isinstance(classifier, CalibratedClassifierCV))
 
 
 def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:

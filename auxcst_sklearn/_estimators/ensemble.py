@@ -45,7 +45,6 @@ from .members import (
     default_members,
     is_dropped,
     knowing_all,
-    mean_of_known,
     prepare,
     suited,
     with_weight,
@@ -238,7 +237,10 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             check_consistent_length(X, data.labels)
             groups = None if groups is None else check_groups(groups, X)
             passed = self._route(members, data.weight, fit_params)
-            given = self._given_folds(X, data, groups)
+            given: list[Fold] | None = None  # unless `cv` is a number
+            if not (self.cv is None or isinstance(self.cv, Integral)):
+                splitter = check_cv(self.cv, data.labels, classifier=True)
+                given = list(splitter.split(X, data.labels, groups))
             X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
             rng = check_random_state(self.random_state)
             found = self._random_folds(data, groups, rng) if given is None else given
@@ -291,13 +293,6 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
                 )
         return {name: dict(known) for name, _ in members}
 
-    def _given_folds(self, X: Any, data: Labelled, groups: Any) -> list[Fold] | None:
-        """The folds of the caller's generator or iterable; None for a number of folds."""
-        if self.cv is None or isinstance(self.cv, Integral):
-            return None
-        splitter = check_cv(self.cv, data.labels, classifier=True)
-        return list(splitter.split(X, data.labels, groups))
-
     def _random_folds(self, data: Labelled, groups: Any, rng: np.random.RandomState) -> list[Fold]:
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         n = len(data.costs.label) if groups is None else len(np.unique(groups))
@@ -327,7 +322,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             models, parts, seconds = zip(*(next(results) for _ in of_one))
             whole = member.holds_out_itself
             fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
-            held_out.append(mean_of_known(parts))
+            # The means of what is known; NaN for rows that no model has held out.
+            held_out.append(np.ma.masked_invalid(parts).mean(axis=0).filled(np.nan))
             if reports(self.verbose):
                 known = ~np.isnan(held_out[-1][0]).any(axis=1)
                 loss = log_loss_of(log_clipped(held_out[-1][0][known]), data.costs.label[known])

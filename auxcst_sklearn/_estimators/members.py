@@ -195,8 +195,8 @@ def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
     """The networks, also networks of single folds, that have learnt costs of samples."""
     single = [one for m in models for one in (m.estimators if isinstance(m, FoldMean) else [m])]
-    networks = [one for one in single if isinstance(one, CostSensitiveAuxMLP)]
-    return [network for network in networks if network.net_.learns_sample_costs]
+    kind = CostSensitiveAuxMLP
+    return [one for one in single if isinstance(one, kind) and one.net_.learns_sample_costs]
 
 
 def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str, Any]:
@@ -247,12 +247,3 @@ def prepare(
         fit_params = {**fit_params, "cost": data.costs}
     member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params
-
-
-def mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of the probabilities that are not NaN; NaN where all are."""
-    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
-    count = np.sum([np.isfinite(part) for part in parts], axis=0)
-    mean: NDArray[np.float64] = np.full_like(total, np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return mean

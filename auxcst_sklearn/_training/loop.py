@@ -177,7 +177,8 @@ class Training:
             if self.saved is not None:
                 self.saved.save_epoch(self)
             if self.stop is not None and not self.stop.running:
-                progress.report_end(self.stop.patience)
+                line = f"Stopped: no better weights were found for {self.stop.patience} epochs."
+                report(line, self.net.verbose)
                 break
 
     # ------------------------------------------------------------------ epochs
@@ -337,10 +338,6 @@ class Progress:
         values = "".join(f"{record[name]:18.5g}" for name in names)
         left = timedelta(seconds=round(seconds))
         report(f"{record['epoch']:5d}{values}{left!s:>12}", self.verbose)
-
-    def report_end(self, patience: int) -> None:
-        """Report that the training has stopped early."""
-        report(f"Stopped: no better weights were found for {patience} epochs.", self.verbose)
 
 
 def check_finite(values: float | list[float] | np.ndarray) -> None:

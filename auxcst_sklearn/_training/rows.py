@@ -73,10 +73,6 @@ class TrainingSet:
         """Weights of the rows of the costs: of the samples, or of the classes."""
         return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
 
-    def in_units(self, statistics: CostStatistics) -> TrainingSet:
-        """The same rows, with costs in units of the network."""
-        return replace(self, costs=self.costs.in_units(statistics))
-
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class, with their unit; the costs are in currency."""
         return self.costs.statistics(self.relative_weight, *self._unit())
@@ -122,7 +118,10 @@ class Rows:
     def __init__(self, data: TrainingSet, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
         self.lengths = lengths  # of sequences, if batches have rows of similar length
-        self.X = _hold(data.X)
+        self.X = data.X
+        is_dense = isinstance(data.X, np.ndarray)
+        if is_dense and (is_shareable(data.X) or data.X.nbytes <= reading.DISK_BYTES):
+            self.X = as_tensor(data.X)  # which shares the memory of all but a few rows
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
@@ -247,13 +246,6 @@ class Rows:
                 x = rows.new_empty((len(number), *rows.shape[1:]))
             x[part[0] : part[-1] + 1] = rows
         return (x, self._target(number)), number
-
-
-def _hold(X: Any) -> Any:
-    """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
-        return as_tensor(X)
-    return X
 
 
 def has_room(device: str, n_bytes: int) -> bool:

@@ -172,11 +172,6 @@ def resolve_device(device: str) -> str:
 # -------------------------------------------------------------------------------------- Ctrl-C
 
 
-def _interrupt_handler() -> Any:
-    """The handler of SIGINT; None outside of the main thread, where none can be set."""
-    return signal.getsignal(signal.SIGINT) if _is_main_thread() else None
-
-
 class InterruptWatch:
     """Context that calls the previous handler of SIGINT, and records whether it interrupts.
 
@@ -186,7 +181,8 @@ class InterruptWatch:
     seen = False
 
     def __enter__(self) -> InterruptWatch:
-        self._before = _interrupt_handler()
+        # Outside of the main thread no handler can be set.
+        self._before: Any = signal.getsignal(signal.SIGINT) if _is_main_thread() else None
         if callable(self._before):
             signal.signal(signal.SIGINT, self._handle)
         return self

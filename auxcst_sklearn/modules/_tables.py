@@ -159,7 +159,8 @@ class FeatureInput(nn.Module):
             parts.append(self.bins(known) * self.sees_bins)
         if self.table is not None:
             first_row = self.table.shape[1] * torch.arange(n, device=x.device).view(n, 1, 1)
-            rows = self._rows(x) + first_row
+            code = torch.nan_to_num(x.index_select(-1, self.many_columns), nan=-1.0)
+            rows = self.row_of_code[self.starts + 1 + code.long()] + first_row
             parts.append(F.embedding(rows, self.table.flatten(0, 1)).flatten(-2))
         return torch.cat(parts, dim=-1)
 
@@ -173,8 +174,3 @@ class FeatureInput(nn.Module):
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
         return torch.cat(parts, dim=-1) if len(parts) > 1 else numbers
-
-    def _rows(self, x: Tensor) -> Tensor:
-        """Rows of the table for each column of many levels."""
-        code = torch.nan_to_num(x.index_select(-1, self.many_columns), nan=-1.0)
-        return self.row_of_code[self.starts + 1 + code.long()]
