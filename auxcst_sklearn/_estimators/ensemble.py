@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,6 @@ from .members import (
     DROP,
     FoldMean,
     Member,
-    Task,
     check_members,
     cost_estimators,
     default_members,
@@ -311,15 +311,15 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, 4, n, K)."""
-        tasks = [member.tasks(found) for member in members]
-        run = delayed(Task.run)
+        fits = [member.folds_of_fits(found) for member in members]
+        run, rows = delayed(Member.run), (X, data.labels, data.costs.classes)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            run(task, X, data.labels, data.costs.classes) for of_one in tasks for task in of_one
+            run(member, part, *rows) for member, own in zip(members, fits) for part in own
         )
         fitted: list[Any] = []
         held_out = []
-        for member, of_one in zip(members, tasks):
-            models, parts, seconds = zip(*(next(results) for _ in of_one))
+        for member, own in zip(members, fits):
+            models, parts, seconds = zip(*islice(results, len(own)))
             whole = member.holds_out_itself
             fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
             # The means of what is known; NaN for rows that no model has held out.

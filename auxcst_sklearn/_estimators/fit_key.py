@@ -40,21 +40,17 @@ def check_same(
     net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
-
-    def key() -> dict[str, str]:
-        given = _given(estimator, data, validation, MAY_DIFFER)
-        given["random_state"] = rng.get_state()
-        if net is not None:
-            n_epochs = len(net.history)
-            has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
-            given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
-        digests = dict.fromkeys(given, "")
-        for name, value in given.items():
-            with suppress(PicklingError):  # which is not compared
-                digests[name] = digest(value)
-        return digests
-
-    processes().check_same(key)
+    given = _given(estimator, data, validation, MAY_DIFFER)
+    given["random_state"] = rng.get_state()
+    if net is not None:
+        n_epochs = len(net.history)
+        has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
+        given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
+    digests = dict.fromkeys(given, "")
+    for name, value in given.items():
+        with suppress(PicklingError):  # which is not compared
+            digests[name] = digest(value)
+    processes().check_same(digests)
 
 
 @contextmanager

@@ -104,7 +104,19 @@ class NamedInputs(Inputs):
 def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:
     """Arrays of int64, float32 and bool by their names, with as many rows; `new` in a fit."""
     arrays = {str(name): _array(values, str(name), new) for name, values in X.items()}
-    _check_rows(arrays)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if not lengths or not all(lengths.values()):
+        raise ValueError(
+            f"X holds arrays with the numbers of rows {lengths}; expected at least one array, and "
+            "one row."
+        )
+    first, n_rows = next(iter(lengths.items()))
+    for name, n in lengths.items():
+        if n != n_rows:
+            raise ValueError(
+                f"X[{name!r}] has {n} rows, but X[{first!r}] has {n_rows}; expected a row per "
+                "example in each array."
+            )
     return arrays
 
 
@@ -134,20 +146,3 @@ def _array(values: Any, name: str, new: bool) -> NDArray[Any]:
     assert_all_finite(array, input_name=f"X[{name!r}]")
     found: NDArray[Any] = as_float32(array)
     return found
-
-
-def _check_rows(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise an error for arrays with different numbers of rows, and for none."""
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if not lengths or not all(lengths.values()):
-        raise ValueError(
-            f"X holds arrays with the numbers of rows {lengths}; expected at least one array, and "
-            "one row."
-        )
-    first, n_rows = next(iter(lengths.items()))
-    for name, n in lengths.items():
-        if n != n_rows:
-            raise ValueError(
-                f"X[{name!r}] has {n} rows, but X[{first!r}] has {n_rows}; expected a row per "
-                "example in each array."
-            )

@@ -75,7 +75,8 @@ class TrainingSet:
 
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class, with their unit; the costs are in currency."""
-        return self.costs.statistics(self.relative_weight, *self._unit())
+        offset, unit = unit_of(self.costs.values, self.weight_of_costs)
+        return self.costs.statistics(self.relative_weight, offset, unit)
 
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these rows.
@@ -88,16 +89,11 @@ class TrainingSet:
         costs, offset, unit = self.costs, before.offset, before.unit
         if (costs.values > costs.values.min(axis=1, keepdims=True)).any():
             share = len(costs) / (len(costs) + before.weight.sum())
-            own = self._unit()
-            offset, unit = (
-                (1 - share) * offset + share * own[0],
-                (1 - share) * unit + share * own[1],
-            )
+            own_offset, own_unit = unit_of(costs.values, self.weight_of_costs)
+            offset = (1 - share) * offset + share * own_offset
+            unit = (1 - share) * unit + share * own_unit
         new = costs.statistics(self.relative_weight, offset, unit)
         return before.in_unit(offset, unit).updated(new, replaces=costs.per_class)
-
-    def _unit(self) -> tuple[float, float]:
-        return unit_of(self.costs.values, self.weight_of_costs)
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
@@ -221,13 +217,17 @@ class Rows:
         parts = index.split(max(1, READ_BYTES // self.row_nbytes))
         if len(parts) == 1:
             return to_device(densify(self.X[index.numpy()]), self.device)
+        return to_device(self._dense([part.numpy() for part in parts], len(index)), self.device)
+
+    def _dense(self, parts: Sequence[Any], n: int) -> Tensor:
+        """The n rows of several parts, which are read one after the other, as a dense tensor."""
         x, start = torch.empty(0), 0
         for part in parts:
-            rows = densify(self.X[part.numpy()])
-            x = x if start else rows.new_empty((len(index), *rows.shape[1:]))
-            x[start : start + len(part)] = rows
-            start += len(part)
-        return to_device(x, self.device)
+            rows = densify(self.X[part])
+            x = x if start else rows.new_empty((n, *rows.shape[1:]))
+            x[start : start + len(rows)] = rows
+            start += len(rows)
+        return x
 
     def _target(self, index: Tensor) -> Target:
         label = self.label[index]
@@ -238,14 +238,8 @@ class Rows:
 
     def read(self, blocks: Sequence[slice]) -> tuple[Batch, Tensor]:
         """Rows of the blocks, inputs on the host, and their numbers."""
-        numbers = [torch.arange(block.start, block.stop) for block in blocks]
-        number, x = torch.cat(numbers), torch.empty(0)
-        for block, part in zip(blocks, torch.arange(len(number)).split([*map(len, numbers)])):
-            rows = densify(self.X[block])
-            if not len(x):
-                x = rows.new_empty((len(number), *rows.shape[1:]))
-            x[part[0] : part[-1] + 1] = rows
-        return (x, self._target(number)), number
+        number = torch.cat([torch.arange(block.start, block.stop) for block in blocks])
+        return (self._dense(blocks, len(number)), self._target(number)), number
 
 
 def has_room(device: str, n_bytes: int) -> bool:

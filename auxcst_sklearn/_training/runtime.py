@@ -265,12 +265,10 @@ class Processes(NamedTuple):
             self.call(dist.broadcast, whole, src=0)
             tensor.copy_(whole)
 
-    def check_same(self, digests: Callable[[], Mapping[str, str]]) -> None:
+    def check_same(self, digests: Mapping[str, str]) -> None:
         """Raise an error if digests of data and parameters differ among the ranks."""
-        if self.size == 1:
-            return
         of_ranks: list[Any] = [None] * self.size
-        self.call(dist.all_gather_object, of_ranks, digests())
+        self.call(dist.all_gather_object, of_ranks, digests)
         first = of_ranks[0]
         for i, other in enumerate(of_ranks):
             if names := sorted(k for k in {*first, *other} if first.get(k) != other.get(k)):
