@@ -63,21 +63,6 @@ def open_checkpoints(
     """
     from .._training.checkpoints import Checkpoints
 
-    _check_use(estimator)
-    draws = estimator.random_state is None
-    seed = draw_seed(check_random_state(None)) if draws else 0
-    key = _key(estimator, data, validation)
-    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
-        yield c
-    if draws and c.had_ended:
-        warn(
-            "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
-            "random_state=None this fit used its random numbers: the two fits are equal. If they "
-            "should differ, as in an ensemble, pass a different integer as random_state to each.",
-        )
-
-
-def _check_use(estimator: Any) -> None:
     if not fspath(estimator.checkpoint_dir):
         raise ValueError("checkpoint_dir is empty; expected the name of a folder, or None.")
     if processes().size > 1:
@@ -90,6 +75,17 @@ def _check_use(estimator: Any) -> None:
         raise ValueError(
             f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
             "checkpoint does not hold their state. Leave one of the two out."
+        )
+    draws = estimator.random_state is None
+    seed = draw_seed(check_random_state(None)) if draws else 0
+    key = _key(estimator, data, validation)
+    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
+        yield c
+    if draws and c.had_ended:
+        warn(
+            "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
+            "random_state=None this fit used its random numbers: the two fits are equal. If they "
+            "should differ, as in an ensemble, pass a different integer as random_state to each.",
         )
 
 

@@ -113,7 +113,13 @@ class Training:
     def _set_schedule(self, n_steps: int) -> None:
         """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
         net, schedule = self.net, self.schedule
-        _check_schedule(schedule, net.callbacks_)
+        for _, callback in net.callbacks_:
+            if schedule != "constant" and isinstance(callback, LRScheduler):
+                raise ValueError(
+                    f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the "
+                    "learning rate as well; expected one of them. Set schedule='constant' to use "
+                    "the callback."
+                )
         if callable(schedule):
             self.scheduler = scheduler_of(schedule, net.optimizer_)
         elif schedule == "one_cycle":
@@ -147,14 +153,10 @@ class Training:
         if self.stop is not None:
             self.stop.restore()
         self.group.copy_from_first(net.module_)
-        self._check_last_step()
-
-    @torch.no_grad()
-    def _check_last_step(self) -> None:
-        """Raise an error if training diverged in its last step, which comes after the last loss."""
-        x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
-        for output in self.net.module_.forward_heads(x.unsqueeze(0)):
-            check_finite(output.abs().sum().item())
+        with torch.no_grad():  # The last step, in which it may diverge, comes after the last loss.
+            x, _ = rows[0][torch.arange(min(self.batches.sizes))]
+            for output in net.module_.forward_heads(x.unsqueeze(0)):
+                check_finite(output.abs().sum().item())
 
     def _run_epochs(self) -> None:
         n_epochs = self.n_epochs
@@ -307,16 +309,6 @@ def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
     """A batch as skorch's callbacks expect it: inputs and labels of all sets of rows."""
     x, target = batch
     return x.flatten(0, 1), target.label
-
-
-def _check_schedule(schedule: Any, callbacks: Sequence[tuple[str, Callback]]) -> None:
-    """Raise an error if a schedule is set in two ways."""
-    for _, callback in callbacks:
-        if schedule != "constant" and isinstance(callback, LRScheduler):
-            raise ValueError(
-                f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "
-                "rate as well; expected one of them. Set schedule='constant' to use the callback."
-            )
 
 
 class Progress:

@@ -207,17 +207,14 @@ class Rows:
     def __getitem__(self, index: Tensor) -> Batch:
         if self.index is not None:
             index = self.index[index]
-        x = self.X[index] if self.on_device else self._x(index)
-        return x, self._target(index)
-
-    def _x(self, index: Tensor) -> Tensor:
-        """Inputs of rows that are not on the device, or not dense."""
+        if self.on_device:
+            return self.X[index], self._target(index)
         if isinstance(self.X, Tensor):
-            return to_device(self.X[index], self.device)
-        parts = index.split(max(1, READ_BYTES // self.row_nbytes))
-        if len(parts) == 1:
-            return to_device(densify(self.X[index.numpy()]), self.device)
-        return to_device(self._dense([part.numpy() for part in parts], len(index)), self.device)
+            x = self.X[index]
+        else:
+            parts = [part.numpy() for part in index.split(max(1, READ_BYTES // self.row_nbytes))]
+            x = densify(self.X[parts[0]]) if len(parts) == 1 else self._dense(parts, len(index))
+        return to_device(x, self.device), self._target(index)
 
     def _dense(self, parts: Sequence[Any], n: int) -> Tensor:
         """The n rows of several parts, which are read one after the other, as a dense tensor."""

@@ -106,26 +106,24 @@ class FeatureInput(nn.Module):
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
         codes = torch.tensor([code for _, code in own], dtype=torch.float32)
         self.register_buffer("few_codes", codes)
-        self._make_table([torch.tensor([False, *kept]) for _, kept in many])
-        self.bins = bins
-        self.register_buffer("sees_bins", torch.ones(1, 1, 1))  # 0 for networks without bins
-
-    def _make_table(self, levels: Sequence[Tensor]) -> None:
-        """One table of vectors for all columns, so that a batch needs one look-up."""
+        # One table of vectors for all columns, so that a batch needs one look-up.
+        levels = [torch.tensor([False, *kept]) for _, kept in many]
         starts, rows, n_rows = [], [torch.zeros(0, dtype=torch.int64)], 0
-        for own in levels:  # for codes from -1 on; the first row is for rare levels
+        for kept in levels:  # for codes from -1 on; the first row is for rare levels
             starts.append(sum(map(len, rows)))
-            rows.append(n_rows + own * own.cumsum(0))
-            n_rows += 1 + int(own.sum())
+            rows.append(n_rows + kept * kept.cumsum(0))
+            n_rows += 1 + int(kept.sum())
         self.register_buffer("starts", torch.tensor(starts, dtype=torch.int64))
         self.register_buffer("row_of_code", torch.cat(rows))
         self.table: nn.Parameter | None = None
         if levels:
             # Longer vectors, and larger initial ones, memorise single rows.
-            dimension = round(max(int(own.sum()) for own in levels) ** 0.25)
+            dimension = round(max(int(kept.sum()) for kept in levels) ** 0.25)
             table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
             table[self.row_of_code[self.starts]] = 0
             self.table = nn.Parameter(table.unsqueeze(0))  # of each network
+        self.bins = bins
+        self.register_buffer("sees_bins", torch.ones(1, 1, 1))  # 0 for networks without bins
 
     def set_fill(self, fill: ArrayLike) -> None:
         """Change the values that replace missing ones, given for every column."""
