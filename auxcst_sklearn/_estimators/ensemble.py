@@ -311,7 +311,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, 4, n, K)."""
-        fits = [member.folds_of_fits(found) for member in members]
+        alone = [[fold] for fold in found]
+        fits = [[found] if member.holds_out_itself else alone for member in members]
         run, rows = delayed(Member.run), (X, data.labels, data.costs.classes)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(member, part, *rows) for member, own in zip(members, fits) for part in own

@@ -120,10 +120,6 @@ class Member(NamedTuple):
         estimator = self.estimator
         return isinstance(estimator, CostSensitiveAuxMLP) and bool(estimator.early_stopping)
 
-    def folds_of_fits(self, folds: Sequence[Fold]) -> list[Sequence[Fold]]:
-        """One for each fit, or all for a fit with a network for each, and for the first again."""
-        return [folds] if self.holds_out_itself else [[fold] for fold in folds]
-
     def run(
         self, folds: Sequence[Fold], X: Any, y: NDArray[Any], classes: NDArray[Any]
     ) -> tuple[Any, NDArray[np.float64], float]:

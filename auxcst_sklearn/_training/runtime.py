@@ -35,17 +35,8 @@ _DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
 
 # ------------------------------------------------------------------------------------- threads
 
-# Whether this process was forked from one that had imported this module.
-_forked = False
-
-
-def _note_fork() -> None:
-    global _forked  # noqa: PLW0603
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+# A process with another number was forked from this one, which has imported the module.
+_PROCESS = os.getpid()
 
 
 @contextmanager
@@ -71,7 +62,8 @@ def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
 
 
 def _threads(multiplications: float, usual: int) -> int:
-    is_fork = _forked or isinstance(current_process(), getattr(context, "ForkProcess", ()))
+    forked = isinstance(current_process(), getattr(context, "ForkProcess", ()))
+    is_fork = forked or os.getpid() != _PROCESS
     if multiplications < FEWEST_MULTIPLICATIONS or is_fork:
         return 1
     if named := os.environ.get(VARIABLE):
