@@ -140,13 +140,13 @@ def hold_out(
         return _with_classes(label, *next(splitter.split(label, label, groups)))
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
-    seen, unseen = train_test_split(
+    split = train_test_split(
         np.arange(n),
         test_size=n_held_out,
         stratify=label if possible else None,
         random_state=random_state,
     )
-    return _with_classes(label, seen, unseen)
+    return _with_classes(label, *split)
 
 
 def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:

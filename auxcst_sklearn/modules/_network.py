@@ -127,7 +127,19 @@ class SideBySide(AuxNetwork):
 
     def __init__(self, networks: Sequence[AuxNetwork]) -> None:
         super().__init__()
-        _check_alike(networks)
+        first, *others = (
+            {n: tuple(p.shape) for n, p in one.named_parameters()} for one in networks
+        )
+        for i, shapes in enumerate(others, start=2):  # A random factory may make other ones.
+            differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
+            if differing:
+                name = differing[0]
+                raise ValueError(
+                    f"module made networks of different layers or sizes: {name} has the shape "
+                    f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; "
+                    "expected networks that differ only in their weights. Set n_networks=1, or "
+                    "make them alike."
+                )
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
 
@@ -162,20 +174,6 @@ class SideBySide(AuxNetwork):
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, statistics of batches included."""
         return [list(network.state_dict().values()) for network in self.networks]
-
-
-def _check_alike(networks: Sequence[AuxNetwork]) -> None:
-    """Raise an error for networks of different layers or sizes, as a random factory makes them."""
-    first, *others = ({n: tuple(p.shape) for n, p in net.named_parameters()} for net in networks)
-    for i, shapes in enumerate(others, start=2):
-        differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
-        if differing:
-            name = differing[0]
-            raise ValueError(
-                f"module made networks of different layers or sizes: {name} has the shape "
-                f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; expected "
-                "networks that differ only in their weights. Set n_networks=1, or make them alike."
-            )
 
 
 class ClassAndCostNetwork(AuxNetwork):
