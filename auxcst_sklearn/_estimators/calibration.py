@@ -33,7 +33,7 @@ COLDEST, HOTTEST = 0.2, 9.0
 
 
 def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
-    """Whether "auto" learns a temperature: not for a classifier that ends in a calibrated one."""
+    """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
     if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS * n_classes:
         return False
     while True:

@@ -237,7 +237,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             check_consistent_length(X, data.labels)
             groups = None if groups is None else check_groups(groups, X)
             passed = self._route(members, data.weight, fit_params)
-            given: list[Fold] | None = None  # unless `cv` is a number
+            given: list[Fold] | None = None  # for a number of folds
             if not (self.cv is None or isinstance(self.cv, Integral)):
                 splitter = check_cv(self.cv, data.labels, classifier=True)
                 given = list(splitter.split(X, data.labels, groups))

@@ -185,8 +185,8 @@ def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
     """The networks, also networks of single folds, that have learnt costs of samples."""
     single = [one for m in models for one in (m.estimators if isinstance(m, FoldMean) else [m])]
-    kind = CostSensitiveAuxMLP
-    return [one for one in single if isinstance(one, kind) and one.net_.learns_sample_costs]
+    networks = [one for one in single if isinstance(one, CostSensitiveAuxMLP)]
+    return [network for network in networks if network.net_.learns_sample_costs]
 
 
 def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str, Any]:

@@ -116,8 +116,9 @@ class Rows:
         self.lengths = lengths  # of sequences, if batches have rows of similar length
         self.X = data.X
         is_dense = isinstance(data.X, np.ndarray)
+        # A tensor shares the memory of dense rows. Too many rows to copy stay an array.
         if is_dense and (is_shareable(data.X) or data.X.nbytes <= reading.DISK_BYTES):
-            self.X = as_tensor(data.X)  # which shares the memory of all but a few rows
+            self.X = as_tensor(data.X)
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
