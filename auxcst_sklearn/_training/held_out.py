@@ -89,7 +89,7 @@ def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[
 
 def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
     seen, held_out = zip(*parts)
-    return [rows.part(index) for index in seen], rows.held_out(held_out)
+    return [*map(rows.part, seen)], rows.held_out(held_out)
 
 
 def _sample_out(

@@ -192,7 +192,7 @@ class Rows:
             parts = [index[self.lengths.numpy()[index].argsort(kind="stable")] for index in parts]
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
-            return [self.part(index) for index in parts]
+            return [*map(self.part, parts)]
         return [self._padded(index, size) for index in parts]
 
     def _padded(self, index: np.ndarray, size: int) -> Rows:

@@ -100,7 +100,7 @@ def neutral_torch_modes() -> Iterator[None]:
     Only `precision` sets the arithmetic: losses, heads and costs would lose digits in half
     precision. A fit needs gradients.
     """
-    autocasts = [kind for kind in _DEVICE_TYPES if torch.is_autocast_enabled(kind)]
+    autocasts = [*filter(torch.is_autocast_enabled, _DEVICE_TYPES)]
     inference = torch.is_inference_mode_enabled()
     if not (autocasts or inference) and torch.is_grad_enabled():
         yield

@@ -285,4 +285,4 @@ def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
     if torch.compiler.is_compiling():  # for an ONNX file, in which nothing may depend on the rows
         return expected(p, a, b)
     size = max(1, LARGEST_TABLE // cost.numel())
-    return torch.cat([expected(*rows) for rows in zip(*(x.split(size) for x in (p, a, b)))])
+    return torch.cat([*map(expected, p.split(size), a.split(size), b.split(size))])
