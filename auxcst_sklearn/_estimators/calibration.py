@@ -21,9 +21,11 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
 from .._training.geometric_mean import MANY_CLASSES, PRIOR_ROWS, log_clipped, log_loss_of
-from .._training.held_out import Fold
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
+
+# As in `held_out`, which imports torch.
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS = 10
