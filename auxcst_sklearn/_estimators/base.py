@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.calls import available_if, described_like, unchanged_on_error, warn
 from .._checks.data import numpy_arrays
 from .._inputs import Inputs
-from .._training.held_out import Fold
+from .._training.held_out import Fold, held_out_proba
 from .._training.rows import TrainingSet
 from .._training.runtime import (
     draw_seed,
@@ -54,7 +54,6 @@ from .steps import (
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
 
-    from .._training.checkpoints import Checkpoints
     from .._training.loop import Training
     from .._training.net import CostNet
 
@@ -164,8 +163,6 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         self, X: Any, y: Any, folds: Sequence[Fold], **params: Any
     ) -> NDArray[np.float64]:
         """Fit so that network i holds out fold i; return what `held_out_proba` does."""
-        from .._training.held_out import held_out_proba
-
         data, training = self._fit(X, y, folds=folds, **params)
         return held_out_proba(training, data, len(folds))
 
@@ -237,7 +234,9 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                 check_block(data.costs, (self._sample_costs, self._known_costs))
             if processes().size > 1:
                 check_same(self, data, held_out, rng, earlier)
-            with self._checkpoints(data, held_out, stream) as checkpoints:
+            keeps = not (stream or self.checkpoint_dir is None)
+            folder = open_checkpoints(self, data, held_out) if keeps else nullcontext()
+            with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
                 before = earlier and earlier.statistics
@@ -276,13 +275,6 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """Whether the rates are the default ones of networks on tables."""
         return False
 
-    def _checkpoints(
-        self, data: TrainingSet, validation: TrainingSet | None, stream: bool
-    ) -> AbstractContextManager[Checkpoints | None]:
-        if stream or self.checkpoint_dir is None:
-            return nullcontext()
-        return open_checkpoints(self, data, validation)
-
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
@@ -311,8 +303,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         # Earlier epochs are not copied again at every call to partial_fit.
         earlier = getattr(self, "history_", []) if training.n_before else []
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
-        for name, value in {**inputs.attributes(), **pretrained}.items():
-            setattr(self, name, value)
+        self.__dict__.update(inputs.attributes(), **pretrained)
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
         """Warn if all predictions are one class, and another one would cost less."""

@@ -197,7 +197,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
                 f"{self.estimator.__name__}()."
             )
         classifier = self._classifier()
-        if not _has_stack(classifier):
+        parts = [classifier, *classifier.get_params().values()]
+        # The methods of a StackingClassifier are known only after its fit.
+        if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
         data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
         if fit_params.get("groups") is not None:
@@ -299,9 +301,3 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._classifier()).input_tags
         return tags
-
-
-def _has_stack(classifier: BaseEstimator) -> bool:
-    """Whether there is a StackingClassifier, whose methods are known only after `fit`."""
-    parts = [classifier, *classifier.get_params().values()]
-    return any(isinstance(part, StackingClassifier) for part in parts)

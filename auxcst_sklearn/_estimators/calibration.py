@@ -24,6 +24,7 @@ from .._training.geometric_mean import MANY_CLASSES, PRIOR_ROWS, log_clipped, lo
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
 
+# As in `held_out`, which imports torch.
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
@@ -33,8 +34,10 @@ MANY_UNKNOWN = 0.1
 COLDEST, HOTTEST = 0.2, 9.0
 
 
-def calibrates_itself(classifier: Any) -> bool:
-    """Whether a classifier ends in one that calibrates its probabilities."""
+def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
+    """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
+    if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS * n_classes:
+        return False
     while True:
         if isinstance(classifier, Pipeline):
             classifier = classifier[-1]
@@ -42,13 +45,8 @@ def calibrates_itself(classifier: Any) -> bool:
             classifier = classifier.estimator
         else:
             break
-    return isinstance(classifier, CalibratedClassifierCV) or hasattr(classifier, "predict_cost")
-
-
-def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
-    """Whether "auto" learns a temperature."""
-    enough = n_classes >= MANY_CLASSES and n_rows > FEWEST_ROWS * n_classes
-    return enough and not calibrates_itself(classifier)
+    calibrates = hasattr(classifier, "predict_cost")
+    return not (calibrates or isinstance(classifier, CalibratedClassifierCV))
 
 
 def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:

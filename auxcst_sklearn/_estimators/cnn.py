@@ -169,8 +169,15 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     def _make_module(self, inputs: Any, rows: Any, n_outputs: int) -> tuple[AuxCNN, list[float]]:
         images = inputs.make_module()
         layers = self._layers()
-        if self.image_shape is not None or len(inputs.shape) > 1:
-            self._check_sizes(layers["pool_size"], *images.out_shape[1:])
+        *_, height, width = images.out_shape
+        pooled = prod(layers["pool_size"])
+        are_images = self.image_shape is not None or len(inputs.shape) > 1
+        if are_images and (1 < height < pooled or 1 < width < pooled):
+            raise ValueError(
+                f"pool_size={self.pool_size!r} in {len(layers['pool_size'])} convolution blocks "
+                f"divides height and width by {pooled}, which leaves nothing of images of {height} "
+                f"x {width} pixels. Use fewer blocks (channels), or pool_size=1 in some of them."
+            )
         head_layers, weights = layers_with_head(
             self.alpha,
             len(layers["channels"]) + len(layers["width"]) - 1,
@@ -205,13 +212,3 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         for name, values in layers.items():
             check_each(values, name=name, interval=COUNT)
         return layers
-
-    def _check_sizes(self, pool_size: Sequence[int], height: int, width: int) -> None:
-        """Check that pooling leaves at least one pixel of an image."""
-        if any(1 < size < prod(pool_size) for size in (height, width)):
-            raise ValueError(
-                f"pool_size={self.pool_size!r} in {len(pool_size)} convolution blocks divides "
-                f"height and width by {prod(pool_size)}, which leaves nothing of images of "
-                f"{height} x {width} pixels. Use fewer blocks (channels), or pool_size=1 in some "
-                "of them."
-            )

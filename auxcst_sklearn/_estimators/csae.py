@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
-from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from .._checks.calls import described_like
@@ -247,7 +246,13 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
                 autoencoder.total(losses).backward()
                 optimizer.step()
                 sums = sums + losses.detach() * len(x)
-            _check_finite(sums, autoencoder, name)
+            # The losses precede the last step, so the weights count too.
+            values = torch.cat([sums, parameters_to_vector(autoencoder.parameters()).detach()])
+            if not values.isfinite().all():
+                raise ValueError(
+                    f"The loss or the weights of {name} became infinite or NaN in pretraining, so "
+                    "the fit was stopped. Lower pretrain_learning_rate, by a factor of 10, say."
+                )
             means = sums / len(rows)
             reconstruction, cost = means.tolist()
             loss = autoencoder.total(means).item()
@@ -260,13 +265,3 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
                 net.verbose,
             )
         return history
-
-
-def _check_finite(losses: Tensor, autoencoder: CostSensitiveAutoencoder, name: str) -> None:
-    # The losses precede the last step, so the weights count too.
-    values = torch.cat([losses, parameters_to_vector(autoencoder.parameters()).detach()])
-    if not values.isfinite().all():
-        raise ValueError(
-            f"The loss or the weights of {name} became infinite or NaN in pretraining, so the fit "
-            "was stopped. Lower pretrain_learning_rate, by a factor of 10, say."
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +40,11 @@ from .members import (
     DROP,
     FoldMean,
     Member,
-    Task,
     check_members,
     cost_estimators,
     default_members,
     is_dropped,
     knowing_all,
-    mean_of_known,
     prepare,
     suited,
     with_weight,
@@ -238,7 +237,10 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             check_consistent_length(X, data.labels)
             groups = None if groups is None else check_groups(groups, X)
             passed = self._route(members, data.weight, fit_params)
-            given = self._given_folds(X, data, groups)
+            given: list[Fold] | None = None  # for a number of folds
+            if not (self.cv is None or isinstance(self.cv, Integral)):
+                splitter = check_cv(self.cv, data.labels, classifier=True)
+                given = list(splitter.split(X, data.labels, groups))
             X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
             rng = check_random_state(self.random_state)
             found = self._random_folds(data, groups, rng) if given is None else given
@@ -249,7 +251,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = [reweighting(model) for model in self.estimators_]
+            reasons = [*map(reweighting, self.estimators_)]
             has_weights = data.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
             self._set_costs(data, next(filter(None, reasons), None))
@@ -291,13 +293,6 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
                 )
         return {name: dict(known) for name, _ in members}
 
-    def _given_folds(self, X: Any, data: Labelled, groups: Any) -> list[Fold] | None:
-        """The folds of the caller's generator or iterable; None for a number of folds."""
-        if self.cv is None or isinstance(self.cv, Integral):
-            return None
-        splitter = check_cv(self.cv, data.labels, classifier=True)
-        return list(splitter.split(X, data.labels, groups))
-
     def _random_folds(self, data: Labelled, groups: Any, rng: np.random.RandomState) -> list[Fold]:
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         n = len(data.costs.label) if groups is None else len(np.unique(groups))
@@ -316,18 +311,20 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
     ) -> tuple[list[Any], NDArray[np.float64]]:
         """The fitted members, and their probabilities of held-out rows (n_members, 4, n, K)."""
-        tasks = [member.tasks(found) for member in members]
-        run = delayed(Task.run)
+        alone = [[fold] for fold in found]
+        fits = [[found] if member.holds_out_itself else alone for member in members]
+        run, rows = delayed(Member.run), (X, data.labels, data.costs.classes)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            run(task, X, data.labels, data.costs.classes) for of_one in tasks for task in of_one
+            run(member, part, *rows) for member, own in zip(members, fits) for part in own
         )
         fitted: list[Any] = []
         held_out = []
-        for member, of_one in zip(members, tasks):
-            models, parts, seconds = zip(*(next(results) for _ in of_one))
+        for member, own in zip(members, fits):
+            models, parts, seconds = zip(*islice(results, len(own)))
             whole = member.holds_out_itself
             fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
-            held_out.append(mean_of_known(parts))
+            # The means of what is known; NaN for rows that no model has held out.
+            held_out.append(np.ma.masked_invalid(parts).mean(axis=0).filled(np.nan))
             if reports(self.verbose):
                 known = ~np.isnan(held_out[-1][0]).any(axis=1)
                 loss = log_loss_of(log_clipped(held_out[-1][0][known]), data.costs.label[known])

@@ -40,24 +40,17 @@ def check_same(
     net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
-
-    def key() -> dict[str, str]:
-        given = _given(estimator, data, validation, MAY_DIFFER)
-        given["random_state"] = rng.get_state()
-        if net is not None:
-            n_epochs = len(net.history)
-            has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
-            given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
-        return {name: _digest_or_none(value) for name, value in given.items()}
-
-    processes().check_same(key)
-
-
-def _digest_or_none(value: Any) -> str:
-    try:
-        return digest(value)
-    except PicklingError:  # not compared
-        return ""
+    given = _given(estimator, data, validation, MAY_DIFFER)
+    given["random_state"] = rng.get_state()
+    if net is not None:
+        n_epochs = len(net.history)
+        has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
+        given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
+    digests = dict.fromkeys(given, "")
+    for name, value in given.items():
+        with suppress(PicklingError):  # which is not compared
+            digests[name] = digest(value)
+    processes().check_same(digests)
 
 
 @contextmanager
@@ -70,17 +63,6 @@ def open_checkpoints(
     """
     from .._training.checkpoints import Checkpoints
 
-    _check_use(estimator)
-    draws = estimator.random_state is None
-    seed = draw_seed(check_random_state(None)) if draws else 0
-    key = _key(_of_fit(estimator, data, validation))
-    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
-        yield c
-    if draws and c.had_ended:
-        _warn_of_equal_fits()
-
-
-def _check_use(estimator: Any) -> None:
     if not fspath(estimator.checkpoint_dir):
         raise ValueError("checkpoint_dir is empty; expected the name of a folder, or None.")
     if processes().size > 1:
@@ -93,6 +75,17 @@ def _check_use(estimator: Any) -> None:
         raise ValueError(
             f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
             "checkpoint does not hold their state. Leave one of the two out."
+        )
+    draws = estimator.random_state is None
+    seed = draw_seed(check_random_state(None)) if draws else 0
+    key = _key(estimator, data, validation)
+    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
+        yield c
+    if draws and c.had_ended:
+        warn(
+            "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
+            "random_state=None this fit used its random numbers: the two fits are equal. If they "
+            "should differ, as in an ensemble, pass a different integer as random_state to each.",
         )
 
 
@@ -108,7 +101,15 @@ def _given(
     return given
 
 
-def _of_fit(estimator: Any, data: TrainingSet, validation: TrainingSet | None) -> dict[str, Any]:
+def _version() -> str:
+    try:
+        return version("auxcst_sklearn")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "unknown"
+
+
+def _key(estimator: Any, data: TrainingSet, validation: TrainingSet | None) -> dict[str, str]:
+    """Digests of all that determines the result."""
     given = _given(estimator, data, validation, NOT_IN_KEY)
     given |= {"estimator": type(estimator), "torch": torch.__version__}
     given["auxcst_sklearn"] = _version()
@@ -117,17 +118,6 @@ def _of_fit(estimator: Any, data: TrainingSet, validation: TrainingSet | None) -
     given["random_state"] = state.get_state() if is_instance else state
     if estimator.warm_start and hasattr(estimator, "net_"):
         given["earlier weights"] = estimator.net_.module_
-    return given
-
-
-def _version() -> str:
-    try:
-        return version("auxcst_sklearn")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
-
-
-def _key(given: dict[str, Any]) -> dict[str, str]:
     key = {}
     for name, value in given.items():
         try:
@@ -139,15 +129,6 @@ def _key(given: dict[str, Any]) -> dict[str, str]:
                 "into a module of its own."
             ) from error
     return key
-
-
-def _warn_of_equal_fits() -> None:
-    """Warn that a fit without a random state is a copy of an earlier one."""
-    warn(
-        "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
-        "random_state=None this fit used its random numbers: the two fits are equal. If they "
-        "should differ, as in an ensemble, pass a different integer as random_state to each.",
-    )
 
 
 # -------------------------------------------------------------------------------- digests

@@ -120,50 +120,40 @@ class Member(NamedTuple):
         estimator = self.estimator
         return isinstance(estimator, CostSensitiveAuxMLP) and bool(estimator.early_stopping)
 
-    def tasks(self, folds: Sequence[Fold]) -> list[Task]:
-        """The fits: one for each fold, or one with a network for each, and for the first again."""
-        if self.holds_out_itself:
-            return [Task(self, folds)]
-        return [Task(self, [fold]) for fold in folds]
-
-
-class Task(NamedTuple):
-    """A fit of a member to the rows outside of a fold; one fit of networks serves several folds."""
-
-    member: Member
-    folds: Sequence[Fold]
-
     def run(
-        self, X: Any, y: NDArray[Any], classes: NDArray[Any]
+        self, folds: Sequence[Fold], X: Any, y: NDArray[Any], classes: NDArray[Any]
     ) -> tuple[Any, NDArray[np.float64], float]:
-        """The fitted classifier, the four probabilities of `held_out_proba`, and seconds."""
+        """Fit to the rows outside of a fold, or networks to the rows outside of several.
+
+        Returns the classifier, the four probabilities of `held_out_proba`, and seconds.
+        """
         start = time.perf_counter()
-        estimator, params = clone(self.member.estimator), self.member.fit_params
+        estimator, params = clone(self.estimator), self.fit_params
         found = np.full((4, len(y), len(classes)), np.nan)
-        with naming(f"In the member {self.member.name!r} of the ensemble"):
-            if self.member.holds_out_itself:
+        with naming(f"In the member {self.name!r} of the ensemble"):
+            if self.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
-                n_networks = max(n_networks, len(self.folds) + 1)
-                estimator.set_params(n_networks=n_networks)
-                held_out = estimator._fit_on_folds(X, y, self.folds, **params)
+                estimator.set_params(n_networks=max(n_networks, len(folds) + 1))
+                held_out = estimator._fit_on_folds(X, y, folds, **params)
                 found[..., label_index(estimator.classes_, classes, name="classes_")] = held_out
             else:
-                ((seen, unseen),) = self.folds
-                params = part_of(X, params, seen)
-                params |= self._stopping_rows(X, y)
+                ((seen, unseen),) = folds
+                params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
                 _check_knows(estimator, y[seen])
                 found[:, unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
         return estimator, found, time.perf_counter() - start
 
-    def _stopping_rows(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
+    def _stopping_rows(
+        self, seen: NDArray[Any], unseen: NDArray[Any], X: Any, y: NDArray[Any]
+    ) -> dict[str, Any]:
         """The held-out rows, by which scikit-learn's boosting stops early."""
-        estimator, (fold, *_) = self.member.estimator, self.folds
+        estimator = self.estimator
         boosts = isinstance(estimator, HistGradientBoostingClassifier) and estimator.early_stopping
         if not (STOPS_BY_GIVEN_ROWS and boosts):
             return {}
-        rows = fold[1][np.isin(y[fold[1]], y[fold[0]])]
-        weight = self.member.fit_params.get("sample_weight")
+        rows = unseen[np.isin(y[unseen], y[seen])]
+        weight = self.fit_params.get("sample_weight")
         known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[rows]}
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
 
@@ -247,12 +237,3 @@ def prepare(
         fit_params = {**fit_params, "cost": data.costs}
     member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params
-
-
-def mean_of_known(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of the probabilities that are not NaN; NaN where all are."""
-    total = np.sum([np.nan_to_num(part) for part in parts], axis=0)
-    count = np.sum([np.isfinite(part) for part in parts], axis=0)
-    mean: NDArray[np.float64] = np.full_like(total, np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return mean

@@ -36,7 +36,7 @@ from .._training.schedule import (
 )
 from .._training.temperature import calibrates
 from ..costs._account import Costs
-from ..costs._named import column_names, same_labels
+from ..costs._named import column_names, joined, same_labels
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..modules._network import ClassAndCostNetwork
@@ -126,7 +126,7 @@ def _validation_set(
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
-        source = cost, estimator.cost_matrix
+        source = joined(cost), estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(weight, X)
     known = training.matrices is not None
@@ -188,10 +188,14 @@ def prepare(
         if stream:
             inputs.update(data.X)
         statistics = data.statistics_after(before, stream=stream)
-    data = replace(data.in_units(statistics), X=inputs.transform(data.X))
+
+    def ready(rows: TrainingSet) -> TrainingSet:
+        costs = rows.costs.in_units(statistics)
+        return replace(rows, X=inputs.transform(rows.X), costs=costs)
+
+    data = ready(data)
     if validation is not None:
-        validation = validation.with_positive_weights().in_units(statistics)
-        validation = replace(validation, X=inputs.transform(validation.X))
+        validation = ready(validation.with_positive_weights())
     return data, validation, inputs, statistics
 
 
@@ -210,8 +214,7 @@ def make_net(
     """A new net with its losses; its networks differ in their weights."""
     from .._training.net import CostNet
 
-    loss, aux_loss = _losses(estimator)
-    n_outputs = _n_outputs(loss, aux_loss, data.costs)
+    loss, aux_loss, n_outputs = _losses(estimator, data.costs)
     if _may_learn_costs(estimator, data.costs):
         loss = loss._for_sample_costs(data.target(), stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
@@ -273,15 +276,10 @@ def continue_net(
     return net
 
 
-def _losses(estimator: Any) -> tuple[Loss, Loss]:
-    """The losses of the output and of the heads."""
+def _losses(estimator: Any, costs: Costs) -> tuple[Loss, Loss, int]:
+    """The losses of the output and of the heads, and the number of outputs of each."""
     given = estimator.loss, estimator.aux_loss or estimator.loss
     loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
-    return loss, aux_loss
-
-
-def _n_outputs(loss: Loss, aux_loss: Loss, costs: Costs) -> int:
-    """Number of outputs of the output layer and of each head."""
     sizes = len(costs.classes), len(costs.decisions)
     n_outputs, n_of_heads = loss.n_outputs(*sizes), aux_loss.n_outputs(*sizes)
     if n_outputs != n_of_heads:
@@ -291,7 +289,7 @@ def _n_outputs(loss: Loss, aux_loss: Loss, costs: Costs) -> int:
             "same number, as of losses that both have class probabilities, or both have none. "
             "Leave aux_loss out."
         )
-    return n_outputs
+    return loss, aux_loss, n_outputs
 
 
 def _may_learn_costs(estimator: Any, costs: Costs) -> bool:

@@ -218,7 +218,12 @@ class ImageInputs(Inputs):
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
             self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
         self._check_same_shape(rows)  # A list has no shape before.
-        self._check_same_dtype(rows.dtype)
+        if rows.dtype != self.dtype:
+            raise ValueError(
+                f"X is {rows.dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 "
+                "from 0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype "
+                f"and range of the training images, {self.dtype}."
+            )
         if not reset and self.within_1:
             share = (abs(rows[:PLAIN_ROWS]) > SIZE).mean()
             if share > SHARE:
@@ -237,14 +242,6 @@ class ImageInputs(Inputs):
             raise ValueError(
                 f"X holds samples of shape {shape}, but {self.name} was fitted on "
                 f"samples of shape {self.fitted_shape}; expected the same."
-            )
-
-    def _check_same_dtype(self, dtype: np.dtype) -> None:
-        if dtype != self.dtype:
-            raise ValueError(
-                f"X is {dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 from "
-                "0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype and "
-                f"range of the training images, {self.dtype}."
             )
 
     def learn(self, X: Any, *, stream: bool) -> None:

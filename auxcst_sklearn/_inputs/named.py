@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite
 from torch import Tensor
 
 from .._checks.data import check_in_memory, check_no_mask
 from ..modules._named_rows import Layout, NamedRows
 from .arrays import Inputs
-from .reading import as_float32, check_resolution
+from .reading import as_float32, check_resolution, checked_labels
 
 # Steps of all sequences in a batch without a gradient, or words of other rows: the activations of a
 # transformer take thousands of times the memory of its tokens.
@@ -47,10 +47,7 @@ class NamedInputs(Inputs):
         self.n_words = rows.shape[1] if reset else self.n_words
         if isinstance(y, str) and y == "no_validation":
             return rows
-        labels = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_consistent_length(rows, labels)
-        return rows, labels
+        return rows, checked_labels(y, rows)
 
     def _check_as_in_fit(self, arrays: dict[str, NDArray[Any]], name: str) -> None:
         """Raise an error for other names, types or shapes than in the training."""
@@ -104,7 +101,19 @@ class NamedInputs(Inputs):
 def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:
     """Arrays of int64, float32 and bool by their names, with as many rows; `new` in a fit."""
     arrays = {str(name): _array(values, str(name), new) for name, values in X.items()}
-    _check_rows(arrays)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if not lengths or not all(lengths.values()):
+        raise ValueError(
+            f"X holds arrays with the numbers of rows {lengths}; expected at least one array, and "
+            "one row."
+        )
+    first, n_rows = next(iter(lengths.items()))
+    for name, n in lengths.items():
+        if n != n_rows:
+            raise ValueError(
+                f"X[{name!r}] has {n} rows, but X[{first!r}] has {n_rows}; expected a row per "
+                "example in each array."
+            )
     return arrays
 
 
@@ -134,20 +143,3 @@ def _array(values: Any, name: str, new: bool) -> NDArray[Any]:
     assert_all_finite(array, input_name=f"X[{name!r}]")
     found: NDArray[Any] = as_float32(array)
     return found
-
-
-def _check_rows(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise an error for arrays with different numbers of rows, and for none."""
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if not lengths or not all(lengths.values()):
-        raise ValueError(
-            f"X holds arrays with the numbers of rows {lengths}; expected at least one array, and "
-            "one row."
-        )
-    first, n_rows = next(iter(lengths.items()))
-    for name, n in lengths.items():
-        if n != n_rows:
-            raise ValueError(
-                f"X[{name!r}] has {n} rows, but X[{first!r}] has {n_rows}; expected a row per "
-                "example in each array."
-            )

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from torch import Tensor
 
 # Up to this many rows are read in ways that suit single ones.
@@ -103,6 +103,14 @@ def row_blocks(X: Any) -> Iterator[slice]:
     size = max(1, 2**18 // max(1, prod(X.shape[1:])))
     for start in range(0, X.shape[0], size):
         yield slice(start, start + size)
+
+
+def checked_labels(y: Any, X: Any) -> NDArray[Any]:
+    """Labels for rows that scikit-learn does not validate."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_consistent_length(X, labels)
+    return labels
 
 
 def as_float32(X: Any) -> Any:

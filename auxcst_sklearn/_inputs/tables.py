@@ -11,13 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.utils import (
-    assert_all_finite,
-    check_array,
-    check_consistent_length,
-    check_X_y,
-    column_or_1d,
-)
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 from torch import nn
 
@@ -27,7 +21,15 @@ from ..modules._network import AuxNetwork
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
 from .arrays import Inputs, has_columns_of_fit
 from .columns import CategoryCodes, as_table
-from .reading import LazyRows, as_float32, check_resolution, row_blocks, row_order, stays_lazy
+from .reading import (
+    LazyRows,
+    as_float32,
+    check_resolution,
+    checked_labels,
+    row_blocks,
+    row_order,
+    stays_lazy,
+)
 from .scaling import (
     SHARES,
     FeatureStatistics,
@@ -101,8 +103,12 @@ class TableInputs(Inputs):
             self.codes = CategoryCodes(self.is_categorical).fit(X)
             if isinstance(self.categorical_features, str):  # "from_dtype"
                 self._warn_of_distinct_values(X)
-        if stays_lazy(X):
-            return self._encode_lazily(X, y)
+        if stays_lazy(X):  # Categories of many rows are encoded when they are read.
+            dtype = np.float32 if X.dtype == np.float32 else np.float64
+            rows = LazyRows(X, self.codes.transform, dtype=dtype)
+            for part in row_blocks(X):
+                check_array(rows[part], **_DENSE)
+            return rows if isinstance(y, str) else (rows, checked_labels(y, X))
         X = self.codes.transform(X)
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
 
@@ -129,19 +135,6 @@ class TableInputs(Inputs):
                     "the training set. Convert dates by pandas.to_datetime, which are read as "
                     "numbers of days, and drop identifiers."
                 )
-
-    def _encode_lazily(self, X: NDArray[Any], y: Any) -> Any:
-        """Rows too many to be copied, whose categories are encoded when read."""
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        rows = LazyRows(X, self.codes.transform, dtype=dtype)
-        for part in row_blocks(X):
-            check_array(rows[part], **_DENSE)
-        if isinstance(y, str):
-            return rows
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_consistent_length(X, y)
-        return rows, y
 
     # ----------------------------------------------------------------- learn
 

@@ -78,7 +78,8 @@ class Batches:
         else:
             order = torch.randperm(len(rows), generator=generator)[: sum(sizes)]
             if rows.lengths is not None:
-                order = by_length(order, rows, self.size, generator)
+                length = rows.lengths[order if rows.index is None else rows.index[order]]
+                order = by_length(order, length, self.size, generator)
         if self.group.size > 1:
             own = [self._part_of(batch) for batch in order.split(sizes)]
             order, sizes = torch.cat(own), [*map(len, own)]
@@ -130,7 +131,7 @@ class BlockBatches(Batches):
                 self._read(next(blocks), queues)
             parts = [queue.take(size) for queue in queues]
             index = self._part_of(torch.arange(size))
-            parts = [_pick(part, index) for part in parts] if len(index) < size else parts
+            parts = [pick(part, index) for part in parts] if len(index) < size else parts
             x, target = self._side_by_side(iter(parts))
             yield to_device(x, device), target
 
@@ -169,7 +170,7 @@ class _Queue:
         while n:
             batch, index = self.parts.pop(0)
             if len(index):
-                taken.append(_pick(batch, index[:n]))
+                taken.append(pick(batch, index[:n]))
             if len(index) > n:
                 self.parts.insert(0, (batch, index[n:]))
             n -= min(n, len(index))
@@ -187,10 +188,8 @@ def shuffled(
     return kind(sets, size, generators, *more)
 
 
-def by_length(order: Tensor, rows: Rows, size: int, generator: torch.Generator) -> Tensor:
+def by_length(order: Tensor, length: Tensor, size: int, generator: torch.Generator) -> Tensor:
     """Shuffled rows such that batches have sequences of similar length, in random order."""
-    lengths = torch.zeros(0) if rows.lengths is None else rows.lengths
-    length = lengths[order if rows.index is None else rows.index[order]]
     n_batches = len(order) // size
     whole, rest = order[: n_batches * size], order[n_batches * size :]
     parts = zip(whole.split(SORTED_BATCHES * size), length.split(SORTED_BATCHES * size))
@@ -215,7 +214,8 @@ def evaluation_size(size: int, sets: Sequence[Rows]) -> int:
     return max(1, min(size, EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)))
 
 
-def _pick(batch: Batch, index: Tensor) -> Batch:
+def pick(batch: Batch, index: Tensor) -> Batch:
+    """Some of the rows of a batch, by positions or a mask."""
     x, target = batch
     return x[index], Target(*(None if field is None else field[index] for field in target))
 

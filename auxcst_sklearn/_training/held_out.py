@@ -89,7 +89,7 @@ def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[
 
 def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
     seen, held_out = zip(*parts)
-    return [rows.part(index) for index in seen], rows.held_out(held_out)
+    return [*map(rows.part, seen)], rows.held_out(held_out)
 
 
 def _sample_out(
@@ -140,13 +140,13 @@ def hold_out(
         return _with_classes(label, *next(splitter.split(label, label, groups)))
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
-    seen, unseen = train_test_split(
+    split = train_test_split(
         np.arange(n),
         test_size=n_held_out,
         stratify=label if possible else None,
         random_state=random_state,
     )
-    return _with_classes(label, seen, unseen)
+    return _with_classes(label, *split)
 
 
 def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:
@@ -221,8 +221,7 @@ def sampled_folds(
     are_given = of_row is not None
     if of_row is None:
         of_row = np.full(len(label), n_folds, np.uint8)
-    parts: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
-    weights: list[list[NDArray[Any]]] = [[] for _ in range(n_folds)]
+    parts: list[list[tuple[NDArray[Any], NDArray[Any]]]] = [[] for _ in range(n_folds)]
     for k in classes:
         of_class = np.flatnonzero(label == k)
         if not are_given:
@@ -234,16 +233,15 @@ def sampled_folds(
             in_folds = [of_class[of_row[of_class] == i] for i in range(n_folds)]
             of_folds = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
             counts = [*map(len, in_folds)]
-        for i, rows in enumerate(of_folds):
-            parts[i].append(rows)
-            weights[i].append(np.full(len(rows), counts[i] / max(1, len(rows))))
-    if not any(map(len, parts[0])):  # for classes of a few rows each
+        for part, rows, count in zip(parts, of_folds, counts):
+            part.append((rows, np.full(len(rows), count / max(1, len(rows)))))
+    if not any(len(rows) for rows, _ in parts[0]):  # for classes of a few rows each
         drawn = _draw(np.arange(len(label)), n_folds * max(1, n_most), rng).reshape(n_folds, -1)
         of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
-        parts, weights = [[rows] for rows in drawn], [[np.ones(len(rows))] for rows in drawn]
+        parts = [[(rows, np.ones(len(rows)))] for rows in drawn]
     chosen, weight = [], []
-    for of_classes, their_weights in zip(parts, weights):
-        rows, counted = np.concatenate(of_classes), np.concatenate(their_weights)
+    for part in parts:
+        rows, counted = map(np.concatenate, zip(*part))
         order = rows.argsort()  # in their order on disk
         chosen.append(rows[order])
         weight.append(counted[order] / counted.mean())

@@ -113,7 +113,13 @@ class Training:
     def _set_schedule(self, n_steps: int) -> None:
         """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
         net, schedule = self.net, self.schedule
-        _check_schedule(schedule, net.callbacks_)
+        for _, callback in net.callbacks_:
+            if schedule != "constant" and isinstance(callback, LRScheduler):
+                raise ValueError(
+                    f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the "
+                    "learning rate as well; expected one of them. Set schedule='constant' to use "
+                    "the callback."
+                )
         if callable(schedule):
             self.scheduler = scheduler_of(schedule, net.optimizer_)
         elif schedule == "one_cycle":
@@ -147,14 +153,10 @@ class Training:
         if self.stop is not None:
             self.stop.restore()
         self.group.copy_from_first(net.module_)
-        self._check_last_step()
-
-    @torch.no_grad()
-    def _check_last_step(self) -> None:
-        """Raise an error if training diverged in its last step, which comes after the last loss."""
-        x, _ = self.rows[0][torch.arange(min(self.batches.sizes))]
-        for output in self.net.module_.forward_heads(x.unsqueeze(0)):
-            check_finite(output.abs().sum().item())
+        with torch.no_grad():  # The last step, in which it may diverge, comes after the last loss.
+            x, _ = rows[0][torch.arange(min(self.batches.sizes))]
+            for output in net.module_.forward_heads(x.unsqueeze(0)):
+                check_finite(output.abs().sum().item())
 
     def _run_epochs(self) -> None:
         n_epochs = self.n_epochs
@@ -177,7 +179,8 @@ class Training:
             if self.saved is not None:
                 self.saved.save_epoch(self)
             if self.stop is not None and not self.stop.running:
-                progress.report_end(self.stop.patience)
+                line = f"Stopped: no better weights were found for {self.stop.patience} epochs."
+                report(line, self.net.verbose)
                 break
 
     # ------------------------------------------------------------------ epochs
@@ -308,16 +311,6 @@ def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
     return x.flatten(0, 1), target.label
 
 
-def _check_schedule(schedule: Any, callbacks: Sequence[tuple[str, Callback]]) -> None:
-    """Raise an error if a schedule is set in two ways."""
-    for _, callback in callbacks:
-        if schedule != "constant" and isinstance(callback, LRScheduler):
-            raise ValueError(
-                f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the learning "
-                "rate as well; expected one of them. Set schedule='constant' to use the callback."
-            )
-
-
 class Progress:
     """A line per epoch: losses, held-out cost, and the time left without early stopping."""
 
@@ -337,10 +330,6 @@ class Progress:
         values = "".join(f"{record[name]:18.5g}" for name in names)
         left = timedelta(seconds=round(seconds))
         report(f"{record['epoch']:5d}{values}{left!s:>12}", self.verbose)
-
-    def report_end(self, patience: int) -> None:
-        """Report that the training has stopped early."""
-        report(f"Stopped: no better weights were found for {patience} epochs.", self.verbose)
 
 
 def check_finite(values: float | list[float] | np.ndarray) -> None:

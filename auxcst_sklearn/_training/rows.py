@@ -73,13 +73,10 @@ class TrainingSet:
         """Weights of the rows of the costs: of the samples, or of the classes."""
         return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
 
-    def in_units(self, statistics: CostStatistics) -> TrainingSet:
-        """The same rows, with costs in units of the network."""
-        return replace(self, costs=self.costs.in_units(statistics))
-
     def statistics(self) -> CostStatistics:
         """Weight and mean cost vector of each class, with their unit; the costs are in currency."""
-        return self.costs.statistics(self.relative_weight, *self._unit())
+        offset, unit = unit_of(self.costs.values, self.weight_of_costs)
+        return self.costs.statistics(self.relative_weight, offset, unit)
 
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these rows.
@@ -92,16 +89,11 @@ class TrainingSet:
         costs, offset, unit = self.costs, before.offset, before.unit
         if (costs.values > costs.values.min(axis=1, keepdims=True)).any():
             share = len(costs) / (len(costs) + before.weight.sum())
-            own = self._unit()
-            offset, unit = (
-                (1 - share) * offset + share * own[0],
-                (1 - share) * unit + share * own[1],
-            )
+            own_offset, own_unit = unit_of(costs.values, self.weight_of_costs)
+            offset = (1 - share) * offset + share * own_offset
+            unit = (1 - share) * unit + share * own_unit
         new = costs.statistics(self.relative_weight, offset, unit)
         return before.in_unit(offset, unit).updated(new, replaces=costs.per_class)
-
-    def _unit(self) -> tuple[float, float]:
-        return unit_of(self.costs.values, self.weight_of_costs)
 
     def target(self) -> Target:
         """Costs of every row, labels and weights, as arrays."""
@@ -122,7 +114,11 @@ class Rows:
     def __init__(self, data: TrainingSet, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
         self.lengths = lengths  # of sequences, if batches have rows of similar length
-        self.X = _hold(data.X)
+        self.X = data.X
+        is_dense = isinstance(data.X, np.ndarray)
+        # A tensor shares the memory of dense rows. Too many rows to copy stay an array.
+        if is_dense and (is_shareable(data.X) or data.X.nbytes <= reading.DISK_BYTES):
+            self.X = as_tensor(data.X)
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
@@ -196,7 +192,7 @@ class Rows:
             parts = [index[self.lengths.numpy()[index].argsort(kind="stable")] for index in parts]
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
-            return [self.part(index) for index in parts]
+            return [*map(self.part, parts)]
         return [self._padded(index, size) for index in parts]
 
     def _padded(self, index: np.ndarray, size: int) -> Rows:
@@ -212,23 +208,24 @@ class Rows:
     def __getitem__(self, index: Tensor) -> Batch:
         if self.index is not None:
             index = self.index[index]
-        x = self.X[index] if self.on_device else self._x(index)
-        return x, self._target(index)
-
-    def _x(self, index: Tensor) -> Tensor:
-        """Inputs of rows that are not on the device, or not dense."""
+        if self.on_device:
+            return self.X[index], self._target(index)
         if isinstance(self.X, Tensor):
-            return to_device(self.X[index], self.device)
-        parts = index.split(max(1, READ_BYTES // self.row_nbytes))
-        if len(parts) == 1:
-            return to_device(densify(self.X[index.numpy()]), self.device)
+            x = self.X[index]
+        else:
+            parts = [part.numpy() for part in index.split(max(1, READ_BYTES // self.row_nbytes))]
+            x = densify(self.X[parts[0]]) if len(parts) == 1 else self._dense(parts, len(index))
+        return to_device(x, self.device), self._target(index)
+
+    def _dense(self, parts: Sequence[Any], n: int) -> Tensor:
+        """The n rows of several parts, which are read one after the other, as a dense tensor."""
         x, start = torch.empty(0), 0
         for part in parts:
-            rows = densify(self.X[part.numpy()])
-            x = x if start else rows.new_empty((len(index), *rows.shape[1:]))
-            x[start : start + len(part)] = rows
-            start += len(part)
-        return to_device(x, self.device)
+            rows = densify(self.X[part])
+            x = x if start else rows.new_empty((n, *rows.shape[1:]))
+            x[start : start + len(rows)] = rows
+            start += len(rows)
+        return x
 
     def _target(self, index: Tensor) -> Target:
         label = self.label[index]
@@ -239,21 +236,8 @@ class Rows:
 
     def read(self, blocks: Sequence[slice]) -> tuple[Batch, Tensor]:
         """Rows of the blocks, inputs on the host, and their numbers."""
-        numbers = [torch.arange(block.start, block.stop) for block in blocks]
-        number, x = torch.cat(numbers), torch.empty(0)
-        for block, part in zip(blocks, torch.arange(len(number)).split([*map(len, numbers)])):
-            rows = densify(self.X[block])
-            if not len(x):
-                x = rows.new_empty((len(number), *rows.shape[1:]))
-            x[part[0] : part[-1] + 1] = rows
-        return (x, self._target(number)), number
-
-
-def _hold(X: Any) -> Any:
-    """Dense rows as a tensor that shares their memory; others, or too many to copy, unchanged."""
-    if isinstance(X, np.ndarray) and (is_shareable(X) or X.nbytes <= reading.DISK_BYTES):
-        return as_tensor(X)
-    return X
+        number = torch.cat([torch.arange(block.start, block.stop) for block in blocks])
+        return (self._dense(blocks, len(number)), self._target(number)), number
 
 
 def has_room(device: str, n_bytes: int) -> bool:

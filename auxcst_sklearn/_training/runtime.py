@@ -35,17 +35,8 @@ _DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
 
 # ------------------------------------------------------------------------------------- threads
 
-# Whether this process was forked from one that had imported this module.
-_forked = False
-
-
-def _note_fork() -> None:
-    global _forked  # noqa: PLW0603
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+# A process with another number was forked from this one, which has imported the module.
+_PROCESS = os.getpid()
 
 
 @contextmanager
@@ -71,7 +62,8 @@ def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
 
 
 def _threads(multiplications: float, usual: int) -> int:
-    is_fork = _forked or isinstance(current_process(), getattr(context, "ForkProcess", ()))
+    forked = isinstance(current_process(), getattr(context, "ForkProcess", ()))
+    is_fork = forked or os.getpid() != _PROCESS
     if multiplications < FEWEST_MULTIPLICATIONS or is_fork:
         return 1
     if named := os.environ.get(VARIABLE):
@@ -108,7 +100,7 @@ def neutral_torch_modes() -> Iterator[None]:
     Only `precision` sets the arithmetic: losses, heads and costs would lose digits in half
     precision. A fit needs gradients.
     """
-    autocasts = [kind for kind in _DEVICE_TYPES if torch.is_autocast_enabled(kind)]
+    autocasts = [*filter(torch.is_autocast_enabled, _DEVICE_TYPES)]
     inference = torch.is_inference_mode_enabled()
     if not (autocasts or inference) and torch.is_grad_enabled():
         yield
@@ -172,11 +164,6 @@ def resolve_device(device: str) -> str:
 # -------------------------------------------------------------------------------------- Ctrl-C
 
 
-def _interrupt_handler() -> Any:
-    """The handler of SIGINT; None outside of the main thread, where none can be set."""
-    return signal.getsignal(signal.SIGINT) if _is_main_thread() else None
-
-
 class InterruptWatch:
     """Context that calls the previous handler of SIGINT, and records whether it interrupts.
 
@@ -186,7 +173,8 @@ class InterruptWatch:
     seen = False
 
     def __enter__(self) -> InterruptWatch:
-        self._before = _interrupt_handler()
+        # Outside of the main thread no handler can be set.
+        self._before: Any = signal.getsignal(signal.SIGINT) if _is_main_thread() else None
         if callable(self._before):
             signal.signal(signal.SIGINT, self._handle)
         return self
@@ -269,12 +257,10 @@ class Processes(NamedTuple):
             self.call(dist.broadcast, whole, src=0)
             tensor.copy_(whole)
 
-    def check_same(self, digests: Callable[[], Mapping[str, str]]) -> None:
+    def check_same(self, digests: Mapping[str, str]) -> None:
         """Raise an error if digests of data and parameters differ among the ranks."""
-        if self.size == 1:
-            return
         of_ranks: list[Any] = [None] * self.size
-        self.call(dist.all_gather_object, of_ranks, digests())
+        self.call(dist.all_gather_object, of_ranks, digests)
         first = of_ranks[0]
         for i, other in enumerate(of_ranks):
             if names := sorted(k for k in {*first, *other} if first.get(k) != other.get(k)):

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -19,6 +18,8 @@ from ..losses import Loss
 
 # Format of the files that this version writes and reads. Increase it for a change of a state.
 FORMAT = 2
+
+OF_EVERY_MODULE = vars(nn.Module())
 
 
 @dataclass
@@ -77,7 +78,9 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
     if id(value) in values:
         return values[id(value)]
     if isinstance(value, TensorState):
-        values[id(value)] = _tensor(value)
+        tensor = torch.from_numpy(np.array(value.values))
+        trained = value.trained
+        values[id(value)] = tensor if trained is None else nn.Parameter(tensor, trained)
     elif isinstance(value, ObjectState):
         part = values[id(value)] = value.kind.__new__(value.kind)
         if isinstance(part, nn.Module):
@@ -142,18 +145,13 @@ def _without_parametrizations(value: Any) -> Any:
     return plain
 
 
-@cache
-def _of_every_module() -> dict[str, Any]:
-    return vars(nn.Module())
-
-
 def _attributes(value: Any) -> dict[str, Any]:
     """Attributes of a loss, or of a module, without those that every new module has."""
     if not isinstance(value, nn.Module):
         return vars(value)
     # Python 3.10 has no object.__getstate__.
     attributes = value.__getstate__() if hasattr(value, "__getstate__") else vars(value)
-    usual = _of_every_module()
+    usual = OF_EVERY_MODULE
     return {k: v for k, v in attributes.items() if k not in usual or v != usual[k]}
 
 
@@ -163,8 +161,3 @@ def _tensor_state(tensor: Tensor) -> TensorState | Tensor:
     except (TypeError, RuntimeError):  # bfloat16, sparse ...: torch's own method
         return tensor
     return TensorState(values, tensor.requires_grad if isinstance(tensor, nn.Parameter) else None)
-
-
-def _tensor(state: TensorState) -> Tensor:
-    tensor = torch.from_numpy(np.array(state.values))
-    return tensor if state.trained is None else nn.Parameter(tensor, state.trained)

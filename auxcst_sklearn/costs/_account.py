@@ -97,7 +97,7 @@ class Costs:
     ) -> Costs:
         """Costs of rows with label indices; if `decisions` is None, columns are the classes."""
         columns = classes if decisions is None else decisions
-        cost, matrices = joined(cost), None
+        matrices = None
         if is_per_sample_matrix(cost):
             matrices = check_cost_matrices(
                 cost, n_samples=len(label), classes=classes, decisions=decisions
@@ -224,7 +224,11 @@ def find_classes(
             )
     else:
         found = np.unique(y)
-        labels = _class_names(cost, cost_matrix, found, decisions)
+        labels = labels_of_rows(_named_rows(cost, cost_matrix), found)
+        if labels is None:
+            labels = column_names(cost_matrix if cost is None else cost, like=found)
+            if decisions is not None and labels is not None and not np.isin(found, labels).all():
+                labels = None  # They name decisions.
         if labels is not None and same_label_kind(labels, y):
             found = _labels_of_costs(cost, cost_matrix, labels, found)
     if len(found) < 2:
@@ -234,18 +238,6 @@ def find_classes(
             "the others have no sample here, name all classes in classes=."
         )
     return found
-
-
-def _class_names(
-    cost: Any, cost_matrix: Any, present: NDArray[Any], decisions: Any
-) -> NDArray[Any] | None:
-    """The classes that costs name in their rows, or else in their columns."""
-    labels = labels_of_rows(_named_rows(cost, cost_matrix), present)
-    if labels is None:
-        labels = column_names(cost_matrix if cost is None else cost, like=present)
-        if decisions is not None and labels is not None and not np.isin(present, labels).all():
-            return None  # The labels name decisions.
-    return labels
 
 
 def _labels_of_costs(

@@ -79,21 +79,16 @@ class CrossEntropy(ProbabilisticLoss):
         """Mean loss of each head, in few operations."""
         if type(self).__call__ is not CrossEntropy.__call__:  # a user-defined loss
             return super()._mean(outputs, target)
-        label, weight = target.label, target.weight
-        if outputs.dim() > 2 or weight is not None:
-            return self._mean_of_heads(outputs, label, weight)
-        loss = F.cross_entropy(outputs.mT.unsqueeze(0), label.unsqueeze(0))
-        if self.smoothing > 0:  # it adds a term linear in the outputs; torch's smoothing is slower
-            low = self.smoothing / outputs.shape[1]
-            change = outputs.new_full(outputs.shape, -low)
-            change.scatter_(1, label.unsqueeze(1), self.smoothing - low)
-            loss = loss + torch.dot(outputs.flatten(), change.flatten()) / len(outputs)
-        return loss
-
-    def _mean_of_heads(self, outputs: Tensor, label: Tensor, weight: Tensor | None) -> Tensor:
-        """Log-probabilities of all heads, times the smoothed labels of all rows."""
-        n, n_classes = outputs.shape[-2:]
+        label, weight, (n, n_classes) = target.label, target.weight, outputs.shape[-2:]
         low = self.smoothing / n_classes
+        if outputs.dim() == 2 and weight is None:
+            loss = F.cross_entropy(outputs.mT.unsqueeze(0), label.unsqueeze(0))
+            if self.smoothing > 0:  # a term linear in the outputs; torch's smoothing is slower
+                change = outputs.new_full(outputs.shape, -low)
+                change.scatter_(1, label.unsqueeze(1), self.smoothing - low)
+                loss = loss + torch.dot(outputs.flatten(), change.flatten()) / n
+            return loss
+        # Log-probabilities of all heads, times the smoothed labels of all rows.
         smoothed = outputs.new_full((n_classes, n), low)
         smoothed.scatter_(0, label.unsqueeze(0), 1 - self.smoothing + low)
         if weight is not None:
@@ -290,4 +285,4 @@ def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
     if torch.compiler.is_compiling():  # for an ONNX file, in which nothing may depend on the rows
         return expected(p, a, b)
     size = max(1, LARGEST_TABLE // cost.numel())
-    return torch.cat([expected(*rows) for rows in zip(*(x.split(size) for x in (p, a, b)))])
+    return torch.cat([*map(expected, p.split(size), a.split(size), b.split(size))])

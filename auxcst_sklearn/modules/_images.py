@@ -52,7 +52,12 @@ class ImageInput(nn.Module):
         if self.channels_last:
             x = x.movedim(-1, 1)
         if self.integers:
-            x = as_integers(x)
+            if x.is_floating_point() and not torch.equal(x, x.trunc()):
+                raise ValueError(
+                    f"X holds {x[x != x.trunc()][0].item():g}, but the module takes integers "
+                    "alone, as an nn.Embedding does; expected whole numbers, in any dtype."
+                )
+            x = x.long()  # Scikit-learn's tools may hold indices as floats.
         elif not x.is_floating_point():
             x = x.float() / 255 if len(self.shape) > 1 else x.float()
         if self.augmentation is None or not self.training:
@@ -68,16 +73,6 @@ class ImageInput(nn.Module):
     def extra_repr(self) -> str:
         """Show the shape and order of the input."""
         return f"{self.shape}, channels_last={self.channels_last}"
-
-
-def as_integers(x: Tensor) -> Tensor:
-    """Convert indices, which scikit-learn's tools may hold as floats, to int64."""
-    if x.is_floating_point() and not torch.equal(x, x.trunc()):
-        raise ValueError(
-            f"X holds {x[x != x.trunc()][0].item():g}, but the module takes integers alone, as an "
-            "nn.Embedding does; expected whole numbers, in any dtype."
-        )
-    return x.long()
 
 
 class RandomFlipShift(SeededModule):
@@ -194,14 +189,19 @@ class AuxCNN(LayeredNetwork):
         self.inputs = images
         self.hidden = nn.ModuleDict()
         shapes = [images.out_shape]
-        for i, (n_maps, kernel, window) in enumerate(
-            zip(channels, kernel_size, pool_size), start=1
-        ):
-            block, shape = _convolution_block(
-                shapes[-1], n_maps, kernel, window, ACTIVATIONS[activation], batch_norm
-            )
-            self.hidden[f"conv{i}"] = block
-            shapes.append(shape)
+        layer: list[nn.Module]
+        blocks = zip(channels, kernel_size, pool_size)
+        for i, (n_maps, kernel, window) in enumerate(blocks, start=1):
+            n_inputs, *size = shapes[-1]
+            windows = tuple(min(window, pixels) for pixels in size)
+            layer = [nn.Conv2d(n_inputs, n_maps, kernel, padding="same", bias=not batch_norm)]
+            if batch_norm:
+                layer.append(BatchNorm(n_maps))
+            layer.append(ACTIVATIONS[activation]())
+            if max(windows) > 1:
+                layer.append(nn.MaxPool2d(windows))
+            self.hidden[f"conv{i}"] = nn.Sequential(*layer)
+            shapes.append((n_maps, *(pixels // w for pixels, w in zip(size, windows))))
         for i, n_neurons in enumerate(width, start=1):
             layer = [nn.Flatten(), nn.Linear(prod(shapes[-1]), n_neurons)]
             layer.append(ACTIVATIONS[activation]())
@@ -217,25 +217,3 @@ class AuxCNN(LayeredNetwork):
         )
         # Convolutions take half the time on a CPU. torch's stub of `to` lacks this argument.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def _convolution_block(
-    shape: tuple[int, ...],
-    n_maps: int,
-    kernel_size: int,
-    window: int,
-    activation: type[nn.Module],
-    batch_norm: bool,
-) -> tuple[nn.Sequential, tuple[int, ...]]:
-    """Build a block for inputs of one shape; return it and the shape of its output."""
-    n_inputs, *size = shape
-    windows = tuple(min(window, pixels) for pixels in size)
-    convolution = nn.Conv2d(n_inputs, n_maps, kernel_size, padding="same", bias=not batch_norm)
-    layer: list[nn.Module] = [convolution]
-    if batch_norm:
-        layer.append(BatchNorm(n_maps))
-    layer.append(activation())
-    if max(windows) > 1:
-        layer.append(nn.MaxPool2d(windows))
-    out_size = (pixels // w for pixels, w in zip(size, windows))
-    return nn.Sequential(*layer), (n_maps, *out_size)

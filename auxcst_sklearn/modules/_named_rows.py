@@ -50,17 +50,12 @@ class Layout:
 
     def length(self, n_words: int) -> int:
         """The length of the sequences in rows of some number of words; 0 if there are none."""
-        fixed, each = self._sizes
-        return (n_words - fixed) // each if each else 0
-
-    @property
-    def _sizes(self) -> tuple[int, int]:
-        """Words of all arrays that are no sequences, and of one step of all sequences."""
-        sizes = [0, 0]
+        sizes = [0, 0]  # of all arrays that are no sequences, and of one step of all sequences
         for dtype, shape in zip(self.dtypes, self.shapes):
             is_sequence = None in shape
             sizes[is_sequence] += _WORDS[dtype] * prod(n for n in shape if n is not None)
-        return sizes[0], sizes[1]
+        fixed, each = sizes
+        return (n_words - fixed) // each if each else 0
 
     def pack(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int32]:
         """Rows of words (n_samples, n_words)."""

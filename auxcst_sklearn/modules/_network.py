@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -46,8 +47,10 @@ class AuxNetwork(nn.Module):
         return None
 
     def set_precision(self, bf16: bool) -> None:
-        """Set whether the hidden layers compute in bfloat16."""
-        self.bf16 = bf16
+        """Set whether the hidden layers of all networks compute in bfloat16."""
+        for part in self.modules():
+            if isinstance(part, AuxNetwork):
+                part.bf16 = bf16
 
     def hidden_precision(self, x: Tensor) -> AbstractContextManager[Any]:
         """Autocast of the hidden layers to bfloat16 if `bf16`; weights and heads are float32."""
@@ -64,13 +67,13 @@ class AuxNetwork(nn.Module):
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
         """Set the biases of the output and of the auxiliary heads, of one network."""
-        for head, values in [(self.output, bias), *((h, aux_bias) for h in self.heads.values())]:
+        for head in (self.output, *self.heads.values()):
             parameter = head.get_parameter("bias")
-            parameter.copy_(values.view_as(parameter))
+            parameter.copy_((bias if head is self.output else aux_bias).view_as(parameter))
 
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, as views of the parameters."""
-        return [*map(list, zip(*(parameter.detach() for parameter in self.parameters())))]
+        return [*map(list, zip(*map(torch.detach, self.parameters())))]
 
     @classmethod
     def join(cls, networks: Sequence[Any]) -> AuxNetwork:
@@ -120,20 +123,30 @@ class SideBySide(AuxNetwork):
     Each module gets its set of rows, or the set that all share, without the first dimension.
     """
 
+    networks: Any  # An nn.ModuleList, whose type says nothing about its modules.
+
     def __init__(self, networks: Sequence[AuxNetwork]) -> None:
         super().__init__()
-        _check_alike(networks)
+        first, *others = (
+            {n: tuple(p.shape) for n, p in one.named_parameters()} for one in networks
+        )
+        for i, shapes in enumerate(others, start=2):  # A random factory may make other ones.
+            differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
+            if differing:
+                name = differing[0]
+                raise ValueError(
+                    f"module made networks of different layers or sizes: {name} has the shape "
+                    f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; "
+                    "expected networks that differ only in their weights. Set n_networks=1, or "
+                    "make them alike."
+                )
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers that have a head, the same in all networks."""
-        return self._each[0].layers
-
-    @property
-    def _each(self) -> list[AuxNetwork]:
-        return [network for network in self.networks if isinstance(network, AuxNetwork)]
+        return self.networks[0].layers
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main heads, (n_networks, n_samples, n_classes)."""
@@ -141,7 +154,7 @@ class SideBySide(AuxNetwork):
 
     def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
         """Outputs of every head, or of some, each (n_networks, n_samples, n_classes)."""
-        sets = zip(self._each, self._sets(x))
+        sets = zip(self.networks, self._sets(x))
         outputs = [network.forward_heads(own, among) for network, own in sets]
         return [*map(torch.stack, zip(*outputs))]
 
@@ -151,35 +164,16 @@ class SideBySide(AuxNetwork):
 
     def lengths(self, X: Any) -> Tensor | None:
         """Lengths of rows, the same for all networks."""
-        return self._each[0].lengths(X)
+        return self.networks[0].lengths(X)
 
     def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
         """Rescale the heads of all networks."""
-        for network in self._each:
+        for network in self.networks:
             network.rescale_heads(factor, shift, output=output, hidden=hidden)
-
-    def set_precision(self, bf16: bool) -> None:
-        """Set the number format of all networks."""
-        for network in self._each:
-            network.set_precision(bf16)
 
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, statistics of batches included."""
         return [list(network.state_dict().values()) for network in self.networks]
-
-
-def _check_alike(networks: Sequence[AuxNetwork]) -> None:
-    """Raise an error for networks of different layers or sizes, as a random factory makes them."""
-    first, *others = ({n: tuple(p.shape) for n, p in net.named_parameters()} for net in networks)
-    for i, shapes in enumerate(others, start=2):
-        differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
-        if differing:
-            name = differing[0]
-            raise ValueError(
-                f"module made networks of different layers or sizes: {name} has the shape "
-                f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; expected "
-                "networks that differ only in their weights. Set n_networks=1, or make them alike."
-            )
 
 
 class ClassAndCostNetwork(AuxNetwork):
@@ -208,11 +202,6 @@ class ClassAndCostNetwork(AuxNetwork):
         """Rescale the heads of the class network."""
         self.classes.rescale_heads(factor, shift, output=output, hidden=hidden)
 
-    def set_precision(self, bf16: bool) -> None:
-        """Set the number format of both networks."""
-        self.classes.set_precision(bf16)
-        self.costs.set_precision(bf16)
-
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the class network, then of the cost network."""
         return torch.cat([self.classes(x), self.costs(x)], dim=-1)
@@ -236,7 +225,5 @@ class ClassAndCostNetwork(AuxNetwork):
     @classmethod
     def join(cls, networks: Sequence[ClassAndCostNetwork]) -> ClassAndCostNetwork:
         """Several pairs as a pair of several networks each."""
-        classes, costs = (
-            [getattr(pair, kind) for pair in networks] for kind in ("classes", "costs")
-        )
+        classes, costs = zip(*map(attrgetter("classes", "costs"), networks))
         return cls(classes[0].join(classes), costs[0].join(costs))

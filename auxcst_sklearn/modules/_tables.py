@@ -106,26 +106,24 @@ class FeatureInput(nn.Module):
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
         codes = torch.tensor([code for _, code in own], dtype=torch.float32)
         self.register_buffer("few_codes", codes)
-        self._make_table([torch.tensor([False, *kept]) for _, kept in many])
-        self.bins = bins
-        self.register_buffer("sees_bins", torch.ones(1, 1, 1))  # 0 for networks without bins
-
-    def _make_table(self, levels: Sequence[Tensor]) -> None:
-        """One table of vectors for all columns, so that a batch needs one look-up."""
+        # One table of vectors for all columns, so that a batch needs one look-up.
+        levels = [torch.tensor([False, *kept]) for _, kept in many]
         starts, rows, n_rows = [], [torch.zeros(0, dtype=torch.int64)], 0
-        for own in levels:  # for codes from -1 on; the first row is for rare levels
+        for kept in levels:  # for codes from -1 on; the first row is for rare levels
             starts.append(sum(map(len, rows)))
-            rows.append(n_rows + own * own.cumsum(0))
-            n_rows += 1 + int(own.sum())
+            rows.append(n_rows + kept * kept.cumsum(0))
+            n_rows += 1 + int(kept.sum())
         self.register_buffer("starts", torch.tensor(starts, dtype=torch.int64))
         self.register_buffer("row_of_code", torch.cat(rows))
         self.table: nn.Parameter | None = None
         if levels:
             # Longer vectors, and larger initial ones, memorise single rows.
-            dimension = round(max(int(own.sum()) for own in levels) ** 0.25)
+            dimension = round(max(int(kept.sum()) for kept in levels) ** 0.25)
             table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
             table[self.row_of_code[self.starts]] = 0
             self.table = nn.Parameter(table.unsqueeze(0))  # of each network
+        self.bins = bins
+        self.register_buffer("sees_bins", torch.ones(1, 1, 1))  # 0 for networks without bins
 
     def set_fill(self, fill: ArrayLike) -> None:
         """Change the values that replace missing ones, given for every column."""
@@ -159,7 +157,8 @@ class FeatureInput(nn.Module):
             parts.append(self.bins(known) * self.sees_bins)
         if self.table is not None:
             first_row = self.table.shape[1] * torch.arange(n, device=x.device).view(n, 1, 1)
-            rows = self._rows(x) + first_row
+            code = torch.nan_to_num(x.index_select(-1, self.many_columns), nan=-1.0)
+            rows = self.row_of_code[self.starts + 1 + code.long()] + first_row
             parts.append(F.embedding(rows, self.table.flatten(0, 1)).flatten(-2))
         return torch.cat(parts, dim=-1)
 
@@ -173,8 +172,3 @@ class FeatureInput(nn.Module):
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
         return torch.cat(parts, dim=-1) if len(parts) > 1 else numbers
-
-    def _rows(self, x: Tensor) -> Tensor:
-        """Rows of the table for each column of many levels."""
-        code = torch.nan_to_num(x.index_select(-1, self.many_columns), nan=-1.0)
-        return self.row_of_code[self.starts + 1 + code.long()]

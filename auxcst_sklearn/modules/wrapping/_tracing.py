@@ -159,10 +159,16 @@ class Trace:
     def _axis(self, output: Tensor, name: str, *by: Any) -> int | None:
         """The axis of the channels of an output, by weights or by the tensors it is made of."""
         function, args, kwargs, data = by
-        if name == "matmul":
-            axis = axis_of_product(args, output)
-        else:
-            axis = axis_of_weights(name, output)
+        axis = None
+        if name == "matmul":  # by weights on the right or on the left
+            if any(isinstance(x, nn.Parameter) for x in args[1:]):
+                axis = output.dim() - 1
+            elif args and isinstance(args[0], nn.Parameter):
+                axis = max(output.dim() - 2, 1)
+        elif output.dim() == 2 or name in CHANNELS_FIRST:
+            axis = 1
+        elif name in CHANNELS_LAST:
+            axis = output.dim() - 1
         known = [(x, self._axes[id(x)]) for x in data if id(x) in self._axes]
         if axis is None and not known and name in NORMS:
             axis = output.dim() - 1
@@ -264,23 +270,6 @@ def _tensors(values: Any) -> Iterator[Tensor]:
     elif isinstance(values, (list, tuple)):
         for value in values:
             yield from _tensors(value)
-
-
-# ------------------------------------------------------------------------ axes of channels
-
-
-def axis_of_weights(name: str, output: Tensor) -> int | None:
-    """The axis that the weights of a function make; None if the function says nothing about it."""
-    if output.dim() == 2 or name in CHANNELS_FIRST:
-        return 1
-    return output.dim() - 1 if name in CHANNELS_LAST else None
-
-
-def axis_of_product(args: tuple[Any, ...], output: Tensor) -> int | None:
-    """The axis that the weights of a product make, from the right or the left."""
-    if any(isinstance(x, nn.Parameter) for x in args[1:]):
-        return output.dim() - 1
-    return max(output.dim() - 2, 1) if args and isinstance(args[0], nn.Parameter) else None
 
 
 def moved_axis(
