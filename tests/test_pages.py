@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^(?:\.\. code-block:: python|(?!\.\. ).*::)\n\n((?:    .*\n
 # These need a group or a cluster, and run in the tests of training and in `test_cluster`.
 ELSEWHERE = re.compile(r"init_process_group|Client\(|LocalCluster\(|ray\.")
 # Ways to write the same file, by the package that reads the table.
-SOURCES = ("pyarrow", "dask")
+SOURCES = ("pyarrow",)
 RECIPE = re.compile(rf"import ({'|'.join(SOURCES)})\b(?s:.)*to_memmap\(")
 
 X, Y = make_classification(300, 4, n_informative=3, n_redundant=0, random_state=0)

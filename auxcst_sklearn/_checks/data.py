@@ -180,6 +180,11 @@ def check_frame(X: Any, *, cells: bool = True) -> None:
     check_in_memory(X)
     check_no_mask(X, "X")
     _refuse_one_row(X)
+    if is_frame(X) and not X.shape[1]:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
+            "DataFrame without columns."
+        )
     if cells:
         _refuse_times(X)
 

@@ -498,7 +498,7 @@ def test_the_answers_of_the_page(monkeypatch, tmp_path):
     exec(textwrap.dedent(code), {})
     (code,) = [block for block in blocks if "make_app(" in block]
     Path("insurer.py").write_text(textwrap.dedent(code))
-    asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n\n", page)
+    asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n(?:\n|\Z)", page)
     assert len(asked) == 4
     with started("-m", "uvicorn", "insurer:app", folder=tmp_path) as url:
         for request, answer in asked:
