@@ -76,7 +76,7 @@ def main() -> None:
     options = parser.parse_args()
     path = RESULTS / "timm.json"
     found = json.loads(path.read_text())["architectures"] if path.exists() else {}
-    # A process for each: many exports in one process can end it.
+    # A process for each, which native code may end.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as processes:
         for name, row in zip(

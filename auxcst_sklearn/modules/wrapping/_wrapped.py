@@ -22,6 +22,8 @@ from ._tracing import Trace
 
 # Steps in a row in which a layer may be skipped at random, as with LayerDrop.
 MOST_SKIPS = 100
+# Fewer input channels do not fill a vector register of AVX-512.
+FEW_CHANNELS = 16
 # Smaller weights may be gates that training opens.
 NEAR_ZERO = 1e-4
 
@@ -73,8 +75,10 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         trace = Trace(self.body, example)
         self.hidden_layers = tuple(hidden_layers)
         self._calls = [trace.find(name) for name in hidden_layers]
+        self._stays_contiguous = any(map(_needs_contiguous_rows, self.body.modules()))
         for part in self.body.modules():
-            if isinstance(part, nn.Conv2d):  # channels last: two thirds of the time on a CPU
+            # Channels last take two thirds of the time on a CPU.
+            if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
                 part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if isinstance(inputs, ImageInput):
             two = random_rows(inputs.out_shape, trace.dtype, 2)
@@ -176,7 +180,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _own(self, x: Tensor) -> Any:
         """Inputs of the module: copies, because it may write to them and others use them."""
-        return self.inputs(x.clone() if isinstance(self.inputs, ImageInput) else x)
+        own = self.inputs(x.clone() if isinstance(self.inputs, ImageInput) else x)
+        return own.contiguous() if self._stays_contiguous and isinstance(own, Tensor) else own
 
     def _draws(self) -> AbstractContextManager[Any]:
         if self.training and self.generator is not None:
@@ -208,6 +213,17 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if trained and not any(trained):
                 part.eval()
         return self
+
+
+def _needs_contiguous_rows(part: nn.Module) -> bool:
+    """Whether a convolution must not compute with channels last.
+
+    With them, oneDNN's gradient of a strided convolution of one pixel with few input channels
+    writes beyond its memory: wrong weights, or a crash (oneDNN issue 6035).
+    """
+    if not isinstance(part, nn.Conv2d) or part.in_channels >= FEW_CHANNELS:
+        return False
+    return part.kernel_size == (1, 1) and max(part.stride) > 1
 
 
 @contextmanager

@@ -292,3 +292,30 @@ def test_copies_and_pickles(functional_net):
         assert copy.generator is None
         assert copy.layers == network.layers
         torch.testing.assert_close(copy.forward_heads(x), network.forward_heads(x))
+
+
+@pytest.mark.parametrize(
+    ("n_channels", "stride", "is_safe"), [(3, 2, False), (3, 1, True), (16, 2, True)]
+)
+def test_strided_convolutions_of_few_channels_keep_the_order_of_rows(n_channels, stride, is_safe):
+    """With channels last oneDNN writes beyond its memory in their gradient."""
+    seen = []
+    first = nn.Conv2d(n_channels, 48, 1, stride)
+    first.register_forward_hook(lambda part, given, output: seen.append(given[0]))
+    module = nn.Sequential(
+        first, nn.ReLU(), nn.Conv2d(48, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2)
+    )
+    images = ImageInput((32, 32, n_channels), channels_last=True)
+    network = WrappedNetwork(images, module, 2, hidden_layers=[])
+    x = torch.rand(8, 32, 32, n_channels)
+    plain = deepcopy(network.body).to(memory_format=torch.contiguous_format)
+    seen.clear()
+
+    network(x)
+
+    assert seen[0].is_contiguous() != is_safe
+    assert network.body[2].weight.is_contiguous() != is_safe
+    network.body(seen[0]).sum().backward()
+    plain(x.movedim(-1, 1).contiguous()).sum().backward()
+    for own, expected in zip(network.body.parameters(), plain.parameters()):
+        torch.testing.assert_close(own.grad, expected.grad, rtol=1e-4, atol=1e-3)
