@@ -303,7 +303,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         # Earlier epochs are not copied again at every call to partial_fit.
         earlier = getattr(self, "history_", []) if training.n_before else []
         self.history_: list[dict[str, Any]] = [*earlier, *net.records(len(earlier))]
-        self.__dict__.update(inputs.attributes(), **pretrained)
+        for name, value in {**inputs.attributes(), **pretrained}.items():
+            setattr(self, name, value)
 
     def _warn_if_collapsed(self, data: TrainingSet) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
