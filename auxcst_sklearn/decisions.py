@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ._checks.calls import described_like, warn
-from ._checks.classifiers import check_probability
+from ._checks.classifiers import check_frequencies, check_probability
 from ._checks.data import check_row_order
 from .costs._assignment import Capacity, assignments
 from .costs._evaluation import final_estimator, is_search, last_step
@@ -230,20 +230,6 @@ def adjust_prior(
     adjusted = p * np.divide(now, before, out=np.zeros_like(now), where=before > 0)
     total = adjusted.sum(axis=1, keepdims=True)
     return np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
-
-
-def check_frequencies(given: ArrayLike, n_classes: int, name: str) -> NDArray[np.float64]:
-    """Return class frequencies as an array, or raise a ValueError that names the argument `name`.
-
-    There must be `n_classes` frequencies that are not negative and sum to 1.
-    """
-    found = np.asarray(given, dtype=np.float64)
-    if found.shape != (n_classes,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
-        raise ValueError(
-            f"{name}={found.tolist()}; expected {n_classes} frequencies of classes that are not "
-            "negative and sum to 1."
-        )
-    return found
 
 
 def estimate_prior(

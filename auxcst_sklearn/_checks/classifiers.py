@@ -67,6 +67,17 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
     return p
 
 
+def check_frequencies(given: Any, n_classes: int, name: str) -> NDArray[np.float64]:
+    """Frequencies of all classes as an array; others than from 0 on with the sum 1 are an error."""
+    found = np.asarray(given, dtype=np.float64)
+    if found.shape != (n_classes,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"{name}={found.tolist()}; expected {n_classes} frequencies of classes that are not "
+            "negative and sum to 1."
+        )
+    return found
+
+
 def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
     labels, given = classifier.classes_, classifier.predict_proba(X)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from .._training.geometric_mean import MANY_CLASSES, PRIOR_ROWS, log_clipped, lo
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
 
-# As in `held_out`, which imports torch.
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+if TYPE_CHECKING:  # which imports torch
+    from .._training.held_out import Fold
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS = 10

@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 
 from .._checks.calls import described_like, warn
+from .._checks.classifiers import check_frequencies
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
@@ -20,7 +21,7 @@ from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, mean_paid
 from ..costs._named import CostArray, named
 from ..costs._validation import is_per_sample_matrix
-from ..decisions import adjust_prior, assign, check_frequencies, estimate_prior
+from ..decisions import adjust_prior, assign, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:

@@ -279,9 +279,9 @@ def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
 def held_out_proba(training: Training, data: TrainingSet, n_folds: int) -> NDArray[np.float64]:
     """Class probabilities (4, n_samples, K) by networks that held a row out; NaN where none did.
 
-    By the networks that hold out the folds, by those that hold them out again, by the mean of both,
-    and by the first ones together with networks that have learnt from the row. Rows so many that
-    only a sample of them is evaluated have none.
+    By the first networks that hold out each fold, by the second ones, by the mean of both, and by
+    the first ones together with networks that have learnt from the row. Where only a sample of the
+    rows is evaluated, there are none.
     """
     counts, held_out, net = data.counts, training.held_out, training.net
     found = np.full((4, len(data.costs.label), len(data.costs.classes)), np.nan)

@@ -249,7 +249,7 @@ class CostNet(NeuralNet):
 
     @property
     def has_many_classes(self) -> bool:
-        """Whether there are so many classes that their probabilities need other care."""
+        """Whether there are `MANY_CLASSES` or more, which need a mean of their own."""
         return len(self.statistics.weight) >= MANY_CLASSES
 
     @cached_property
