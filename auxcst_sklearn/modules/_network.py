@@ -160,6 +160,11 @@ class SideBySide(AuxNetwork):
 
     def _sets(self, x: Tensor) -> Sequence[Tensor]:
         """The rows of each network."""
+        if len(x) not in (1, self.n_networks):
+            raise ValueError(
+                f"{len(x)} sets of rows were given to {self.n_networks} networks; expected one "
+                "set, or a set for each, as the first dimension. Pass x[None] for the rows x."
+            )
         return x.unbind() if len(x) > 1 else [x[0]] * self.n_networks
 
     def lengths(self, X: Any) -> Tensor | None:
