@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import _num_samples
 
 from .data import check_in_memory, check_no_mask, check_row_order
 
@@ -17,13 +19,30 @@ def are_named(X: Any) -> bool:
     return isinstance(X, Mapping) and not sparse.issparse(X)
 
 
+class RowsByName(dict[str, Any]):
+    """Arrays by name whose rows scikit-learn can count and select, in the type of each."""
+
+    def __len__(self) -> int:
+        return int(_num_samples(next(iter(self.values()), [])))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, by which scikit-learn takes this for an array."""
+        return (len(self),)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, str):
+            return super().__getitem__(at)
+        rows = at[0] if isinstance(at, tuple) else at  # scikit-learn asks for X[rows, ...]
+        return RowsByName({name: _safe_indexing(part, rows) for name, part in self.items()})
+
+
 def sliceable(X: Any) -> Any:
     """Arrays by name whose rows scikit-learn can count and select; all else as it is."""
-    if not are_named(X):
+    if not are_named(X) or hasattr(X, "shape"):
         return X
-    from skorch.helper import SliceDict  # skorch is slow to import: on first use
-
-    return X if isinstance(X, SliceDict) else SliceDict(**named_arrays(X))
+    check_consistent_length(*X.values())
+    return RowsByName({str(name): part for name, part in X.items()})
 
 
 def named_arrays(X: Mapping[Any, Any]) -> dict[str, NDArray[Any]]:

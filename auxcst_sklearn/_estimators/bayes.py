@@ -34,6 +34,7 @@ from .._checks.classifiers import (
 )
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, check_groups, label_index
+from .._checks.named import sliceable
 from ..costs._evaluation import final_estimator
 from .calibration import (
     folds_of,
@@ -202,6 +203,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
         data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
+        X = sliceable(X)
         if fit_params.get("groups") is not None:
             fit_params["groups"] = check_groups(fit_params["groups"], data.labels)
         if data.weight is not None:
