@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .._checks.calls import described_like, warn
+from .._checks.named import are_named
 from .._inputs import ImageInputs, Inputs, NamedInputs
 from .._training.schedule import RATE_FACTOR
 from ..losses import Loss
@@ -293,7 +293,9 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         return self
 
     def _make_inputs(self, X: Any) -> Inputs:
-        if not isinstance(X, Mapping) or sparse.issparse(X):  # sparse matrices of keys are mappings
+        # Once for a fit, whose networks and parameters ask for it.
+        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
+        if not are_named(X):
             return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
         for name in ("image_shape", "augmentation"):
             if (given := getattr(self, name)) is not None:
@@ -361,7 +363,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     def _is_pretrained(self) -> bool:
         if self.pretrained != "auto":
             return bool(self.pretrained)
-        return isinstance(self.module, nn.Module) and is_trained(self.module)
+        return self._looks_trained
 
     def _head_gradient(self) -> float:
         if self.head_gradient != "auto":

@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import available_if, described_like, unchanged_on_error, warn
+from .._checks.calls import (
+    available_if,
+    described_like,
+    unchanged_on_error,
+    warn,
+    warning_once,
+)
 from .._checks.data import numpy_arrays
 from .._inputs import Inputs
 from .._training.held_out import Fold, held_out_proba
@@ -280,6 +286,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
             unchanged_on_error(self),
+            warning_once(),
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),

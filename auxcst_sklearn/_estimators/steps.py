@@ -34,7 +34,6 @@ from .._training.schedule import (
     resolve_learning_rate,
     resolve_patience,
 )
-from .._training.temperature import calibrates
 from ..costs._account import Costs
 from ..costs._named import column_names, joined, same_labels
 from ..costs._statistics import CostStatistics
@@ -365,11 +364,6 @@ def build(
     held_out: Any = None
     seen = [rows] * n
     if validation is not None:
-        if not (estimator._early_stopping or calibrates(net, estimator.temperature)):
-            raise ValueError(
-                "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
-                "early_stopping=True, or leave X_val and y_val out."
-            )
         held_out = [Rows(validation, net.device)] * n
     elif estimator._early_stopping and not stream and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:

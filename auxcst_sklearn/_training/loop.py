@@ -43,8 +43,8 @@ class CallbackStop(Exception):  # noqa: N818
 class Training:
     """A training of a net: skorch's loop, without its overhead for each batch.
 
-    `rows` are the training rows of each network. The `held_out` rows of each are used for early
-    stopping, if there is a `patience`, and for the temperature. `ema_epochs` is the horizon, in
+    `rows` are the training rows of each network. The `held_out` rows of each are evaluated after
+    each epoch, and are used for early stopping, if there is a `patience`, and for the temperature. `ema_epochs` is the horizon, in
     epochs, of the average of the weights; 0 for the weights themselves. Plateaus have these
     `rates`, or without held-out rows the `constant_rate`, if there is one. `fold_seed` is the seed
     that drew the held-out rows.
@@ -101,9 +101,10 @@ class Training:
         self.saved = checkpoints.next_training() if checkpoints else None
         self.batches = net.get_iterator(rows, training=True, group=self.group)
         self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
-        if self.held_out is not None and self.patience is not None:
+        if self.held_out is not None:
             self.datasets["dataset_valid"] = self.held_out
             self.evaluated = net.get_iterator(self.held_out, group=self.group)
+        if self.held_out is not None and self.patience is not None:
             if self.schedule == "plateau":
                 self.stop = Plateaus(net, self.patience, self.rates)
             else:
