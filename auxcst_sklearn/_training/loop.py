@@ -44,10 +44,10 @@ class Training:
     """A training of a net: skorch's loop, without its overhead for each batch.
 
     `rows` are the training rows of each network. The `held_out` rows of each are evaluated after
-    each epoch, and are used for early stopping, if there is a `patience`, and for the temperature. `ema_epochs` is the horizon, in
-    epochs, of the average of the weights; 0 for the weights themselves. Plateaus have these
-    `rates`, or without held-out rows the `constant_rate`, if there is one. `fold_seed` is the seed
-    that drew the held-out rows.
+    each epoch, and are used for early stopping, if there is a `patience`, and for the temperature.
+    `ema_epochs` is the horizon, in epochs, of the average of the weights; 0 for the weights
+    themselves. Plateaus have these `rates`, or without held-out rows the `constant_rate`, if there
+    is one. `fold_seed` is the seed that drew the held-out rows.
 
     Batches are slices of tensors, and callbacks are called for a batch only if they define a method
     for it.

@@ -147,7 +147,7 @@ def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
     if not n_rows or not names:
         raise ValueError("source is empty; expected at least one row and one column.")
     lost = unresolved(low, high, dtype) if dtype.kind == "f" else ()
-    for j in np.flatnonzero(lost):  # such as timestamps
+    for j in np.flatnonzero(lost).tolist():  # such as timestamps
         raise ValueError(
             f"Column {names[j]!r} of source has values from {low[j]:.17g} to {high[j]:.17g}, whose "
             f"differences {dtype} cannot hold. Pass dtype='float64', or subtract a constant."
