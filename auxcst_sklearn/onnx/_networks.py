@@ -15,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._inputs import ImageInputs, NamedInputs, TableInputs
+from .._inputs.arrays import ImageInputs
+from .._inputs.named import NamedInputs
 from .._inputs.scaling import OUTLYING, Scaling
+from .._inputs.tables import TableInputs
 from ..modules._images import ImageInput
 from ..modules.wrapping import WrappedNetwork
 from ._graph import DEEP_TOLERANCE, OPSET, ROWS, Graph, GraphRows, array_type, first_line
