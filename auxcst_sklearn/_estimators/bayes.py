@@ -208,7 +208,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             self._check_probabilities(classifier)
         given = cost, sample_weight, groups
         sample = self._validate_sample(X, y, *given, **fit_params)
-        fit_params = self._route(classifier, sample, fit_params)
+        if sample.weight is not None:
+            fit_params["sample_weight"] = sample_weight
+        fit_params = self._route(classifier, sample.groups, fit_params)
         warn_of_few_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = fitted(classifier, X, sample.labels, **fit_params)
@@ -223,16 +225,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         self.estimator_, self.temperature_ = model, temperature
         return self
 
-    def _route(self, classifier: Any, sample: Sample, fit_params: dict[str, Any]) -> dict[str, Any]:
+    def _route(self, classifier: Any, groups: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the `fit` of the classifier."""
-        weight, groups = sample.weight, sample.groups
-        known = {} if weight is None else {"sample_weight": weight}
         routes = sklearn.get_config()["enable_metadata_routing"]
         if groups is not None and (routes or has_fit_parameter(classifier, "groups")):
-            known["groups"] = groups
+            fit_params = {**fit_params, "groups": groups}
         if not routes:
-            return fit_params | known
-        routed: dict[str, Any] = process_routing(self, "fit", **fit_params, **known).estimator.fit
+            return fit_params
+        routed: dict[str, Any] = process_routing(self, "fit", **fit_params).estimator.fit
         return routed
 
     def _learn_temperature(
