@@ -230,8 +230,9 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
             named = self.classes if classes is None else classes
             if stream and not resume:
                 check_classes_are_named(named, cost, self.cost_matrix)
-            more: Any = {"validation": validation, "classes": named, "resume": resume}
-            data, held_out, inputs = validate(self, X, y, sample_weight, cost, groups, **more)
+            data, held_out, inputs = validate(
+                self, X, y, sample_weight, cost, groups, validation, named, resume
+            )
             if stream and resume:
                 check_block(data.costs, (self._sample_costs, self._known_costs))
             if processes().size > 1:
@@ -249,9 +250,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                 else:
                     net = continue_net(options, earlier, rows, inputs, unit, stream=stream)
                 seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-                training = build(
-                    *(options, net, rows, others, rng), folds=folds, fold_seed=seed, stream=stream
-                )
+                training = build(options, net, rows, others, rng, folds, seed, stream=stream)
                 pretrained = {} if resume else self._pretrain(training, rng)
                 net.seed(draw_seed(rng))
                 training.run(checkpoints)

@@ -53,7 +53,6 @@ def validate(
     sample_weight: Any = None,
     cost: Any = None,
     groups: Any = None,
-    *,
     validation: Sequence[Any] | None = None,
     classes: Any = None,
     resume: bool = False,
@@ -326,9 +325,9 @@ def build(
     data: Sample,
     validation: Sample | None,
     rng: np.random.RandomState,
-    *,
     folds: Sequence[Fold] | None = None,
     fold_seed: int | None = None,
+    *,
     stream: bool = False,
 ) -> Training:
     """The training of a net: the training rows of its networks, and their held-out rows.

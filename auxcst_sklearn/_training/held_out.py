@@ -103,8 +103,10 @@ def _sample_out(
     of_row: NDArray[np.uint8] | None = None,
 ) -> Shares:
     """For very many rows: the training rows of each network, and a sample of its held-out rows."""
-    drawn_by: Any = {"random_state": seed, "groups": data.groups, "of_row": of_row}
-    found = sampled_folds(data.costs.label, n_folds, share, rows.row_nbytes, **drawn_by)
+    label, size = data.costs.label, rows.row_nbytes
+    found = sampled_folds(
+        label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
+    )
     fold = torch.from_numpy(found.of_row)
     sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
     ends = np.cumsum([len(part) for part in found.rows])[:-1]
