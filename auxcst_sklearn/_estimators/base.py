@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from .._checks.calls import available_if, described_like, unchanged_on_error, warn
 from .._checks.data import numpy_arrays
@@ -36,6 +37,7 @@ from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
 from .decision import DecisionMixin, warn_of_missing_costs
+from .decision_module import OutputModule
 from .fit_key import check_same, open_checkpoints
 from .parameters import NetParameters, TrainingOptions
 from .steps import (
@@ -409,6 +411,53 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """
         for cost in self.staged_predict_cost(X):
             yield self._cheapest(cost)
+
+    def to_module(self, output: Literal["cost", "probability"] = "cost") -> nn.Module:
+        """Return the fitted networks as one differentiable torch module.
+
+        It computes what `predict_cost` and `predict_proba` do, with scales, temperature, means of
+        networks and currency, for tools such as Captum, SHAP and ``torch.export``.
+
+        Parameters
+        ----------
+        output : {"cost", "probability"}, default="cost"
+            What the module returns: the estimated cost of each decision, in currency, or class
+            probabilities, for losses that have some.
+
+        Returns
+        -------
+        torch.nn.Module
+            A copy on the CPU, in evaluation mode. It maps a tensor of samples, or arrays by name as
+            keyword arguments, to float64 of shape (n_samples, n_decisions) or (n_samples,
+            n_classes).
+
+        Raises
+        ------
+        ValueError
+            If `output` is neither, the loss has no class probabilities, or X had categories.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from sklearn.datasets import load_iris
+        >>> from auxcst_sklearn import CostSensitiveAuxMLP
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CostSensitiveAuxMLP(1, 8, max_epochs=2, random_state=0).fit(X, y)
+        >>> flowers = torch.tensor(X[:2], requires_grad=True)
+        >>> cost = model.to_module()(flowers)
+        >>> cost.shape
+        torch.Size([2, 3])
+        >>> (slopes,) = torch.autograd.grad(cost[:, 0].sum(), flowers)  # in currency per cm
+        """
+        check_is_fitted(self)
+        if output not in ("cost", "probability"):
+            raise ValueError(f"output={output!r}; expected 'cost' or 'probability'.")
+        if output == "probability" and not self._has_probabilities():
+            raise ValueError(
+                f"output='probability', but loss={self.loss!r} has no class probabilities; "
+                "expected output='cost'."
+            )
+        return OutputModule(self, output)
 
     def _rows_of(self, X: ArrayLike) -> Any:
         """Rows of the network."""
