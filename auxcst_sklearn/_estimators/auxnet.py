@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -17,7 +18,8 @@ from torch import Tensor, nn
 
 from .._checks.calls import described_like, warn
 from .._checks.named import are_named
-from .._inputs import ImageInputs, Inputs, NamedInputs
+from .._inputs.arrays import ImageInputs, Inputs
+from .._inputs.named import NamedInputs
 from .._training.schedule import RATE_FACTOR
 from ..losses import Loss
 from ..modules._images import ImageInput
@@ -33,7 +35,14 @@ from ..modules.wrapping import (
     make_body,
 )
 from .base import BaseCostSensitiveNet
-from .parameters import NOT_NEGATIVE, POSITIVE, ImageParameters, in_order, layers_with_head
+from .parameters import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    ImageParameters,
+    TrainingOptions,
+    in_order,
+    layers_with_head,
+)
 
 # Rates of new layers, and of trained weights as a fraction of it; of encoders of sequences, whose
 # features need a larger rate for new layers.
@@ -293,8 +302,6 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         return self
 
     def _make_inputs(self, X: Any) -> Inputs:
-        # Once for a fit, whose networks and parameters ask for it.
-        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
         if not are_named(X):
             return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
         for name in ("image_shape", "augmentation"):
@@ -352,13 +359,13 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         found = self.net_.head_weights
         return np.array(alone) if found is None else found
 
-    @property
-    def _early_stopping(self) -> bool:
-        return self._is_pretrained() if self.early_stopping == "auto" else bool(self.early_stopping)
-
-    @property
-    def _combine_heads(self) -> bool:
-        return self._is_pretrained() if self.combine_heads == "auto" else bool(self.combine_heads)
+    def _options(self) -> TrainingOptions:
+        # Asked once, because networks and parameters of a fit read it.
+        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
+        options, by_default = super()._options(), self._is_pretrained()
+        stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
+        combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
+        return replace(options, early_stopping=stops, combine_heads=combines)
 
     def _is_pretrained(self) -> bool:
         if self.pretrained != "auto":

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from .._checks.calls import described_like
-from .._inputs import ImageInputs
+from .._inputs.arrays import ImageInputs
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
 from .._checks.calls import described_like
-from .._inputs import Inputs, NumberInputs
+from .._inputs.arrays import Inputs, NumberInputs
 from .._training.batches import shuffled
 from .._training.rows import Rows
 from .._training.runtime import draw_seed, report, seeded
@@ -26,6 +26,7 @@ from .parameters import (
     SHARE,
     AuxParameters,
     NetParameters,
+    TrainingOptions,
     check_each,
     in_order,
     per_layer,
@@ -175,10 +176,9 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     early_stopping: bool | Literal["auto"] = False
     validation_fraction: float = 0.1
 
-    _may_add_cost_network = False  # its layers would not be pretrained
-    # What other networks have as parameters.
-    aux_loss, n_networks, ema_epochs, temperature = None, 1, 0.0, 1.0
-    precision, checkpoint_dir = "float32", None
+    def _options(self) -> TrainingOptions:
+        # The layers of a cost network would not be pretrained.
+        return replace(super()._options(), may_add_cost_network=False)
 
     def _make_inputs(self, X: Any) -> NumberInputs:
         return NumberInputs()

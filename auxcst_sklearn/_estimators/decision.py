@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,8 @@ from sklearn.utils import column_or_1d
 from .._checks.calls import described_like, warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
-from .._checks.labels import check_labels, shorten
+from .._checks.labels import check_groups, check_labels, shorten
+from .._inputs.sample import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, mean_paid
@@ -311,15 +312,6 @@ def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = ""
     return check_frequencies([given[label] for label in classes.tolist()], len(classes), name)
 
 
-class Labelled(NamedTuple):
-    """Validated labels with costs and weights, and the class frequencies that the caller names."""
-
-    labels: NDArray[Any]
-    costs: Costs
-    weight: NDArray[np.float64] | None
-    trained_prior: NDArray[np.float64] | None
-
-
 class BayesDecisionMixin(DecisionMixin):
     """A classifier with probabilities that decides by expected costs.
 
@@ -351,31 +343,38 @@ class BayesDecisionMixin(DecisionMixin):
         """
 
     @numpy_arrays()
-    def _validate_labels(self, X: Any, y: Any, cost: Any, **more: Any) -> Labelled:
+    def _validate_sample(
+        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, **more: Any
+    ) -> Sample:
         """Labels with their costs; X is validated by the classifiers that learn from it.
 
-        `more` are weights, and other arguments of `fit` for each row.
+        `more` are other arguments of `fit` for each row.
         """
         check_labels(y, "y")
-        check_row_order(X=X, y=y, cost=cost, **more)
+        check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups, **more)
         labels = column_or_1d(y, warn=True)
         costs = Costs.of_fit(labels, cost, self.cost_matrix, self.classes, self.decisions, y)
-        weight = check_weight(more.get("sample_weight"), labels)
+        self._given_prior(costs.classes)
+        weight = check_weight(sample_weight, labels)
         if weight is not None:
             check_some_weight(weight)
-        prior = None
-        if self.trained_prior is not None:
-            prior = frequencies_of(self.trained_prior, costs.classes, "trained_prior")
-        return Labelled(labels, costs, weight, prior)
+        groups = None if groups is None else check_groups(groups, labels)
+        return Sample(X, costs, weight, groups)
 
-    def _set_costs(self, data: Labelled, unknown: str | None, prior: Any = None) -> None:
+    def _given_prior(self, classes: NDArray[Any]) -> NDArray[np.float64] | None:
+        if self.trained_prior is None:
+            return None
+        return frequencies_of(self.trained_prior, classes, "trained_prior")
+
+    def _set_costs(self, sample: Sample, unknown: str | None, prior: Any = None) -> None:
         """Attributes; class frequencies are `prior`, or unless `unknown` the shares of rows."""
-        costs, count = data.costs, data.costs.class_weight(data.weight)
-        prior = prior if data.trained_prior is None else data.trained_prior
+        costs, count = sample.costs, sample.costs.class_weight(sample.weight)
+        given = self._given_prior(costs.classes)
+        prior = prior if given is None else given
         self._prior_unknown = unknown
         self.class_prior_ = count / (np.nan if unknown else count.sum()) if prior is None else prior
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self.cost_matrix_ = costs.matrix(data.weight)
+        self.cost_matrix_ = costs.matrix(sample.weight)
         self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
 
     def _class_costs(self) -> Costs:

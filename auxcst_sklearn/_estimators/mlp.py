@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._checks.calls import described_like
-from .._inputs import Inputs, TableInputs
+from .._inputs.arrays import Inputs
+from .._inputs.tables import TableInputs
 from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
@@ -175,7 +176,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         "n_networks": [StrOptions({"auto"}), COUNT],
         "learning_rate": [StrOptions({"auto"}), POSITIVE],
         "patience": [StrOptions({"auto"}), COUNT],
-        "schedule": [StrOptions(SCHEDULES), callable],
+        "schedule": [StrOptions(set(SCHEDULES)), callable],
     }
 
     depth: int = 3
@@ -194,10 +195,6 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     schedule: str | Callable[..., Any] = "plateau"
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"
-
-    @property
-    def _rates_of_tables(self) -> bool:
-        return self.learning_rate == "auto"
 
     def _make_inputs(self, X: Any) -> TableInputs:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeVar
@@ -14,7 +14,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from torch import Tensor
 
-from .._training.schedule import OPTIMIZERS, SCHEDULES
+from .._training.runtime import resolve_device
+from .._training.schedule import (
+    CONSTANT_RATE,
+    LARGEST_BATCH,
+    OPTIMIZERS,
+    SCHEDULES,
+    OfScheduler,
+    Plateau,
+    Schedule,
+    optimizer_arguments,
+    resolve_batch_size,
+)
 from ..losses import LOSSES, Loss
 from ..modules._images import TRANSFORMS
 
@@ -102,7 +113,7 @@ class NetParameters:
         "max_epochs": [COUNT],
         "batch_size": [StrOptions({"auto"}), COUNT],
         "learning_rate": [POSITIVE],
-        "schedule": [StrOptions(SCHEDULES - {"plateau"}), callable],
+        "schedule": [StrOptions({"constant", "one_cycle"}), callable],
         "weight_decay": [NOT_NEGATIVE],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "early_stopping": ["boolean"],
@@ -194,8 +205,6 @@ class AuxParameters(NetParameters):
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every: int = 1
 
-    ema_epochs = 0.0  # which only some networks have as a parameter
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ImageParameters(AuxParameters):
@@ -238,6 +247,81 @@ def in_order(estimator: Estimator) -> Estimator:
     ordered = given.replace(parameters=sorted(given.parameters.values(), key=place))
     estimator.__init__.__signature__ = ordered  # type: ignore[misc]
     return estimator
+
+
+# ------------------------------------------------------------------ the options of a training
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The parameters that the steps of a fit read; an estimator may lack those with a default."""
+
+    loss: str | Loss
+    max_epochs: int
+    batch_size: int | str
+    learning_rate: float | str
+    schedule: str | Callable[..., Any]
+    optimizer: str | Callable[..., Any]
+    weight_decay: float
+    early_stopping: bool
+    patience: int | str
+    validation_fraction: float
+    device: str
+    verbose: int | bool
+    callbacks: list[Any] | None
+    net_params: Mapping[str, Any] | None
+    aux_loss: str | Loss | None = None
+    n_networks: int | str = 1
+    ema_epochs: float = 0.0
+    temperature: float | str = 1.0
+    combine_heads: bool | str = False
+    precision: str = "float32"
+    checkpoint_dir: str | os.PathLike[str] | None = None
+    may_add_cost_network: bool = True
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
+        """The options among the parameters of an estimator."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in parameters.items() if name in names})
+
+    def losses(self) -> tuple[Loss, Loss]:
+        """The losses of the output and of the heads."""
+        given = self.loss, self.aux_loss or self.loss
+        loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
+        return loss, aux_loss
+
+    def make_schedule(self, n_samples: int, *, stream: bool = False) -> Schedule:
+        """The schedule of a training, or in a stream of a block."""
+        if not isinstance(self.schedule, str):
+            schedule: Schedule = OfScheduler(self.schedule)
+        elif self.schedule == "plateau":
+            is_default = self.learning_rate == "auto" and not callable(self.optimizer)
+            schedule = Plateau(CONSTANT_RATE if is_default else None)
+        else:
+            schedule = SCHEDULES[self.schedule]()
+        return schedule.for_rows(n_samples, stream=stream)
+
+    def net_arguments(self, n_samples: int, n_inputs: int, *, stream: bool) -> dict[str, Any]:
+        """Arguments of the skorch net."""
+        device, rate = resolve_device(self.device), self.learning_rate
+        if rate == "auto":
+            rate = self.make_schedule(n_samples).first_rate(n_inputs)
+        return {
+            **optimizer_arguments(self.optimizer, self.weight_decay, device),
+            "lr": float(rate),
+            "max_epochs": self.max_epochs,
+            "batch_size": self.rows_per_step(n_samples, stream=stream),
+            "user_callbacks": check_callbacks(self.callbacks),
+            "device": device,
+            "train_split": None,
+        }
+
+    def rows_per_step(self, n_samples: int, *, stream: bool) -> int:
+        """Rows of a batch; the larger batches of plateaus need held-out rows."""
+        stops_early = self.early_stopping and not stream
+        largest = self.make_schedule(n_samples).largest_batch if stops_early else LARGEST_BATCH
+        return resolve_batch_size(self.batch_size, n_samples, largest)
 
 
 # ------------------------------------------------------------------- values for each layer

@@ -9,11 +9,12 @@ from math import isqrt, prod
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
-from torch import nn
+from torch import Tensor, nn
 
 from .._checks.calls import warn
 from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, with_days
@@ -341,3 +342,23 @@ def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
                 size = (side, side, channels) if channels_last else (channels, side, side)
                 return f"image_shape={size}"
     return None
+
+
+# --------------------------------------------------------------------------------- tensors
+
+
+def densify(X: Any) -> Tensor:
+    """Rows as a dense tensor, which shares the memory of an array where it can."""
+    if isinstance(X, Tensor):
+        return X
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
+    return torch.from_numpy(array if is_shareable(array) else array.copy())
+
+
+def is_shareable(array: NDArray[Any]) -> bool:
+    """Whether a tensor can share the memory of an array."""
+    return bool(array.flags.writeable and min(array.strides) >= 0)

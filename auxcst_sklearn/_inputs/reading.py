@@ -7,11 +7,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
-from torch import Tensor
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length, column_or_1d
 
 # Up to this many rows are read in ways that suit single ones.
 PLAIN_ROWS = 100
@@ -80,7 +78,7 @@ def stays_lazy(X: Any) -> bool:
 def pick(X: Any, index: NDArray[Any]) -> Any:
     """Some of the rows, not copied if they are too many."""
     if not stays_lazy(X):
-        return X[index]
+        return _safe_indexing(X, index)
     return LazyRows(X, index=index.astype(np.min_scalar_type(len(X)), copy=False))
 
 
@@ -174,20 +172,3 @@ def exceeds_float32(X: Any) -> bool:
         return False
     low, high = bounds_of(X)
     return max(-low.min(), high.max()) > 2**24 and (X.dtype.kind == "i" or high.max() < 2**63)
-
-
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor, which shares the memory of an array where it can."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
-
-
-def as_tensor(array: NDArray[Any]) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    return torch.from_numpy(array if is_shareable(array) else array.copy())
-
-
-def is_shareable(array: NDArray[Any]) -> bool:
-    """Whether a tensor can share the memory of an array."""
-    return bool(array.flags.writeable and min(array.strides) >= 0)

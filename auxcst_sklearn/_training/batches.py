@@ -217,9 +217,11 @@ def evaluation_size(size: int, sets: Sequence[Rows]) -> int:
 def pick(batch: Batch, index: Tensor) -> Batch:
     """Some of the rows of a batch, by positions or a mask."""
     x, target = batch
-    return x[index], Target(*(None if field is None else field[index] for field in target))
+    fields: Any = (None if field is None else field[index] for field in target)
+    return x[index], Target(*fields)
 
 
 def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate several targets."""
-    return Target(*(None if field[0] is None else torch.cat(field) for field in zip(*targets)))
+    fields: Any = (None if field[0] is None else torch.cat(field) for field in zip(*targets))
+    return Target(*fields)

@@ -18,7 +18,7 @@ from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
 
-from .._inputs.reading import densify
+from .._inputs.arrays import densify
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
-from ._loss import Loss, ProbabilisticLoss, Target
+from ._loss import Loss, ProbabilisticLoss, Target, Weight
 
 # torch's softmax is slow for rows shorter than a vector register.
 FEW_CLASSES = 16
@@ -161,11 +162,11 @@ class BayesRisk(CrossEntropy):
 
     smoothing: float = 0.05
 
-    def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
+    def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
         """Return the loss for per-sample costs: itself, if rows of a class have equal costs."""
-        above, level, seen = _class_means(target)
-        excess = target.cost - target.cost.min(axis=1, keepdims=True)
-        repeated = np.allclose(excess, above.numpy()[target.label], rtol=1e-6, atol=1e-9)
+        above, level, seen = _class_means(costs, weight)
+        excess = costs.vectors() - costs.vectors().min(axis=1, keepdims=True)
+        repeated = np.allclose(excess, above.numpy()[costs.label], rtol=1e-6, atol=1e-9)
         if repeated and not stream:
             return self
         return SampleRisk(self, above, level, seen)
@@ -180,24 +181,24 @@ class SampleRisk(ProbabilisticLoss):
     level: Tensor = field(compare=False)
     seen: Tensor = field(compare=False)
 
-    def _for_more_samples(self, target: Target, stream: bool = False) -> Loss:
+    def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
         """Set the means of new classes, and replace zeros, which no factor can change.
 
         The other means are kept, because the factors have been learnt for them; in a stream, whose
         first samples may be few, they are running means.
         """
-        above, level, weight = _class_means(target)
-        fraction = torch.where(weight > 0, weight / (self.seen + weight), 0.0)
+        above, level, new = _class_means(costs, weight)
+        fraction = torch.where(new > 0, new / (self.seen + new), 0.0)
         of_cost = fraction.unsqueeze(1).expand_as(above)
         if not stream:
             fraction = (fraction == 1).to(above)
-            empty = (weight > 0).unsqueeze(1) & (self.above == 0)
+            empty = (new > 0).unsqueeze(1) & (self.above == 0)
             of_cost = torch.where(empty, 1.0, fraction.unsqueeze(1))
         return SampleRisk(
             self.classes,
             (1 - of_cost) * self.above + of_cost * above,
             (1 - fraction) * self.level + fraction * level,
-            self.seen + weight,
+            self.seen + new,
         )
 
     def _rescaled(self, factor: float, shift: float) -> Loss:
@@ -253,9 +254,9 @@ class SampleRisk(ProbabilisticLoss):
         return self.classes.start_bias(statistics)
 
 
-def _class_means(target: Target) -> tuple[Tensor, Tensor, Tensor]:
+def _class_means(costs: Costs, weight: Weight) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
-    cost, label, weight, _ = target
+    cost, label = costs.vectors(), costs.label
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, label, weight)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
+
+Weight = NDArray[Any] | None
 
 
 class Target(NamedTuple):
-    """Costs, labels and weights of a batch as tensors, or of a training set as arrays.
+    """Costs, labels and weights of a batch, as tensors.
 
     Parameters
     ----------
@@ -27,10 +31,10 @@ class Target(NamedTuple):
         Cost matrix of each sample, if costs are known when deciding.
     """
 
-    cost: Any  # arrays have no common type with tensors
-    label: Any
-    weight: Any | None = None
-    matrices: Any | None = None
+    cost: Tensor
+    label: Tensor
+    weight: Tensor | None = None
+    matrices: Tensor | None = None
 
 
 class Loss(ABC):
@@ -119,11 +123,11 @@ class Loss(ABC):
 
     # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
 
-    def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
-        """The loss for these costs of samples, as arrays; in a stream more will follow."""
+    def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
+        """The loss for these costs of samples; in a stream more will follow."""
         return self
 
-    def _for_more_samples(self, target: Target, stream: bool = False) -> Loss:
+    def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
         """The loss for a training that continues with other samples, or in a stream with more."""
         return self
 

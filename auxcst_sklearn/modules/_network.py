@@ -162,8 +162,9 @@ class SideBySide(AuxNetwork):
         """The rows of each network."""
         if len(x) not in (1, self.n_networks):
             raise ValueError(
-                f"{len(x)} sets of rows were given to {self.n_networks} networks; expected one "
-                "set, or a set for each, as the first dimension. Pass x[None] for the rows x."
+                f"The first dimension of the inputs is {len(x)}; expected {self.n_networks}, a set "
+                "of samples for each network, or 1, as in module(x.unsqueeze(0)). The estimator's "
+                "to_module() returns a module that takes samples as predict does."
             )
         return x.unbind() if len(x) > 1 else [x[0]] * self.n_networks
 

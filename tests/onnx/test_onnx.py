@@ -21,10 +21,10 @@ from auxcst_sklearn import (
     CostSensitiveAuxMLP,
     CSAEPretrainedMLP,
 )
+from auxcst_sklearn._estimators.decision_module import DecisionModule
 from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx
-from auxcst_sklearn.onnx._networks import Decision
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.onnx.files import N, assert_agrees, run
 
@@ -45,7 +45,7 @@ def test_the_decision_of_every_loss(problem, make, loss, precision):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
     model = make(loss=loss, precision=precision).fit(problem.X, problem.y, cost=problem.cost)
     with torch.no_grad():
-        cost, *p = Decision(model)(torch.as_tensor(X))
+        cost, *p = DecisionModule(model)(torch.as_tensor(X))
     model.net_.module_.set_precision(False)
     expected = model.predict_cost(X)
     np.testing.assert_allclose(cost, expected, rtol=1e-5, atol=1e-6)

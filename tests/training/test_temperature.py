@@ -9,8 +9,9 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
+from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
 from auxcst_sklearn._training.rows import Rows
-from auxcst_sklearn._training.temperature import HEATS, PRIOR_ROWS, learn_temperature
+from auxcst_sklearn._training.temperature import learn_temperature
 from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
 from auxcst_sklearn.metrics import mean_cost
