@@ -56,19 +56,19 @@ class NetParameters:
     loss : str or Loss, default="bayes_risk"
         Loss of the output, by name or as an object; see :mod:`auxcst_sklearn.losses`. With
         "bayes_risk" and "cross_entropy" the output learns class probabilities, and costs are used
-        only in the decision; with "one_sided", the loss of the paper, "smooth_one_sided",
-        "softmin" and "squared" it learns the costs. For per-sample costs "bayes_risk" adds a cost
-        network of the same shape, which doubles the fit time.
+        only in the decision. With "one_sided", the loss of the paper, "smooth_one_sided",
+        "softmin" and "squared" it learns the costs. If costs differ within a class, "bayes_risk"
+        adds a second network that learns them, which doubles the fit time.
     max_epochs : int, default=50
-        Number of passes over the training set.
+        Number of epochs.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
-        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
-        zero, along cosines, or not at all; or by the torch scheduler that a function of the
-        optimizer returns, after every epoch. `partial_fit` keeps the rate constant.
+        How the learning rate changes. "one_cycle" increases it during the first tenth of
+        `max_epochs` and decreases it to zero. A function of the optimizer returns a torch
+        scheduler, which is stepped after every epoch.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" grows with the training set, from 16 to 128 rows.
+        Samples per step. If "auto", it grows with the training set, from 16 to 128.
     optimizer : str, type or callable, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
         ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer.
@@ -76,33 +76,30 @@ class NetParameters:
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     early_stopping : bool, default=True
-        Whether to hold out rows, and keep the weights of the best epoch: the epoch with the least
-        held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. With fewer than ten rows, none are held out.
+        Whether to hold out validation samples and keep the weights of the epoch with their lowest
+        loss, or for losses without class probabilities with their lowest mean cost. With fewer
+        than ten samples, none are held out.
     patience : int, default=10
         Number of epochs without improvement of any network after which training stops.
     validation_fraction : float, default=0.2
-        Fraction of the rows that each network holds out. Several networks hold out different
-        folds: the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if
-        that is more.
+        Fraction of the samples that each network holds out. Several networks hold out different
+        folds: `n_networks` folds, or 1 / `validation_fraction` if that is more.
     verbose : int or bool, default=0
         Whether to print a line per epoch, with the time left without early stopping.
     warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect. With one number of
-        rows, it also holds out the same rows.
+        Whether another call to `fit` continues from the current weights. Changes of the parameters
+        of network, loss and optimizer then have no effect. If the number of samples is unchanged,
+        the same samples are held out.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
-        set that fills more than half of the free GPU memory stays in host memory.
+        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
     callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
+        If "auto", a training in an initialised ``torch.distributed`` group is distributed: each
+        process calls `fit` with the same, complete data. False for a separate model in each
+        process.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -159,16 +156,15 @@ class AuxParameters(NetParameters):
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads. If None, it is `loss`.
     temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
-        Without held-out rows it is 1; losses without class probabilities have none.
+        Divisor of the logits of the class probabilities. If "auto", it is learnt from validation
+        samples; without any it is 1.
     precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
+        Arithmetic of the hidden layers. "bf16" is faster on processors that support it, and slower
+        on others.
     checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints of the training, from which another call to `fit` with the same data
-        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
-        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. If
-        None, there are no checkpoints.
+        Folder for checkpoints, from which another call to `fit` with the same data and parameters
+        resumes after a crash. "{fit}" in its name is replaced by a name for each fit: use it if a
+        search fits several models. If None, there are no checkpoints.
     checkpoint_every : int, default=1
         Number of epochs between checkpoints.
 
@@ -177,12 +173,10 @@ class AuxParameters(NetParameters):
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head.
     history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and the like
-        for each layer in `hidden_layers_` (each head's mean loss), "dur" (seconds), and with early
-        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
-        "valid_cost", and with class probabilities "valid_refinement", the loss at the best
-        temperature. Numbers are means over the networks. Losses are in units of the mean cost
-        above the smallest, "valid_cost" in currency.
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and so on for
+        each layer in `hidden_layers_`, "dur" (seconds), and the same losses of validation samples
+        as "valid_loss...", with their mean cost, "valid_cost", in currency, and
+        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
     temperature_ : float
         Divisor of the logits of the class probabilities.
     """
