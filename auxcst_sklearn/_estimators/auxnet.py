@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .._checks.calls import described_like, warn
-from .._checks.named import are_named
+from .._checks.data import are_named
 from .._inputs.arrays import ImageInputs, Inputs
 from .._inputs.named import NamedInputs
 from .._training.schedule import RATE_FACTOR

@@ -13,13 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import (
-    available_if,
-    described_like,
-    unchanged_on_error,
-    warn,
-    warning_once,
-)
+from .._checks.calls import available_if, described_like, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Inputs
 from .._inputs.sample import Sample
