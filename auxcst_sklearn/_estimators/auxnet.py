@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .._checks.calls import described_like, warn
+from .._checks.calls import inherit_docs, warn
 from .._inputs.arrays import ImageInputs, Inputs
 from .._inputs.named import NamedInputs
 from .._training.schedule import RATE_FACTOR
@@ -50,7 +50,7 @@ RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
 RATE_OF_ENCODERS, ENCODER_LR_FACTOR = 5e-3, 0.02
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @in_order
 class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).

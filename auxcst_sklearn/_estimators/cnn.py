@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImageInputs
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
@@ -26,7 +26,7 @@ from .parameters import (
 )
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @in_order
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):

@@ -12,7 +12,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs.arrays import Inputs, NumberInputs
 from .._training.batches import shuffled
 from .._training.rows import Rows
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _BETA = Interval(Real, 0, 1, closed="both")
 
 
-@described_like(NetParameters, AuxParameters, BaseCostSensitiveNet)
+@inherit_docs(NetParameters, AuxParameters, BaseCostSensitiveNet)
 @in_order
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs.arrays import Inputs
 from .._inputs.tables import TableInputs
 from .._training.schedule import SCHEDULES
@@ -31,7 +31,7 @@ from .parameters import (
 )
 
 
-@described_like(AuxParameters, BaseCostSensitiveNet)
+@inherit_docs(AuxParameters, BaseCostSensitiveNet)
 @in_order
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):

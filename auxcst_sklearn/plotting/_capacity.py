@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from ..costs._assignment import capacity_count
 from ._drawing import COLORS, Display, amount, axes, draw_legend, tidy
 
@@ -60,7 +60,7 @@ class CostCapacityDisplay:
         self.enough_ = int(np.count_nonzero(np.diff(self.total_cost) < 0))
 
     @classmethod
-    @described_like(Display)
+    @inherit_docs(Display)
     def from_predictions(
         cls,
         expected_cost: ArrayLike,
@@ -100,7 +100,7 @@ class CostCapacityDisplay:
         total = without.sum() - np.concatenate([[0], gain.cumsum()])
         return cls(total, decision).plot(**plot_kw)
 
-    @described_like(Display)
+    @inherit_docs(Display)
     def plot(
         self, ax: Axes | None = None, *, capacity: float | None = None, unit: str | None = None
     ) -> CostCapacityDisplay:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like, validate_params
+from .._checks.calls import inherit_docs, validate_params
 from .._checks.labels import as_labels, label_index
 from ..costs._account import Costs, labels_of_rows
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
@@ -81,7 +81,7 @@ class CostConfusionDisplay:
         self.mean_cost = self.total_cost / float(np.sum(self.counts))
 
     @classmethod
-    @described_like(Display)
+    @inherit_docs(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -128,7 +128,7 @@ class CostConfusionDisplay:
         return cls._of(*found, labels, display_labels).plot(**plot_kw)
 
     @classmethod
-    @described_like(Display, mean_cost)
+    @inherit_docs(Display, mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -191,7 +191,7 @@ class CostConfusionDisplay:
         names = classes[order] if display_labels is None else display_labels
         return cls(*cost_and_counts, display_labels=names, decisions=other)
 
-    @described_like(Display)
+    @inherit_docs(Display)
     @validate_params(
         {
             "normalize": [StrOptions({"all", "true", "pred"}), None],
