@@ -92,7 +92,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxMLP : The fully connected network.
-    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----
