@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.naive_bayes import ComplementNB
@@ -34,11 +31,6 @@ REWEIGHTING = (
 )
 # Endings of attributes that hold fitted models.
 FITTED = ("classifier_", "classifiers_", "estimator_", "estimators_", "model_", "models_")
-# What errors that are about labels name, beside the labels; and the classes of such errors.
-ABOUT_LABELS = re.compile(
-    r"\b(class(es)?|labels?|[Tt]argets?|y)\b|negative elements|of bounds|numpy\.(object|str)_"
-)
-KINDS_ABOUT_LABELS = {"CatBoostError", "LightGBMError", "LookupError", "TypeError", "ValueError"}
 
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -98,10 +90,10 @@ def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.
 
 
 def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    """A fitted copy; one that takes no labels but 0 .. K-1, as of XGBoost, gets these instead."""
+    """A fitted copy, whose calibration knows all classes."""
     if isinstance(classifier, CalibratedClassifierCV):
         _check_calibration(classifier, X, y, params.get("groups"))
-    model = _fitted(classifier, X, y, **params)
+    model = clone(classifier).fit(X, y, **params)
     for calibrator in parts(model, CalibratedClassifierCV):
         labels = np.asarray(calibrator.classes_)
         are_strings = isinstance(labels[0], str)
@@ -118,23 +110,6 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
             are_encoded = are_strings and known.dtype.kind in "iu"
             _check_same_classes(labels, labels[known] if are_encoded else known)
     return model
-
-
-def _fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    try:
-        return clone(classifier).fit(X, y, **params)
-    except Exception as error:
-        text, classes = str(error), np.unique(y)
-        about = ABOUT_LABELS.search(text) or any(f"'{label}'" in text for label in classes.tolist())
-        if not KINDS_ABOUT_LABELS.intersection(kind.__name__ for kind in type(error).__mro__):
-            raise
-        # Labels that are named, as in class_weight, cannot be others.
-        named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
-        if about and not named and not np.array_equal(classes, np.arange(len(classes))):
-            encoding = VotingClassifier([("encoded", classifier)], voting="soft")
-            with suppress(Exception):
-                return encoding.set_params(flatten_transform=False).fit(X, y, **params)
-        raise
 
 
 def _check_calibration(model: CalibratedClassifierCV, X: Any, y: NDArray[Any], groups: Any) -> None:
