@@ -34,7 +34,6 @@ from .._checks.classifiers import (
 )
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, check_groups, label_index
-from ..costs._evaluation import final_estimator
 from .calibration import (
     folds_of,
     learn_temperature,
@@ -212,13 +211,10 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         temperature = self._learn_temperature(classifier, X, data, fit_params)
         model = fitted(classifier, X, data.labels, **fit_params)
         self._check_probabilities(model)
-        labels, classes = as_labels(model.classes_, "classes_"), data.costs.classes
-        columns = label_index(labels, classes, name="estimator.classes_")
-        known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
-        has_prior = known.shape == columns.shape
-        prior = np.bincount(columns, known, len(classes)) if has_prior else None
-        unknown = reweighting(model) or weights_elsewhere(data.weight is not None, fit_params)
-        self._set_costs(data, unknown, prior)
+        labels = as_labels(model.classes_, "classes_")
+        label_index(labels, data.costs.classes, name="estimator.classes_")  # raises for others
+        unknown = reweighting(classifier) or weights_elsewhere(data.weight is not None, fit_params)
+        self._set_costs(data, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 

@@ -69,7 +69,8 @@ class DecisionMixin(ClassifierMixin):
         Class frequencies that the probabilities stand for; ``prior=`` replaces them. Set it for a
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
-        If None, the frequencies in the rows of `fit` are used.
+        If None, the frequencies in the rows of `fit` are used, and ``prior=`` is an error for a
+        frozen classifier, `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`.
 
     Attributes
     ----------
@@ -368,12 +369,13 @@ class BayesDecisionMixin(DecisionMixin):
             prior = frequencies_of(self.trained_prior, costs.classes, "trained_prior")
         return Labelled(labels, costs, weight, prior)
 
-    def _set_costs(self, data: Labelled, unknown: str | None, prior: Any = None) -> None:
-        """Attributes; class frequencies are `prior`, or unless `unknown` the shares of rows."""
+    def _set_costs(self, data: Labelled, unknown: str | None) -> None:
+        """Attributes; class frequencies are `trained_prior`, or unless `unknown` those of rows."""
         costs, count = data.costs, data.costs.class_weight(data.weight)
-        prior = prior if data.trained_prior is None else data.trained_prior
         self._prior_unknown = unknown
-        self.class_prior_ = count / (np.nan if unknown else count.sum()) if prior is None else prior
+        self.class_prior_ = count / (np.nan if unknown else count.sum())
+        if data.trained_prior is not None:
+            self.class_prior_ = data.trained_prior
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(data.weight)
         self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None

@@ -251,7 +251,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             fitted, held_out = self._fit_members(ready, X, data, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = [*map(reweighting, self.estimators_)]
+            reasons = [reweighting(member) for _, member in members]
             has_weights = data.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
             self._set_costs(data, next(filter(None, reasons), None))
