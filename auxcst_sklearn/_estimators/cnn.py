@@ -20,14 +20,12 @@ from .parameters import (
     SHARE,
     ImageParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
 @described_like(ImageParameters, BaseCostSensitiveNet)
-@in_order
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).

@@ -27,7 +27,6 @@ from .parameters import (
     AuxParameters,
     NetParameters,
     check_each,
-    in_order,
     per_layer,
 )
 
@@ -39,7 +38,6 @@ _BETA = Interval(Real, 0, 1, closed="both")
 
 
 @described_like(NetParameters, AuxParameters, BaseCostSensitiveNet)
-@in_order
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).

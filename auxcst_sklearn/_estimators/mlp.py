@@ -24,14 +24,12 @@ from .parameters import (
     SHARE,
     AuxParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
 @described_like(AuxParameters, BaseCostSensitiveNet)
-@in_order
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
