@@ -247,9 +247,23 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 # --------------------------------------------------------------- arguments of the skorch net
 
 RESERVED_NET_PARAMS = {
-    *("batch_size", "callbacks", "compile", "criterion", "dataset", "device", "iterator_train"),
-    *("iterator_valid", "lr", "max_epochs", "module", "optimizer", "statistics", "train_split"),
-    *("user_callbacks", "verbose", "warm_start"),
+    "batch_size",
+    "callbacks",
+    "compile",
+    "criterion",
+    "dataset",
+    "device",
+    "iterator_train",
+    "iterator_valid",
+    "lr",
+    "max_epochs",
+    "module",
+    "optimizer",
+    "statistics",
+    "train_split",
+    "user_callbacks",
+    "verbose",
+    "warm_start",
 }
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 

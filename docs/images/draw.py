@@ -339,8 +339,14 @@ def confusion():
 
 
 PICTURES = [
-    *(network, costs, relative_costs, alphas, growth),
-    *(reliability, decisions, confusion),
+    network,
+    costs,
+    relative_costs,
+    alphas,
+    growth,
+    reliability,
+    decisions,
+    confusion,
 ]
 
 if __name__ == "__main__":
