@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ._checks.calls import described_like, warn
+from ._checks.calls import inherit_docs, warn
 from ._checks.classifiers import check_frequencies, check_probability
 from ._checks.data import check_row_order
 from .costs._assignment import Capacity, assignments
@@ -138,7 +138,7 @@ def assign(
     return choice
 
 
-@described_like(assign)
+@inherit_docs(assign)
 def shadow_prices(
     expected_cost: ArrayLike,
     capacity: Capacity,

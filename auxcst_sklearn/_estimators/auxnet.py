@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import described_like, warn
+from .._checks.calls import inherit_docs, warn
 from .._inputs import ImageInputs, Inputs, NamedInputs
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageInput
@@ -73,7 +73,7 @@ class ModuleParameters(ImageParameters):
     validation_fraction: float = 0.1
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 

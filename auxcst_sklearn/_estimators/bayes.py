@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._checks.classifiers import (
     fitted,
     probabilities,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@described_like(DecisionMixin)
+@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.

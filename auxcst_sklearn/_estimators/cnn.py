@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs import ImageInputs
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
@@ -25,7 +25,7 @@ from .parameters import (
 )
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 
-from .._checks.calls import described_like, warn
+from .._checks.calls import inherit_docs, warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import check_labels, shorten
@@ -153,7 +153,7 @@ class DecisionMixin(ClassifierMixin):
         """Whether decisions can use the costs of each row, by class probabilities."""
         return True
 
-    @described_like(predict_cost)
+    @inherit_docs(predict_cost)
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest estimated cost.
 
@@ -184,7 +184,7 @@ class DecisionMixin(ClassifierMixin):
             )
         return cost[:, [names.index(label) for label in wanted]]
 
-    @described_like(predict_cost)
+    @inherit_docs(predict_cost)
     def decide(
         self,
         X: ArrayLike,
@@ -341,7 +341,7 @@ class BayesDecisionMixin(DecisionMixin):
     _known_costs = False
 
     @abstractmethod
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Compute class probabilities.
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs import Inputs, TableInputs
 from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
@@ -29,7 +29,7 @@ from .parameters import (
 )
 
 
-@described_like(AuxParameters, BaseCostSensitiveNet)
+@inherit_docs(AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).

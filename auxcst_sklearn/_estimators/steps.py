@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._checks.calls import naming
+from .._checks.calls import error_context
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs import Inputs
@@ -122,7 +122,7 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 def _validation_set(
     estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> TrainingSet:
-    with naming("In the validation set (X_val, y_val, cost_val)"):
+    with error_context("In the validation set (X_val, y_val, cost_val)"):
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import described_like, validate_params
+from .._checks.calls import inherit_docs, validate_params
 from .._checks.labels import as_labels, label_index
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
 from ..metrics._measures import mean_cost
@@ -51,7 +51,7 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         self.decisions = decisions
 
     @classmethod
-    @described_like(Display)
+    @inherit_docs(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -81,7 +81,7 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         return cls.from_predictions(y, decisions=decisions_of(estimator), **kwargs)
 
     @classmethod
-    @described_like(Display, mean_cost)
+    @inherit_docs(Display, mean_cost)
     @validate_params({"normalize": [StrOptions({"true", "pred", "all"}), None]})
     def from_predictions(
         cls,

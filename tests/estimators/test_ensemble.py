@@ -38,7 +38,7 @@ from auxcst_sklearn._training.geometric_mean import (
     geometric_mean,
     log_clipped,
     mean_weights,
-    nearer_to_networks,
+    shift_to_networks,
 )
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay
@@ -144,7 +144,7 @@ def test_weights_move_towards_networks_as_far_as_the_mean_of_their_errors_pays(n
     logs = np.stack([[one, other] for one in network])
     weights = mean_weights(logs[0], label)
 
-    found = nearer_to_networks(weights, 0, 5, logs, label, np.ones(4000))
+    found = shift_to_networks(weights, 0, 5, logs, label, np.ones(4000))
 
     def loss_of_the_mean(w):
         both = np.stack([log_clipped(p.mean(axis=0)), other])
@@ -153,7 +153,7 @@ def test_weights_move_towards_networks_as_far_as_the_mean_of_their_errors_pays(n
     assert (found[0] > weights[0]) == (noise > 0)
     assert loss_of_the_mean(found) <= loss_of_the_mean(weights)
     few = logs[:, :, :49], label[:49], np.ones(49)
-    np.testing.assert_array_equal(nearer_to_networks(weights, 0, 5, *few), weights)
+    np.testing.assert_array_equal(shift_to_networks(weights, 0, 5, *few), weights)
 
 
 # --- the ensemble ---------------------------------------------------------------------------------
