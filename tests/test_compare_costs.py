@@ -101,9 +101,15 @@ def test_costs_of_rows_decide_as_by_hand(claims, cv, n_jobs):
     constants = ["always pay", "always call", "always investigate"]
     assert list(table.index) == ["plain", "network", "most probable class", *constants]
     assert list(table.columns) == [
-        *("cost", "difference", "low", "high"),
-        *("share of pay", "share of call", "share of investigate"),
-        *("fit_seconds", "predict_seconds"),
+        "cost",
+        "difference",
+        "low",
+        "high",
+        "share of pay",
+        "share of call",
+        "share of investigate",
+        "fit_seconds",
+        "predict_seconds",
     ]
     folds = list((FOLDS if cv == 5 else cv).split(X, y))
     plain, rows = by_hand(BayesMinimumRiskClassifier(classifier), X, y, C, folds)

@@ -262,8 +262,19 @@ def test_costs_and_labels_must_fit():
         pd.date_range("2026-01-01", periods=3, tz="UTC").repeat(20).tolist(),
     ],
     ids=[
-        *("numbers", "strings", "times", "dates", "categories", "days of numpy", "times of numpy"),
-        *("zones", "index", "periods", "zones of polars", "days of polars", "list"),
+        "numbers",
+        "strings",
+        "times",
+        "dates",
+        "categories",
+        "days of numpy",
+        "times of numpy",
+        "zones",
+        "index",
+        "periods",
+        "zones of polars",
+        "days of polars",
+        "list",
     ],
 )
 def test_limits_hold_within_each_group(by):

@@ -191,8 +191,13 @@ def check_frame(X: Any, *, cells: bool = True) -> None:
 
 # Data on a disk or on other machines, by the module of their type.
 _ELSEWHERE = (
-    *("dask.", "dask_expr.", "datasets.arrow_dataset", "datasets.iterable_dataset"),
-    *("polars.lazyframe", "pyarrow.", "zarr."),
+    "dask.",
+    "dask_expr.",
+    "datasets.arrow_dataset",
+    "datasets.iterable_dataset",
+    "polars.lazyframe",
+    "pyarrow.",
+    "zarr.",
 )
 
 

@@ -35,7 +35,6 @@ from .._checks.classifiers import (
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, label_index
 from .._inputs.sample import Sample
-from ..costs._evaluation import final_estimator
 from .calibration import (
     folds_of,
     learns_by_default,
@@ -215,13 +214,11 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = fitted(classifier, X, sample.labels, **fit_params)
         self._check_probabilities(model)
-        labels, classes = as_labels(model.classes_, "classes_"), sample.costs.classes
-        columns = label_index(labels, classes, name="estimator.classes_")
-        known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
-        has_prior = known.shape == columns.shape
-        prior = np.bincount(columns, known, len(classes)) if has_prior else None
-        unknown = reweighting(model) or weights_elsewhere(sample.weight is not None, fit_params)
-        self._set_costs(sample, unknown, prior)
+        labels = as_labels(model.classes_, "classes_")
+        label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
+        has_weight = sample.weight is not None
+        unknown = reweighting(classifier) or weights_elsewhere(has_weight, fit_params)
+        self._set_costs(sample, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 

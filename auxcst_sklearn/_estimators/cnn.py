@@ -20,14 +20,12 @@ from .parameters import (
     SHARE,
     ImageParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
 @inherit_docs(ImageParameters, BaseCostSensitiveNet)
-@in_order
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
@@ -92,7 +90,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxMLP : The fully connected network.
-    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----

@@ -28,7 +28,6 @@ from .parameters import (
     NetParameters,
     TrainingOptions,
     check_each,
-    in_order,
     per_layer,
 )
 
@@ -40,7 +39,6 @@ _BETA = Interval(Real, 0, 1, closed="both")
 
 
 @inherit_docs(NetParameters, AuxParameters, BaseCostSensitiveNet)
-@in_order
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).

@@ -70,7 +70,8 @@ class DecisionMixin(ClassifierMixin):
         Class frequencies that the probabilities stand for; ``prior=`` replaces them. Set it for a
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
-        If None, the frequencies in the rows of `fit` are used.
+        If None, the frequencies in the rows of `fit` are used, and ``prior=`` is an error for a
+        frozen classifier, `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`.
 
     Attributes
     ----------
@@ -366,13 +367,13 @@ class BayesDecisionMixin(DecisionMixin):
             return None
         return frequencies_of(self.trained_prior, classes, "trained_prior")
 
-    def _set_costs(self, sample: Sample, unknown: str | None, prior: Any = None) -> None:
-        """Attributes; class frequencies are `prior`, or unless `unknown` the shares of rows."""
+    def _set_costs(self, sample: Sample, unknown: str | None) -> None:
+        """Attributes; class frequencies are `trained_prior`, or unless `unknown` those of rows."""
         costs, count = sample.costs, sample.costs.class_weight(sample.weight)
-        given = self._given_prior(costs.classes)
-        prior = prior if given is None else given
         self._prior_unknown = unknown
-        self.class_prior_ = count / (np.nan if unknown else count.sum()) if prior is None else prior
+        self.class_prior_ = count / (np.nan if unknown else count.sum())
+        if (given := self._given_prior(costs.classes)) is not None:
+            self.class_prior_ = given
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
         self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None

@@ -250,7 +250,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             fitted, held_out = self._fit_members(ready, sample, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, sample, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = [*map(reweighting, self.estimators_)]
+            reasons = [reweighting(member) for _, member in members]
             has_weights = sample.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
             self._set_costs(sample, next(filter(None, reasons), None))

@@ -25,14 +25,12 @@ from .parameters import (
     SHARE,
     AuxParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
 @inherit_docs(AuxParameters, BaseCostSensitiveNet)
-@in_order
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptrons for cost-sensitive classification, with auxiliary heads (AuxCST).

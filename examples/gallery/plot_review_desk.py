@@ -16,7 +16,6 @@ from sklearn.datasets import make_classification
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.metrics import cost_difference, mean_cost
-from auxcst_sklearn.plotting import CostCapacityDisplay
 
 DAYS, N, DESK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], 4000, 200
 DECISIONS = ["pass", "decline", "review"]
@@ -77,10 +76,14 @@ for name, chosen in ways.items():
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.bar(DAYS, [prices[d]["review"] for d in range(7)], color="#0072B2")
 left.set(ylabel="saved by one more review (EUR)", title="shadow price")
-CostCapacityDisplay.from_predictions(
-    expected[day == 0], "review", decisions=DECISIONS, ax=right, capacity=DESK, unit="EUR"
-)
-right.set(title="Monday")
+monday = expected[day == 0]
+without = monday[:, :2].min(axis=1)
+gain = np.sort(without - monday[:, 2])[::-1].clip(0)  # of each review, the best first
+total = without.sum() - np.append(0, gain.cumsum())
+right.plot(total[:1000])
+right.plot(DESK, total[DESK], "o", label=f"{DESK}: one more saves {gain[DESK]:.2f} EUR")
+right.set(title="Monday", xlabel="capacity of review", ylabel="expected cost (EUR)")
+right.legend()
 plt.show()
 
 # %%

@@ -326,5 +326,5 @@ def test_a_search_and_a_display_decide_by_known_costs():
         expected = model.fit(X, y, cost=cost).score(X, y, cost=cost)
     plt = pytest.importorskip("matplotlib.pyplot")
     display = CostConfusionDisplay.from_estimator(model, X, y, cost=cost)
-    np.testing.assert_allclose(display.cost.sum() / 300, -expected)
+    np.testing.assert_allclose(display.confusion_matrix.sum() / 300, -expected)
     plt.close("all")

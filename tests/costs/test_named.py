@@ -383,7 +383,7 @@ def test_displays_match_costs_by_name():
         CostConfusionDisplay.from_estimator(model, X, Y, cost=costs)
         for costs in (C, columns(C, order))
     ]
-    assert_array_equal(found[0].cost, found[1].cost[::-1])  # rows in the order of the names
+    assert_array_equal(found[0].confusion_matrix, found[1].confusion_matrix)
     binary = binary_cost_matrices(
         fp_cost=2, fn_cost=LIMIT, classes=["bad", "good"], pos_label="bad"
     )

@@ -583,6 +583,19 @@ def test_boosting_learns_from_strings(table):
     np.testing.assert_array_equal(found.predict(X), expected.predict(known))
 
 
+def test_boosting_keeps_its_parameters_during_a_fit(table):
+    X, y = table
+    noted = []
+
+    def score(model, X, y):
+        noted.append(model.get_params()["categorical_features"])
+        return 0.0
+
+    TableBoosting(max_iter=2, early_stopping=True, scoring=score).fit(X, y)
+
+    assert set(noted) == {"from_dtype"}
+
+
 def test_a_row_of_a_table_gets_alone_what_it_gets_among_others(table):
     X, y = table
     X = X.assign(size=np.where(X["x"] > 0, "large", "small"), n=np.arange(200))

@@ -20,13 +20,12 @@ ACTIVATION_FUNCTIONS = {
 # fmt: on
 CHANNELS_FIRST = {
     *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
-    *("batch_norm", "group_norm", "instance_norm"),
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
 }
 RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
-CHANNELS_LAST = {
-    *RECURRENT,
-    *("embedding", "linear", "multi_head_attention_forward"),
-}
+CHANNELS_LAST = {*RECURRENT, "embedding", "linear", "multi_head_attention_forward"}
 # Norms leave the axis where it is.
 NORMS = {"layer_norm", "rms_norm"}
 RESHAPES = {"reshape", "unflatten", "view"}
