@@ -19,7 +19,6 @@ from .._checks.labels import check_labels, shorten
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, mean_paid
-from ..costs._named import CostArray, named
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, estimate_prior
 
@@ -127,17 +126,6 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
             `prior` the frequencies of the training are not known; see `trained_prior`.
         """
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Attributes, with costs as plain arrays, because skops stores a subclass without names."""
-        state: dict[str, Any] = super().__getstate__()
-        names = {k: v._names for k, v in state.items() if isinstance(v, CostArray)}
-        return state | {k: np.asarray(state[k]) for k in names} | {"_names_of_costs": names}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        names = state.pop("_names_of_costs", {})
-        super().__setstate__(state | {k: named(state[k], *names[k]) for k in names})
 
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
