@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,9 @@ class LabelledCosts:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __iter__(self) -> Iterator[Any]:  # pandas looks for it
+        return map(self.__getitem__, range(len(self)))
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
@@ -118,7 +122,7 @@ class LabelledCosts:
         return self.values.dtype
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[arg-type]
+        return np.array(self.values, dtype=dtype, copy=copy)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelledCosts):

@@ -152,7 +152,6 @@ def test_arrays_are_what_numpy_sees():
         lambda costs: PLAIN - costs,
         lambda costs: operator.iadd(PLAIN.copy(), costs),
         lambda costs: costs / LIMIT[:, None, None],
-        lambda costs: pd.DataFrame(PLAIN[0]) * costs[0],
         lambda costs: -costs,
         lambda costs: costs @ PLAIN[0].T,
         lambda costs: costs.__setitem__(0, 1),

@@ -79,7 +79,10 @@ def test_classes_are_in_the_order_of_labelled_costs(data):
 
     display = CostConfusionDisplay.from_estimator(model, X, names[y % 3], cost_matrix=matrix)
     plain = CostConfusionDisplay.from_estimator(
-        model, X, names[y % 3], cost_matrix=matrix[np.ix_(np.argsort(names), np.argsort(names))]
+        model,
+        X,
+        names[y % 3],
+        cost_matrix=matrix.values[np.ix_(np.argsort(names), np.argsort(names))],
     )
 
     assert list(display.display_labels) == list(names)
