@@ -128,8 +128,8 @@ def main(n=30_000, out=Path("out")):
     # before.
     X_new, y_new, C_new = X.iloc[month], y[month], C[month]
     day, expected = X_new["opened"], best.predict_cost(X_new, C_new)
-    chosen = best.decide(X_new, C_new, capacity=LIMIT, by=day)
-    prices = shadow_prices(expected, LIMIT, decisions=best.decisions_, by=day)
+    chosen = best.decide(X_new, C_new, capacity=LIMIT, groups=day)
+    prices = shadow_prices(expected, LIMIT, decisions=best.decisions_, groups=day)
     singly = [
         best.decide(X_new[day == today], C_new[day == today], shadow_prices=prices[before])
         for before, today in pairwise(prices)

@@ -64,7 +64,7 @@ class DecisionMixin(ClassifierMixin):
         :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
         arrays is trusted. If None, decisions are the names of the costs, such as the columns of a
         DataFrame whose index holds the classes; costs without names have the classes as columns.
-    trained_prior : mapping of labels to float, default=None
+    train_prior : mapping of labels to float, default=None
         Class frequencies that the probabilities stand for; ``prior=`` replaces them. Set it for a
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
@@ -124,7 +124,7 @@ class DecisionMixin(ClassifierMixin):
         ------
         ValueError
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
-            `prior` the frequencies of the training are not known; see `trained_prior`.
+            `prior` the frequencies of the training are not known; see `train_prior`.
         """
 
     @property
@@ -178,7 +178,7 @@ class DecisionMixin(ClassifierMixin):
         cost: ArrayLike | None = None,
         *,
         capacity: Capacity | None = None,
-        by: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         shadow_prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
@@ -189,7 +189,7 @@ class DecisionMixin(ClassifierMixin):
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have, as a number or, as a float, a share; see
             :func:`auxcst_sklearn.decisions.assign`.
-        by : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), default=None
             Groups of samples, such as their days, within each of which `capacity` holds.
         shadow_prices : mapping of decisions to float, default=None
             Shadow prices of limited decisions, in currency, from an earlier batch; see
@@ -206,7 +206,7 @@ class DecisionMixin(ClassifierMixin):
         ValueError
             As `predict_cost`, or if a limit or shadow price is not as described.
         """
-        check_row_order(X=X, by=by)
+        check_row_order(X=X, groups=groups)
         expected = self.predict_cost(X, cost, prior=prior)
         _check_known(expected)
         if capacity is not None and shadow_prices is not None:
@@ -214,10 +214,10 @@ class DecisionMixin(ClassifierMixin):
                 "Got both capacity and shadow_prices; expected one of them: capacity for a whole "
                 "batch, or the shadow prices of an earlier batch."
             )
-        if capacity is None and by is not None:
-            raise ValueError("Got by= without capacity=, whose limits hold within its groups.")
+        if capacity is None and groups is not None:
+            raise ValueError("Got groups= without capacity=, whose limits hold within its groups.")
         if capacity is not None:
-            choice = assign(expected, capacity, decisions=self.decisions_, by=by)
+            choice = assign(expected, capacity, decisions=self.decisions_, groups=groups)
         else:
             choice = (expected + shadow_price_vector(shadow_prices or {}, self.decisions_)).argmin(
                 axis=1
@@ -230,7 +230,7 @@ class DecisionMixin(ClassifierMixin):
             raise ValueError(
                 "prior= corrects the class frequencies that the probabilities stand for, which may "
                 f"not be the shares in the rows of fit: {self._prior_unknown}. Pass them to the "
-                "constructor as trained_prior=, a mapping of the labels."
+                "constructor as train_prior=, a mapping of the labels."
             )
         if isinstance(prior, str) and prior == "estimate":
             found = estimate_prior(probability, self.class_prior_)
@@ -305,7 +305,7 @@ class Labelled(NamedTuple):
     labels: NDArray[Any]
     costs: Costs
     weight: NDArray[np.float64] | None
-    trained_prior: NDArray[np.float64] | None
+    train_prior: NDArray[np.float64] | None
 
 
 class BayesDecisionMixin(DecisionMixin):
@@ -320,7 +320,7 @@ class BayesDecisionMixin(DecisionMixin):
 
     classes: ArrayLike | None
     decisions: ArrayLike | None
-    trained_prior: Mapping[Any, float] | None
+    train_prior: Mapping[Any, float] | None
     cost_matrix_: NDArray[Any]
 
     # Whether `fit` received costs, and whether as a matrix for each sample.
@@ -352,14 +352,14 @@ class BayesDecisionMixin(DecisionMixin):
         if weight is not None:
             check_some_weight(weight)
         prior = None
-        if self.trained_prior is not None:
-            prior = frequencies_of(self.trained_prior, costs.classes, "trained_prior")
+        if self.train_prior is not None:
+            prior = frequencies_of(self.train_prior, costs.classes, "train_prior")
         return Labelled(labels, costs, weight, prior)
 
     def _set_costs(self, data: Labelled, unknown: str | None, prior: Any = None) -> None:
         """Attributes; class frequencies are `prior`, or unless `unknown` the shares of rows."""
         costs, count = data.costs, data.costs.class_weight(data.weight)
-        prior = prior if data.trained_prior is None else data.trained_prior
+        prior = prior if data.train_prior is None else data.train_prior
         self._prior_unknown = unknown
         self.class_prior_ = count / (np.nan if unknown else count.sum()) if prior is None else prior
         self.classes_, self.decisions_ = costs.classes, costs.decisions
