@@ -6,12 +6,11 @@
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
-numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Dates are
-strings such as 2026-01-31, perhaps with a time; no number is a date. Further columns are ignored.
-If the file has such an input, "cost_matrices" holds the costs of this row, unless a function of the
-service computes them: `make_app(Decider("model.onnx", costs))`. The answer is the decision of least
-cost, the estimated cost of each, the class probabilities if the model has them, and the version of
-the file.
+numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Further
+columns are ignored. If the file has such an input, "cost_matrices" holds the costs of this row,
+unless a function of the service computes them: `make_app(Decider("model.onnx", costs))`. The answer
+is the decision of least cost, the estimated cost of each, the class probabilities if the model has
+them, and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
@@ -27,9 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 from collections.abc import Callable
-from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -86,7 +83,6 @@ class Decider:
         self.outputs = [output.name for output in self.session.get_outputs()]
         metadata = self.session.get_modelmeta().custom_metadata_map
         self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
-        self.dates = json.loads(metadata.get("dates", "[]"))
         if costs is not None and "cost_matrices" not in self.inputs:
             raise ValueError(
                 f"{path} has no input cost_matrices for the costs; expected a file of "
@@ -98,8 +94,6 @@ class Decider:
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
         if self.costs is not None:
             del inputs["cost_matrices"]
-        for name in self.dates:
-            inputs[name]["format"] = "a date such as 2026-01-31"
         labels = {"classes": self.classes, "decisions": self.decisions}
         return {"inputs": inputs, **labels, "version": self.version}
 
@@ -125,13 +119,10 @@ class Decider:
             found = found[np.newaxis]
         if found.shape != shape:
             raise WrongValueError(name, value, f"{shape}", f"has shape {found.shape}")
-        of_days = name in self.dates
         try:
-            items = [read_value(item, kind, of_days) for item in found.flat]
-            values = np.array(items, DTYPES[kind])
+            values = np.array([read_value(item, kind) for item in found.flat], DTYPES[kind])
         except (ValueError, OverflowError) as error:
-            expected = expected_value(kind, of_days)
-            raise WrongValueError(name, value, expected, str(error)) from error
+            raise WrongValueError(name, value, expected_value(kind), str(error)) from error
         if values.dtype.kind == "f" and np.isinf(values).any():
             raise WrongValueError(
                 name, value, "a finite one", "holds a number that is too large or infinite"
@@ -254,16 +245,14 @@ def assigned(
 # --------------------------------------------------------------------- values
 
 
-def expected_value(kind: str, of_days: bool) -> str:
+def expected_value(kind: str) -> str:
     """What an input takes."""
-    if of_days:
-        return "a date such as 2026-01-31, or null"
     of_kind = {"tensor(string)": "a string or null", "tensor(int64)": "a whole number"}
     of_kind["tensor(uint8)"] = "a byte, 0 to 255"
     return of_kind.get(kind, "a number or null")
 
 
-def read_value(value: Any, kind: str, of_days: bool) -> Any:
+def read_value(value: Any, kind: str) -> Any:
     """A value in the type of an input; raises a ValueError that names the problem."""
     problem = f"holds {repr(value)[:SHOWN]}"
     if kind == "tensor(string)":
@@ -274,8 +263,6 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     whole = kind in ("tensor(int64)", "tensor(uint8)")
     if (value is None or value == "") and not whole:
         return math.nan
-    if of_days:
-        return days(value, problem)
     if isinstance(value, str):
         value = {"true": "1", "false": "0"}.get(value.lower(), value)
         try:
@@ -289,17 +276,6 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     if kind == "tensor(uint8)" and not 0 <= value <= 255:
         raise ValueError(problem)
     return value
-
-
-def days(text: Any, problem: str) -> float:
-    """Days since 1970 of a date with dashes, in UTC unless it has a zone: never of a number."""
-    if not isinstance(text, str) or not re.match(r"\d{4}-\d\d-\d\d(?:[T ]|$)", text):
-        raise ValueError(problem)
-    try:
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError as error:
-        raise ValueError(problem) from error
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 
 def make_app(decider: Decider) -> Starlette:

@@ -135,7 +135,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
-        "trained_prior": [Mapping, None],
+        "train_prior": [Mapping, None],
         "calibration": [StrOptions({"auto", "sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
@@ -145,7 +145,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    trained_prior: Mapping[Any, float] | None = None
+    train_prior: Mapping[Any, float] | None = None
     calibration: str | None = "auto"
     cv: Any = None
 

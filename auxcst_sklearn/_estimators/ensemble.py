@@ -152,7 +152,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
-        "trained_prior": [Mapping, None],
+        "train_prior": [Mapping, None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -164,7 +164,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    trained_prior: Mapping[Any, float] | None = None
+    train_prior: Mapping[Any, float] | None = None
     cv: Any = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None

@@ -28,7 +28,7 @@ from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import resolve_patience
 from .._training.temperature import calibrates
 from ..costs._account import Costs
-from ..costs._named import column_names, joined, same_labels
+from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Loss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
@@ -119,7 +119,7 @@ def _validation_set(
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
-        source = joined(cost), estimator.cost_matrix
+        source = stack_costs(cost), estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(weight, X)
     known = training.matrices is not None

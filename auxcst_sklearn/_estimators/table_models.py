@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from threadpoolctl import ThreadpoolController
 
-from .._checks.data import check_frame, date_columns, holds_categories, is_frame, select, with_days
+from .._checks.data import check_frame, holds_categories, is_frame, refuse_times, select
 from .._inputs.columns import UNKNOWN, CategoryCodes, Cells
 from .._inputs.tables import find_categories
 
@@ -54,8 +54,6 @@ class TableBoosting(HistGradientBoostingClassifier):
         y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Self:
-        self._dates = [*date_columns(X).values()]
-        X = with_days(X)
         check_frame(X)
         mask = find_categories(X, self.categorical_features)
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
@@ -102,7 +100,8 @@ class TableBoosting(HistGradientBoostingClassifier):
 
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
-        X = X if isinstance(X, Cells) else with_days(X, self._dates)
+        if not isinstance(X, Cells):
+            refuse_times(X)
         return X if self._codes is None else self._of_kept(self._codes, self._codes.transform(X))
 
     def _of_kept(self, codes: CategoryCodes, rows: NDArray[Any]) -> NDArray[Any]:
@@ -130,7 +129,10 @@ def read_once(models: Sequence[Any], X: Any) -> Any:
     """The cells of a table, if all models are boosting with categories in the same columns."""
     found = [model._codes for model in models if isinstance(model, TableBoosting)]
     codes = [c for c in found if c is not None and c.reads_like(found[0])]
-    return codes[0].read(with_days(X, models[0]._dates)) if 0 < len(codes) == len(models) else X
+    if not 0 < len(codes) == len(models):
+        return X
+    refuse_times(X)
+    return codes[0].read(X)
 
 
 def _most_frequent(codes: NDArray[Any]) -> NDArray[Any]:
@@ -149,8 +151,6 @@ class TableLogistic(ClassifierMixin, BaseEstimator):
         self.C = C
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        self._dates = [*date_columns(X).values()]
-        X = with_days(X)
         check_frame(X)
         self.encoder_ = _encoder(X)
         model = LogisticRegression(C=self.C, max_iter=MOST_STEPS)
@@ -160,11 +160,15 @@ class TableLogistic(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities."""
-        return self.model_.predict_proba(self.encoder_.transform(with_days(X, self._dates)))
+        return self.model_.predict_proba(self._encoded(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable labels."""
-        return self.model_.predict(self.encoder_.transform(with_days(X, self._dates)))
+        return self.model_.predict(self._encoded(X))
+
+    def _encoded(self, X: Any) -> Any:
+        refuse_times(X)
+        return self.encoder_.transform(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

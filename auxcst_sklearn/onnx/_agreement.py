@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from skorch.helper import SliceDict
 
-from .._checks.classifiers import parts
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
-from .._estimators.table_models import TableBoosting, TableLogistic
 from ..costs._evaluation import final_estimator, last_step
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 
@@ -49,8 +47,7 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
-    tables = [*parts(model, (TableBoosting, TableLogistic))]
-    with _as_in_a_file(networks, tables):
+    with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
         for rows in _tables(X, partial(_is_taken, model)):
@@ -168,15 +165,11 @@ def _shown(rows: Any, row: int) -> str:
 
 
 @contextmanager
-def _as_in_a_file(networks: list[Any], tables: list[Any]) -> Iterator[None]:
-    """Compute in float32, not in bfloat16 or on a GPU in TF32, and from days instead of dates."""
+def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
+    """Compute in float32, not in bfloat16 or on a GPU in TF32."""
     parts = [part for network in networks for part in network.net_.module_.modules()]
     parts = [part for part in parts if getattr(part, "bf16", False)]
-    dates = [(network._inputs, "dates", network._inputs.dates) for network in networks]
-    dates += [(table, "_dates", table._dates) for table in tables]
     try:
-        for owner, name, _ in dates:
-            setattr(owner, name, ())
         for part in parts:
             part.bf16 = False
         with warnings.catch_warnings():
@@ -184,8 +177,6 @@ def _as_in_a_file(networks: list[Any], tables: list[Any]) -> Iterator[None]:
             with torch.backends.cudnn.flags(allow_tf32=False):
                 yield
     finally:
-        for owner, name, value in dates:
-            setattr(owner, name, value)
         for part in parts:
             part.bf16 = True
 

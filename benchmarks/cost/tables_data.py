@@ -122,7 +122,7 @@ def heavy_tailed(y: NDArray, rng: RandomState) -> NDArray:
 
 
 def two_class_costs(**costs: Any) -> NDArray:
-    return binary_cost_matrices(**costs, classes=[0, 1], pos_label=1)
+    return binary_cost_matrices(**costs, classes=[0, 1], pos_label=1).values
 
 
 def churn(known: dict[str, NDArray]) -> NDArray:

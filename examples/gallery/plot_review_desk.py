@@ -30,11 +30,11 @@ C[:, 0, 1], C[:, 1, 0], C[:, :, 2] = 10 + amount / 20, amount, 4
 
 # %%
 # Train on 6,000 earlier payments. ``decide`` takes the least expected cost; with ``capacity=`` it
-# gives the capacity of 200 to the payments that save most, with ``by=`` day by day.
+# gives the capacity of 200 to the payments that save most, with ``groups=`` day by day.
 model = CostSensitiveAuxMLP(n_networks=2, decisions=DECISIONS, random_state=0)
 model.fit(X[:6000], fraud[:6000], cost=C[:6000])
 X, fraud, C, amount, day = (rows[6000:] for rows in (X, fraud, C, amount, day))
-best = model.decide(X, C, capacity={"review": DESK}, by=day)
+best = model.decide(X, C, capacity={"review": DESK}, groups=day)
 free = model.decide(X, C)
 print("reviews a day without a limit:", np.bincount(day[free == "review"]))
 
@@ -51,7 +51,7 @@ def habit(order):
 
 
 expected = model.predict_cost(X, C)
-prices = shadow_prices(expected, {"review": DESK}, decisions=DECISIONS, by=day)
+prices = shadow_prices(expected, {"review": DESK}, decisions=DECISIONS, groups=day)
 singly = [model.decide(X[day == d], C[day == d], shadow_prices=prices[d - 1]) for d in range(1, 7)]
 print(
     "reviews a day by the shadow price of the day before:",

@@ -264,10 +264,10 @@ def test_prior_needs_the_trained_frequencies_where_they_are_not_known(make, inne
     assert np.isnan(model.class_prior_).all()
     model.decide(X)
     for prior in ({0: 0.5, 1: 0.5}, "estimate"):
-        with pytest.raises(ValueError, match=r"not be the shares in the rows.*as trained_prior="):
+        with pytest.raises(ValueError, match=r"not be the shares in the rows.*as train_prior="):
             model.decide(X, prior=prior)
 
-    known = make(inner, cost_matrix=RARE, trained_prior={1: 0.4, 0: 0.6}).fit(X, TWO)
+    known = make(inner, cost_matrix=RARE, train_prior={1: 0.4, 0: 0.6}).fit(X, TWO)
 
     np.testing.assert_array_equal(known.class_prior_, [0.6, 0.4])
     expected = adjust_prior(known.predict_proba(X), [0.6, 0.4], [0.9, 0.1]) @ RARE
@@ -294,5 +294,5 @@ def test_calibration_moves_probabilities_back_to_the_frequencies_of_its_rows(cal
     "wrong", [{0: 0.5, 1: 0.6}, {0: 1.5, 1: -0.5}, {0: 1}, {"0": 0.5, "1": 0.5}]
 )
 def test_trained_frequencies_are_checked(make, wrong):
-    with pytest.raises(ValueError, match="trained_prior=.*expected"):
-        make(LogisticRegression(), cost_matrix=RARE, trained_prior=wrong).fit(X, TWO)
+    with pytest.raises(ValueError, match="train_prior=.*expected"):
+        make(LogisticRegression(), cost_matrix=RARE, train_prior=wrong).fit(X, TWO)

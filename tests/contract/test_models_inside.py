@@ -1,7 +1,6 @@
 """Models inside of others: what a rule, an ensemble, a comparison and a file see of them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
@@ -111,7 +110,7 @@ def test_costs_of_rows_beside_a_search_over_cost_matrices_are_an_error():
         compare_costs({"m": model}, X, y, cost=cost, cv=3)
 
 
-def test_files_of_searches_over_texts_and_of_ensembles_with_dates():
+def test_files_of_searches_over_texts():
     pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
     pytest.importorskip("torch", minversion="2.7")
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -125,10 +124,3 @@ def test_files_of_searches_over_texts_and_of_ensembles_with_dates():
     session = onnxruntime.InferenceSession(file.SerializeToString())
     (index,) = session.run(["index"], {"X": np.array(texts, object)})
     assert model.decisions_[index].tolist() == model.predict(texts).tolist()
-
-    days = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(80), "D")
-    table = pd.DataFrame({"opened": days, "n": np.arange(80.0) % 7})
-    ensemble = CostSensitiveEnsembleClassifier(random_state=0).fit(table, np.arange(80) > 40)
-    before = ensemble.predict_proba(table)
-    to_onnx(ensemble, table)  # which compares the file with the model
-    np.testing.assert_array_equal(ensemble.predict_proba(table), before)
