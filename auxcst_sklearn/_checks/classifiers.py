@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from .data import is_frame
 from .labels import as_labels, label_index, shorten
+from .named import sliceable
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
@@ -70,6 +71,7 @@ def check_frequencies(given: Any, n_classes: int, name: str) -> NDArray[np.float
 
 def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
+    X = sliceable(X)
     labels, given = classifier.classes_, classifier.predict_proba(X)
     same = isinstance(labels, np.ndarray) and np.array_equal(labels, classes)  # no need to check
     labels = labels if same else as_labels(labels, "classes_")

@@ -218,7 +218,11 @@ def check_row_order(**named: Any) -> None:
     rows that do not. A default index 0 .. n-1, as of a new DataFrame, is a sign only where the
     other one holds the same labels.
     """
-    indexed = {name: rows for name, rows in named.items() if hasattr(rows, "iloc")}
+    given = dict[str, Any]()
+    for name, rows in named.items():
+        is_mapping = isinstance(rows, Mapping) and not sparse.issparse(rows)
+        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if is_mapping else {name: rows}
+    indexed = {name: rows for name, rows in given.items() if hasattr(rows, "iloc")}
     for (name, rows), (other_name, other_rows) in combinations(indexed.items(), 2):
         own, other = rows.index, other_rows.index
         if len(own) != len(other) or own.equals(other):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, update_wrapper
 from numbers import Integral
@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .._checks.calls import inherit_docs, warn
+from .._checks.named import are_named
 from .._inputs.arrays import ImageInputs, Inputs
 from .._inputs.named import NamedInputs
 from .._training.schedule import RATE_FACTOR
@@ -269,7 +269,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         return self
 
     def _make_inputs(self, X: Any) -> Inputs:
-        if not isinstance(X, Mapping) or sparse.issparse(X):  # sparse matrices of keys are mappings
+        if not are_named(X):
             return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
         for name in ("image_shape", "augmentation"):
             if (given := getattr(self, name)) is not None:
@@ -327,6 +327,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         return np.array(alone) if found is None else found
 
     def _options(self) -> TrainingOptions:
+        # Asked once, because networks and parameters of a fit read it.
+        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
         options, by_default = super()._options(), self._is_pretrained()
         stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
         combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
@@ -335,7 +337,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     def _is_pretrained(self) -> bool:
         if self.pretrained != "auto":
             return bool(self.pretrained)
-        return isinstance(self.module, nn.Module) and is_trained(self.module)
+        return self._looks_trained
 
     def _head_gradient(self) -> float:
         if self.head_gradient != "auto":

@@ -13,7 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import available_if, inherit_docs, unchanged_on_error, warn
+from .._checks.calls import (
+    available_if,
+    inherit_docs,
+    unchanged_on_error,
+    warn,
+    warning_once,
+)
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Inputs
 from .._inputs.sample import Sample
@@ -270,6 +276,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
             unchanged_on_error(self),
+            warning_once(),
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),

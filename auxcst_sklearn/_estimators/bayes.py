@@ -34,6 +34,7 @@ from .._checks.classifiers import (
 )
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, label_index
+from .._checks.named import sliceable
 from .._inputs.sample import Sample
 from .calibration import (
     folds_of,
@@ -205,7 +206,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        given = cost, sample_weight, groups
+        X, given = sliceable(X), (cost, sample_weight, groups)
         sample = self._validate_sample(X, y, *given, **fit_params)
         if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight

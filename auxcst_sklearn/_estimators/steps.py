@@ -26,7 +26,6 @@ from .._training.held_out import (
 from .._training.rows import Rows
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import resolve_patience
-from .._training.temperature import calibrates
 from ..costs._account import Costs
 from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
@@ -342,11 +341,6 @@ def build(
         return Training(net, [rows] * n, n_epochs=1, schedule=schedule, fold_seed=fold_seed)
     seen, held_out = [rows] * n, None
     if validation is not None:
-        if not (options.early_stopping or calibrates(net, options.temperature)):
-            raise ValueError(
-                "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
-                "early_stopping=True, or leave X_val and y_val out."
-            )
         held_out = [Rows(validation, net.device)] * n
     elif options.early_stopping and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from math import isqrt, prod
 from typing import Any
 
@@ -27,6 +28,7 @@ from .reading import (
     as_float32,
     bounds_of,
     check_resolution,
+    exceeds_float32,
     row_order,
     stays_lazy,
 )
@@ -113,7 +115,7 @@ class Inputs:
 
     def _checked(self, rows: Any, reset: bool) -> Any:
         """Rows in one of the types that the network reads."""
-        if reset and rows.ndim == 2:
+        if reset:
             check_resolution(rows)
         if rows.dtype in self.dtypes:
             return rows
@@ -183,7 +185,7 @@ class NumberInputs(Inputs):
 
 
 class ImageInputs(Inputs):
-    """X of any number of dimensions, as floats or as uint8 that stays uint8 in memory.
+    """X of any number of dimensions, as floats, or as uint8 or int64 that stays so in memory.
 
     With `convolved` a sample is an image whatever its number of dimensions. `shape` is the shape
     of a sample in the caller's order, after flattened rows are reshaped to `image_shape`.
@@ -211,14 +213,21 @@ class ImageInputs(Inputs):
         return super().validate(estimator, X, y, reset=reset)
 
     def _checked(self, rows: Any, reset: bool) -> Any:
-        rows = super()._checked(rows, reset)
+        if exceeds_float32(rows):  # they stay integers, for modules that take integers
+            if reset:
+                check_resolution(rows)
+            read: Any = partial(np.asarray, dtype=np.int64)
+            rows = LazyRows(rows, read, dtype=np.int64) if stays_lazy(rows) else read(rows)
+        else:
+            rows = super()._checked(rows, reset)
+        dtype = "uint8" if rows.dtype == np.uint8 else "float32"
         if reset:
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
-            self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
+            self.fitted_shape, self.dtype = rows.shape[1:], dtype
         self._check_same_shape(rows)  # A list has no shape before.
-        if rows.dtype != self.dtype:
+        if dtype != self.dtype:
             raise ValueError(
-                f"X is {rows.dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 "
+                f"X is {dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 "
                 "from 0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype "
                 f"and range of the training images, {self.dtype}."
             )

@@ -26,6 +26,7 @@ from .._checks.calls import error_context, inherit_docs
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import check_row_order
 from .._checks.labels import as_labels, check_groups
+from .._checks.named import sliceable
 from ..costs._account import Costs
 from ..costs._evaluation import (
     check_one_source,
@@ -130,7 +131,7 @@ def compare_costs(
     _check_models(models)
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
-    X, labels = indexable(X, as_labels(y, "y"))
+    X, labels = indexable(sliceable(X), as_labels(y, "y"))
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}

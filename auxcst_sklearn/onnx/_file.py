@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.data import is_frame
+from .._checks.named import are_named
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
@@ -135,6 +137,7 @@ def to_onnx(
         estimator._inputs.validate(estimator, before, reset=False)
     else:
         estimator.predict_proba(before)
+    model = deepcopy(model)  # which is changed to compute as a file does; the given one may serve
     with _extra():
         file, graph = assemble(model, rows, takes_costs)
     check_agreement(file, model, rows, graph)
@@ -148,7 +151,7 @@ def to_onnx(
 
 def _rows(X: Any) -> Any:
     """A DataFrame, arrays by name, or an array."""
-    if isinstance(X, Mapping) and not sparse.issparse(X):
+    if are_named(X):
         from skorch.helper import SliceDict  # skorch is slow to import: on first use
 
         return SliceDict(**as_arrays(X))

@@ -36,16 +36,17 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
             graph.tolerance = DEEP_TOLERANCE
             part = _exported(model, *_named_example(model._inputs, rows.sample))
         else:
-            part = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
+            part = _exported(model, *_example(model, np.asarray(rows.sample)))
         outputs = graph.embed(part, rows)
         graph.networks[key] = model, outputs
     return graph.networks[key][1]
 
 
-def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
+def _example(model: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
     """Rows of an array, their free dimensions, and the name of the input."""
-    images = isinstance(inputs, ImageInputs)
-    dtype = np.dtype(inputs.dtype) if images else array_type(X.dtype)
+    integers = any(getattr(part, "integers", False) for part in model.net_.module_.modules())
+    is_image = isinstance(model._inputs, ImageInputs) and not integers
+    dtype = np.dtype(model._inputs.dtype) if is_image else array_type(X.dtype)
     example = torch.from_numpy(np.zeros((N_ROWS, *X.shape[1:]), dtype))
     return example, {0: torch.export.Dim.DYNAMIC}, [ROWS]
 
@@ -54,7 +55,8 @@ def _named_example(inputs: NamedInputs, X: Any) -> tuple[dict[str, Tensor], Any,
     """The same of arrays by name; the length of sequences is free, too."""
     layout, free = inputs.layout, torch.export.Dim.DYNAMIC
     rows = np.resize(np.arange(len(X)), N_ROWS)
-    example = {name: torch.as_tensor(X[name][rows]) for name in layout.names}
+    types = zip(layout.names, layout.dtypes)
+    example = {name: torch.as_tensor(X[name][rows].astype(dtype)) for name, dtype in types}
     shapes = zip(layout.names, layout.shapes)
     return (
         example,

@@ -107,6 +107,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
         if not wanted:
             return
+        rows = torch.cat([rows, inputs.shortened(rows)])
+        alone = [row.unsqueeze(0) for row in rows]
         training = self.training
         self.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
