@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._listener import Call, Listener, describe, first_tensor, run
+from ._listener import Call, Listener, describe, first_tensor, run, version_of
 
 # fmt: off
 ACTIVATION_FUNCTIONS = {
@@ -125,7 +125,7 @@ class Trace:
             self._add_step(call, output, *by)
         self.calls[call] = output
         if (meant := first_tensor(output)) is not None:
-            self._versions[call] = meant._version
+            self._versions[call] = version_of(meant)
             if (index := self.index_of(meant)) is not None:
                 self.steps[index].put_out_by.append(call)
 
@@ -208,11 +208,15 @@ class Trace:
     def was_overwritten(self, call: Call) -> bool:
         """Whether something later changed the output of a call in place."""
         output = self.tensor(call)
-        return output is not None and bool(output._version > self._versions[call])
+        return output is not None and version_of(output) > self._versions[call]
 
     def runs(self, path: str) -> int:
         """Number of calls of a path."""
-        return self._listener.counts[path]
+        return len(self.before(path))
+
+    def before(self, path: str) -> list[str]:
+        """The submodules that returned before each call of a path, as in `Listener`."""
+        return self._listener.before.get(path, [])
 
     def name(self, call: Call) -> str:
         """Path of a call, with its number if the path runs more than once."""

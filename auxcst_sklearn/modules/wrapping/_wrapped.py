@@ -17,7 +17,8 @@ from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
 from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
-from ._listener import Call, Listener, describe, first_tensor, run
+from ._listener import Call, describe, first_tensor, run
+from ._recorder import Recorder
 from ._tracing import Trace
 
 # Steps in a row in which a layer may be skipped at random, as with LayerDrop.
@@ -84,7 +85,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
+        names = dict(zip(self._calls, hidden_layers))
+        self._recorder = Recorder(trace, names, gradient=head_gradient > 0)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")
@@ -140,22 +142,19 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         """
         named = zip(self.hidden_layers, self._calls, self.heads.values())
         heads = {call: head for name, call, head in named if among is None or name in among}
-        read = dict[Call, Tensor]()
-
-        def read_head(call: Call, output: Any, _: Any) -> None:
-            if call in heads and (layer := first_tensor(output)) is not None:
-                layer = layer.clone() if call in self._overwritten else layer
-                read[call] = heads[call](layer, own)
-
         with self.hidden_precision(x), self._draws():
             own = self._own(x)
-            with Listener(self.body, read_head, only={path for path, _ in heads}):
-                features = self._run(own)
-            self._check_skipped([call for call in heads if call not in read])
-            for call in heads.keys() - read.keys():
-                bias = heads[call].get_parameter("bias").detach()
-                read[call] = bias.expand(len(features), -1)
-            return [*(read[call] for call in heads), self.output(features)]
+            features, layers = self._recorder.record(
+                self.body, lambda: self._run(own), heads, self.training
+            )
+            self._check_skipped([call for call in heads if call not in layers])
+            outputs = [
+                head(layers[call], own)
+                if call in layers
+                else head.get_parameter("bias").detach().expand(len(features), -1)
+                for call, head in heads.items()
+            ]
+            return [*outputs, self.output(features)]
 
     def _run(self, own: Any) -> Tensor:
         """The last hidden layer."""
