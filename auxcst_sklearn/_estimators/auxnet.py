@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from .._checks.calls import described_like, warn
 from .._inputs import ImageInputs, Inputs, NamedInputs
+from .._inputs.reading import densify
 from .._training.schedule import RATE_FACTOR
 from ..losses import Loss
 from ..modules._images import ImageInput
@@ -306,14 +307,13 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     def _make_module(
         self, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
-        first, tried = inputs.make_module(), None
+        first, tried = inputs.make_module(), densify(rows)
         if isinstance(first, NamedRows):
-            tried = torch.as_tensor(rows)
             self._check_flatten(first)
         example = example_of(first, tried)
         given = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
-        shape = example if isinstance(first, ImageInput) else None
+        shape = first.out_shape if isinstance(first, ImageInput) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")

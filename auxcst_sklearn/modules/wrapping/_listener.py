@@ -146,9 +146,12 @@ def first_tensor(output: Any) -> Tensor | None:
     return output if isinstance(output, Tensor) else None
 
 
-def version_of(x: Tensor) -> int:
-    """The number of changes of a tensor in place; inference mode does not count them."""
-    return 0 if x.is_inference() else x._version
+def version_of(x: Tensor) -> int | None:
+    """The number of changes of a tensor in place; None in inference mode, which counts none."""
+    try:
+        return x._version
+    except RuntimeError:
+        return None
 
 
 def run(module: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Any:

@@ -19,13 +19,13 @@ class Output(NamedTuple):
     """The output of a call, its version in that moment, and what is kept of it for a head."""
 
     layer: Tensor
-    version: int
+    version: int | None
     kept: Tensor
 
     @property
     def was_overwritten(self) -> bool:
         """Whether something later changed the output in place."""
-        return version_of(self.layer) > self.version
+        return version_of(self.layer) != self.version
 
 
 class Recorder:
@@ -105,7 +105,7 @@ class Recorder:
 def _keep(layer: Tensor, clones: bool) -> Output:
     """What a head reads: a copy of what later functions overwrite, with gradients of its own."""
     version = version_of(layer)
-    if layer.is_inference():
+    if version is None:
         with torch.inference_mode(False):
             return Output(layer, version, layer.clone())
     if clones:

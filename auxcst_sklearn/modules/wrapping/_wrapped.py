@@ -50,7 +50,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     The module is modified: identities replace its output layer, and a softmax layer after it, so
     that the input of `output` is the last hidden layer. Pass a copy to keep the original. It takes
-    floats, or else int64; or, from `NamedRows`, arrays by name, and is tried on some `rows`. A
+    floats, or else int64; or, from `NamedRows`, arrays by name. It is tried on some `rows`. A
     submodule named in `hidden_layers` may return any tensor with a row per example.
     """
 
@@ -82,7 +82,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
                 part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if isinstance(inputs, ImageInput):
-            two = random_rows(inputs.out_shape, trace.dtype, 2)
+            two = example.to(trace.dtype) if isinstance(example, Tensor) else None
+            if two is None or torch.equal(two[0], two[-1]):
+                two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
         names = dict(zip(self._calls, hidden_layers))
@@ -241,11 +243,13 @@ def open_gates(module: nn.Module) -> Iterator[None]:
 
 
 def example_of(inputs: ImageInput | NamedRows, rows: Tensor | None) -> Example:
-    """What a module is tried on: zeros of a shape, or rows of arrays by name."""
-    if isinstance(inputs, ImageInput):
+    """What a module is tried on: some rows as it gets them, or without rows zeros of a shape."""
+    if rows is None:
+        assert isinstance(inputs, ImageInput)
         return inputs.out_shape
-    assert rows is not None
-    found: dict[str, Tensor] = inputs(rows)
+    training = inputs.training
+    found: Example = inputs.eval()(rows)
+    inputs.train(training)
     return found
 
 
