@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions

@@ -6,7 +6,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from .._inputs import ImageInputs, NamedInputs, TableInputs
 from .._inputs.scaling import OUTLYING, Scaling
 from ..modules._images import ImageInput
+from ..modules._network import copy_of
 from ..modules.wrapping import WrappedNetwork
 from ._graph import DEEP_TOLERANCE, OPSET, ROWS, Graph, GraphRows, array_type, first_line
 from ._pipelines import coded_rows
@@ -71,7 +71,7 @@ class Decision(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.module = deepcopy(model.net_.module_).cpu()
+        self.module = copy_of(model.net_.module_).cpu()
         self.module.set_precision(False)
         self.module.eval()
         self.net = [model.net_]  # in a list, so that it is not registered as a submodule

@@ -24,9 +24,9 @@ class Listener(TorchFunctionMode):
     in other threads at the same time. `on_call` takes a call, its output, and a function with
     its arguments, or None for a submodule; `only` limits it to some paths, for speed.
 
-    `before` has, for each call of a path, the submodule that returned before it in the same forward,
-    by which `number_in` finds a call in another run. It is empty unless all submodules are heard,
-    `with_context`.
+    `before` has, for each call of a path, the submodule that returned before it in the same
+    forward, by which `number_in` finds the call in another run. The names of these submodules are
+    empty unless all are heard, `with_context`.
     """
 
     def __init__(

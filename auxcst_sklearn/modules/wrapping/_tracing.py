@@ -33,10 +33,14 @@ RESHAPES = {"reshape", "unflatten", "view"}
 # Functions that may move axes although the shape stays; ``x.mT`` and its like call "get".
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 # Parts of one tensor that are put together again, as Swin does to halve its maps, are no new data.
-PARTS = RESHAPES | PERMUTATIONS | {
-    *("chunk", "contiguous", "flatten", "flip", "getitem", "index_select", "narrow", "pad"),
-    *("roll", "select", "split", "squeeze", "tensor_split", "unbind", "unsqueeze"),
-}
+PARTS = (
+    RESHAPES
+    | PERMUTATIONS
+    | {
+        *("chunk", "contiguous", "flatten", "flip", "getitem", "index_select", "narrow", "pad"),
+        *("roll", "select", "split", "squeeze", "tensor_split", "unbind", "unsqueeze"),
+    }
+)
 JOINS = {
     *("add", "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "iadd", "stack"),
     *("sub", "vstack"),
@@ -90,7 +94,8 @@ class Trace:
         if isinstance(example, dict):
             self._run({name: x.clone() for name, x in example.items()})
             return
-        x = example if isinstance(example, Tensor) else torch.zeros(1, *example, dtype=torch.float32)
+        given = isinstance(example, Tensor)
+        x: Any = example if given else torch.zeros(1, *example, dtype=torch.float32)
         try:
             self._run(x.clone())
         except ValueError as error:
