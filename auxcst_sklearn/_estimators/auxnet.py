@@ -73,8 +73,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     pretrained : "auto" or bool, default="auto"
         Whether the weights of the module come from a training: set it to True for a callable that
         loads weights. It decides `head_gradient`, `combine_heads`, `pretrained_lr_factor` and
-        `early_stopping` where they are "auto". "auto" is True for an instance with running means,
-        norms or biases that no new module has, and False otherwise, with a warning for an instance.
+        `early_stopping` where they are "auto". "auto" is True for an instance with norms or
+        biases that no new module has, and False otherwise, with a warning for an instance.
     head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
         Input of a head on feature maps (n_samples, n_channels, ...) or on sequences (n_samples,
         n_steps, n_features): the mean of each channel or feature; every value; or the features at
@@ -369,7 +369,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         if self.pretrained == "auto" and not is_pretrained and isinstance(self.module, nn.Module):
             warn(
                 f"The weights of module, a {type(self.module).__name__}, are taken for new ones: "
-                "no running mean, norm or bias tells that they were trained. Set pretrained=True "
+                "no norm or bias tells that they were trained. Set pretrained=True "
                 "if they were, or pretrained=False if not."
             )
         return 0.0 if is_pretrained else 1.0

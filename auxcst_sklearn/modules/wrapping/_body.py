@@ -71,17 +71,14 @@ def make_body(
 
 
 def is_trained(module: nn.Module) -> bool:
-    """Whether a module has running means, weights of norms or biases that no new module has.
+    """Whether a module has weights of norms, or biases, that no new module has.
 
     In new modules they are 0, or the same number for all channels; biases may also be smaller than
     the root of 1 / (inputs of a neuron), as torch draws them. Other weights say nothing: they may
-    have any distribution.
+    have any distribution. Nor do running means: a constructor may have run the module.
     """
     for part in module.modules():
-        mean, bias = getattr(part, "running_mean", None), getattr(part, "bias", None)
-        if mean is not None and bool(mean.any()):
-            return True
-        weight = getattr(part, "weight", None)
+        weight, bias = getattr(part, "weight", None), getattr(part, "bias", None)
         if not isinstance(weight, Tensor) or is_lazy(weight):
             continue
         if weight.dim() < 2 and "norm" in type(part).__name__.lower():
