@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,7 @@ from torch import nn
 
 from .._checks.calls import inherit_docs, warn
 from .._checks.named import are_named
-from .._inputs.arrays import ImageInputs, Inputs
+from .._inputs.arrays import ImageInputs, Inputs, densify
 from .._inputs.named import NamedInputs
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageInput
@@ -112,8 +111,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     pretrained : "auto" or bool, default="auto"
         Whether the weights of the module come from a training: set it to True for a callable that
         loads weights. It decides `head_gradient`, `combine_heads`, `pretrained_lr_factor` and
-        `early_stopping` where they are "auto". "auto" is True for an instance with running means,
-        norms or biases that no new module has, and False otherwise, with a warning for an instance.
+        `early_stopping` where they are "auto". "auto" is True for an instance with norms or
+        biases that no new module has, and False otherwise, with a warning for an instance.
     head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
         Input of a head on feature maps (n_samples, n_channels, ...) or on sequences (n_samples,
         n_steps, n_features): the mean of each channel or feature; every value; or the features at
@@ -282,14 +281,13 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     def _make_module(
         self, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
-        first, tried = inputs.make_module(), None
+        first, tried = inputs.make_module(), densify(rows)
         if isinstance(first, NamedRows):
-            tried = torch.as_tensor(rows)
             self._check_flatten(first)
         example = example_of(first, tried)
         given = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
-        shape = example if isinstance(first, ImageInput) else None
+        shape = first.out_shape if isinstance(first, ImageInput) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
@@ -346,7 +344,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if self.pretrained == "auto" and not is_pretrained and isinstance(self.module, nn.Module):
             warn(
                 f"The weights of module, a {type(self.module).__name__}, are taken for new ones: "
-                "no running mean, norm or bias tells that they were trained. Set pretrained=True "
+                "no norm or bias tells that they were trained. Set pretrained=True "
                 "if they were, or pretrained=False if not."
             )
         return 0.0 if is_pretrained else 1.0
