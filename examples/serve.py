@@ -6,10 +6,10 @@
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
-numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Dates are
-strings such as 2026-01-31, perhaps with a time; no number is a date. Further columns are ignored.
-Arrays by name, such as the ids and the mask of a text, have the shapes of /schema, in which a name
-stands for any length. If the file has such an input, "cost_matrices" holds the costs of this row,
+numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Further
+columns are ignored. Arrays by name, such as the ids and the mask of a text, have the shapes of
+/schema, in which a name stands for any length. If the file has such an input, "cost_matrices" holds
+the costs of this row,
 unless a function of the service computes them: `make_app(Decider("model.onnx", costs))`. The answer
 is the decision of least cost, the estimated cost of each, the class probabilities if the model has
 them, and the version of the file.
@@ -28,9 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 from collections.abc import Callable
-from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -89,7 +87,6 @@ class Decider:
         self.outputs = [output.name for output in self.session.get_outputs()]
         metadata = self.session.get_modelmeta().custom_metadata_map
         self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
-        self.dates = json.loads(metadata.get("dates", "[]"))
         if costs is not None and "cost_matrices" not in self.inputs:
             raise ValueError(
                 f"{path} has no input cost_matrices for the costs; expected a file of "
@@ -101,8 +98,6 @@ class Decider:
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
         if self.costs is not None:
             del inputs["cost_matrices"]
-        for name in self.dates:
-            inputs[name]["format"] = "a date such as 2026-01-31"
         labels = {"classes": self.classes, "decisions": self.decisions}
         return {"inputs": inputs, **labels, "version": self.version}
 
@@ -134,13 +129,10 @@ class Decider:
         fits = len(shape) == found.ndim and found.size > 0
         if not fits or any(isinstance(n, int) and n != m for n, m in zip(shape, found.shape)):
             raise WrongValueError(name, value, f"{tuple(shape)}", f"has shape {found.shape}")
-        of_days = name in self.dates
         try:
-            items = [read_value(item, kind, of_days) for item in found.flat]
-            values = np.array(items, DTYPES[kind])
+            values = np.array([read_value(item, kind) for item in found.flat], DTYPES[kind])
         except (ValueError, OverflowError) as error:
-            expected = expected_value(kind, of_days)
-            raise WrongValueError(name, value, expected, str(error)) from error
+            raise WrongValueError(name, value, expected_value(kind), str(error)) from error
         if values.dtype.kind == "f" and np.isinf(values).any():
             raise WrongValueError(
                 name, value, "a finite one", "holds a number that is too large or infinite"
@@ -274,16 +266,14 @@ def assigned(
 # --------------------------------------------------------------------- values
 
 
-def expected_value(kind: str, of_days: bool) -> str:
+def expected_value(kind: str) -> str:
     """What an input takes."""
-    if of_days:
-        return "a date such as 2026-01-31, or null"
     of_kind = {"tensor(string)": "a string or null", "tensor(int64)": "a whole number"}
     of_kind |= {"tensor(uint8)": "a byte, 0 to 255", "tensor(bool)": "true or false"}
     return of_kind.get(kind, "a number or null")
 
 
-def read_value(value: Any, kind: str, of_days: bool) -> Any:
+def read_value(value: Any, kind: str) -> Any:
     """A value in the type of an input; raises a ValueError that names the problem."""
     problem = f"holds {repr(value)[:SHOWN]}"
     if kind == "tensor(string)":
@@ -294,8 +284,6 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     whole = kind in ("tensor(int64)", "tensor(uint8)", "tensor(bool)")
     if (value is None or value == "") and not whole:
         return math.nan
-    if of_days:
-        return days(value, problem)
     if isinstance(value, str):
         value = {"true": "1", "false": "0"}.get(value.lower(), value)
         try:
@@ -310,17 +298,6 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
     if most < math.inf and not 0 <= value <= most:
         raise ValueError(problem)
     return value
-
-
-def days(text: Any, problem: str) -> float:
-    """Days since 1970 of a date with dashes, in UTC unless it has a zone: never of a number."""
-    if not isinstance(text, str) or not re.match(r"\d{4}-\d\d-\d\d(?:[T ]|$)", text):
-        raise ValueError(problem)
-    try:
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError as error:
-        raise ValueError(problem) from error
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 
 def make_app(decider: Decider) -> Starlette:

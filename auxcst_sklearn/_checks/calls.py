@@ -57,7 +57,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 @contextmanager
-def naming(where: str) -> Iterator[None]:
+def error_context(where: str) -> Iterator[None]:
     """Say where an error arose: in its message, or in a note if its class may mean something."""
     try:
         yield
@@ -86,7 +86,7 @@ _ENTRY = re.compile(r"^(?=[\w*, `]+ : )", re.MULTILINE)
 _BOUND = ("self", "cls")
 
 
-def described_like(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
+def inherit_docs(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
     """Complete the docstring of a class or function from other docstrings.
 
     The parameters of its signature and the fitted attributes that it does not describe itself are

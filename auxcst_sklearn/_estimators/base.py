@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import available_if, described_like, unchanged_on_error, warn, warning_once
+from .._checks.calls import available_if, inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Inputs
 from .._inputs.sample import Sample
@@ -38,7 +38,7 @@ from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
 from .decision import DecisionMixin, warn_of_missing_costs
 from .decision_module import OutputModule
-from .fit_key import check_same, open_checkpoints
+from .fingerprint import check_same, open_checkpoints
 from .parameters import NetParameters, TrainingOptions
 from .steps import (
     build,
@@ -169,7 +169,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         data, training = self._fit(X, y, folds=folds, **params)
         return held_out_proba(training, data, len(folds))
 
-    @described_like(fit)
+    @inherit_docs(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -353,7 +353,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         return self._class_costs().expected_cost(probability, cost)
 
     @available_if(lambda self: self._has_probabilities())
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
@@ -369,7 +369,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         return self.net_.predict_proba(rows)
 
     @available_if(lambda self: not self._has_probabilities())
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the estimated costs: larger values mean better classes.
 
@@ -388,7 +388,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         values = self._of_classes(estimate)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
@@ -401,7 +401,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """
         yield from self._predict_heads(X, every_head=True)
 
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImageInputs
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
@@ -20,14 +20,12 @@ from .parameters import (
     SHARE,
     ImageParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
@@ -92,7 +90,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxMLP : The fully connected network.
-    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----

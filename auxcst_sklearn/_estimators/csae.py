@@ -12,7 +12,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs.arrays import Inputs, NumberInputs
 from .._training.batches import shuffled
 from .._training.rows import Rows
@@ -28,7 +28,6 @@ from .parameters import (
     NetParameters,
     TrainingOptions,
     check_each,
-    in_order,
     per_layer,
 )
 
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 _BETA = Interval(Real, 0, 1, closed="both")
 
 
-@described_like(NetParameters, AuxParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(NetParameters, AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).

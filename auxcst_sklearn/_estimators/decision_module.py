@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._inputs.named import NamedInputs
 from .._inputs.scaling import OUTLYING, Scaling
 from .._inputs.tables import TableInputs
 from ..modules._images import ImageInput
+from ..modules._network import copy_of
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
 _LARGEST = 1e30
@@ -79,7 +79,7 @@ class DecisionModule(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.module = deepcopy(model.net_.module_).cpu().eval()
+        self.module = copy_of(model.net_.module_).cpu().eval()
         self.net = [model.net_]  # in a list, so that it is not registered as a submodule
         self.has_probabilities = model._has_probabilities()
         assert model.net_.has_logits in (True, False)  # cached, before the trace has no values

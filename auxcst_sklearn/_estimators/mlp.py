@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._inputs.arrays import Inputs
 from .._inputs.tables import TableInputs
 from .._training.schedule import SCHEDULES
@@ -25,14 +25,12 @@ from .parameters import (
     SHARE,
     AuxParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
-@described_like(AuxParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptrons for cost-sensitive classification, with auxiliary heads (AuxCST).

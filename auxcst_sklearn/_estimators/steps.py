@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._checks.calls import naming
+from .._checks.calls import error_context
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs.arrays import Inputs
@@ -27,7 +27,7 @@ from .._training.rows import Rows
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import resolve_patience
 from ..costs._account import Costs
-from ..costs._named import column_names, joined, same_labels
+from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Loss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
@@ -114,11 +114,11 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 def _validation_set(
     estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
-    with naming("In the validation set (X_val, y_val, cost_val)"):
+    with error_context("In the validation set (X_val, y_val, cost_val)"):
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
-        source = joined(cost), estimator.cost_matrix
+        source = stack_costs(cost), estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(weight, X)
     known = training.matrices is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from math import isqrt, prod
@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, with_days
+from .._checks.data import as_floats, check_frame, numpy_arrays
 from ..modules._images import TRANSFORMS, ImageInput
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
@@ -82,15 +82,12 @@ class Inputs:
     allow_nd = False
     # Mask of the columns with categories; None without any.
     is_categorical: NDArray[np.bool_] | None = None
-    dates: Collection[str] = ()  # names of the columns that hold dates
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
-        self.dates = [*date_columns(X).values()] if reset else self.dates
         alone = isinstance(y, str) and not reset and self.is_categorical is None
-        if alone and not self.dates and (plain := plain_rows(estimator, X)) is not None:
+        if alone and (plain := plain_rows(estimator, X)) is not None:
             return self._checked(plain, reset)
-        X = with_days(X, self.dates)
         check_frame(X)
         with numpy_arrays():
             try:

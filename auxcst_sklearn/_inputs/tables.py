@@ -132,8 +132,8 @@ class TableInputs(Inputs):
                     f"'from_dtype'), but has {size} distinct values in {len(X)} rows"
                     f"{f', all dates such as {dates[0]!r}' if are_dates else ''}. Categories have "
                     "no order, and rare ones share one level, together with those that are not in "
-                    "the training set. Convert dates by pandas.to_datetime, which are read as "
-                    "numbers of days, and drop identifiers."
+                    "the training set. Make features of dates, by pandas.to_datetime and its "
+                    ".dt, and drop identifiers."
                 )
 
     # ----------------------------------------------------------------- learn

@@ -23,7 +23,7 @@ from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
-from ..modules._network import AuxNetwork
+from ..modules._network import AuxNetwork, copy_of
 from .batches import Batches, evaluation_size, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
 from .rows import Rows
@@ -165,7 +165,7 @@ class CostNet(NeuralNet):
     def copied(self) -> CostNet:
         """A net of its own, with the same weights, optimizer state and history."""
         copied = CostNet(
-            deepcopy(self.module_),
+            copy_of(self.module_),
             deepcopy(self.criterion_),
             statistics=self.statistics,
             user_callbacks=self.user_callbacks,

@@ -252,7 +252,8 @@ class Processes(NamedTuple):
 
     def copy_from_first(self, module: nn.Module) -> None:
         """Set the weights of all ranks to the weights of rank 0."""
-        for tensor in module.state_dict().values() if self.size > 1 else ():
+        weights = [*map(torch.detach, (*module.parameters(), *module.buffers()))]
+        for tensor in weights if self.size > 1 else ():
             whole = tensor.clone(memory_format=torch.contiguous_format)
             self.call(dist.broadcast, whole, src=0)
             tensor.copy_(whole)

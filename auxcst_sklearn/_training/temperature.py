@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
 from .batches import pick
-from .geometric_mean import HEATS, SMALLEST, best_temperature, useful_weights
+from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
 from .rows import Rows
 from .runtime import processes
 
@@ -101,7 +101,7 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
     number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
     of_row = of_row[counts].astype(np.float64)
-    return useful_weights(of_layers, label[counts], of_row, number.numpy()[counts])
+    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts])
 
 
 def _squares(difference: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._checks.calls import described_like, naming
+from .._checks.calls import error_context, inherit_docs
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import check_row_order
 from .._checks.labels import as_labels, check_groups
@@ -42,7 +42,7 @@ MOST_PROBABLE = "most probable class"
 MANY_DECISIONS = 15
 
 
-@described_like(mean_cost)
+@inherit_docs(mean_cost)
 def compare_costs(
     models: Mapping[str, Any],
     X: ArrayLike,
@@ -199,7 +199,7 @@ class _Task(NamedTuple):
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
         times = [perf_counter()]
-        with naming(f"models[{name!r}]"):
+        with error_context(f"models[{name!r}]"):
             ready = self._fit(model, train)
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)

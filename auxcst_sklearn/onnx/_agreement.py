@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from skorch.helper import SliceDict
 
-from .._checks.classifiers import parts
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
-from .._estimators.table_models import TableBoosting, TableLogistic
 from ..costs._evaluation import final_estimator, last_step
 from ..modules._named_rows import Layout
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
@@ -50,8 +48,7 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
-    tables = [*parts(model, (TableBoosting, TableLogistic))]
-    with _as_in_a_file(networks, tables):
+    with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
         by_name = isinstance(X, SliceDict)
@@ -171,16 +168,13 @@ def _shown(rows: Any, row: int) -> str:
 
 
 @contextmanager
-def _as_in_a_file(networks: list[Any], tables: list[Any]) -> Iterator[None]:
-    """Compute in float32, not in bfloat16 or on a GPU in TF32, and from days instead of dates.
+def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
+    """Compute in float32, not in bfloat16 or on a GPU in TF32.
 
-    The networks and tables are those of a copy of the model, so that they stay changed.
+    The networks are those of a copy of the model, so that they stay changed.
     """
     for network in networks:
-        network._inputs.dates = ()
         network.net_.module_.set_precision(False)
-    for table in tables:
-        table._dates = ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with torch.backends.cudnn.flags(allow_tf32=False):

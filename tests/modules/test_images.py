@@ -189,8 +189,14 @@ def test_batch_normalisation_and_dropout_can_be_chosen():
     assert kinds(
         network(channels=[5], kernel_size=[3], pool_size=[2], dropout=0.1, head_layers=[])
     ) == [
-        *("Conv2d", "BatchNorm", "ReLU", "MaxPool2d"),
-        *("Flatten", "Linear", "ReLU", "SeededDropout"),
+        "Conv2d",
+        "BatchNorm",
+        "ReLU",
+        "MaxPool2d",
+        "Flatten",
+        "Linear",
+        "ReLU",
+        "SeededDropout",
     ]
     plain = network(
         channels=[5],
