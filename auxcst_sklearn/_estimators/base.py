@@ -146,7 +146,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
             A validation set, in the form of `X`, `y`, `cost` and `sample_weight`, which replaces
             the rows that `fit` would hold out: it is used for `early_stopping` and for the
-            temperature. Pass `cost_val` if and only if `cost` is passed.
+            temperature, and its losses are in `history_`. Pass `cost_val` if and only if `cost` is
+            passed.
 
         Returns
         -------
