@@ -93,8 +93,8 @@ def test_arrays_are_in_one_order_with_each_other_and_with_all_that_belongs_to_ro
             call(given, y, sample_weight=pd.Series(1.0, customers).iloc[order])
     with pytest.raises(ValueError, match=moved.format(r"X\['two'\]")):
         model.predict(mixed)
-    with pytest.raises(ValueError, match=moved.format("by")):
-        decide(model, given, by=pd.Series(y, customers).iloc[order], capacity={1: 3})
+    with pytest.raises(ValueError, match=moved.format("groups")):
+        decide(model, given, groups=pd.Series(y, customers).iloc[order], capacity={1: 3})
     with pytest.raises(ValueError, match=moved.format("y")):
         BayesMinimumRiskClassifier(net(), cost_matrix=COST).fit(given, label.iloc[order])
     with pytest.raises(ValueError, match=moved.format("y")):
