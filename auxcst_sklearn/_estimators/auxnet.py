@@ -16,10 +16,10 @@ from torch import nn
 
 from .._checks.calls import inherit_docs, warn
 from .._checks.named import are_named
-from .._inputs.arrays import ImageInputs, Inputs, densify
-from .._inputs.named import NamedInputs
+from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
+from .._inputs.named import NamedPreprocessor
 from .._training.schedule import RATE_FACTOR
-from ..modules._images import ImageInput
+from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
 from ..modules._named_rows import NamedRows
 from ..modules._network import AuxNetwork
@@ -267,16 +267,16 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         self.__dict__.update(of_module)
         return self
 
-    def _make_inputs(self, X: Any) -> Inputs:
+    def _make_inputs(self, X: Any) -> Preprocessor:
         if not are_named(X):
-            return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
+            return ImagePreprocessor(self.image_shape, self.channels_last, self.augmentation)
         for name in ("image_shape", "augmentation"):
             if (given := getattr(self, name)) is not None:
                 raise ValueError(
                     f"{name}={given!r} is for X as one array, but X is a mapping of arrays; "
                     f"expected {name}=None."
                 )
-        return NamedInputs()
+        return NamedPreprocessor()
 
     def _make_module(
         self, inputs: Any, rows: Any, n_outputs: int
@@ -287,7 +287,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         example = example_of(first, tried)
         given = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
-        shape = first.out_shape if isinstance(first, ImageInput) else None
+        shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")

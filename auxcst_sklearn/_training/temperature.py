@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
-from .batches import pick
+from .batches import rows_of_batch
 from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
 from .rows import Rows
 from .runtime import processes
@@ -59,7 +59,7 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
     for x, target in net.get_iterator(rows):
         output = net.module_(x).flatten(0, -2).float()
         if target.weight is not None:  # rows that pad the smaller folds have none
-            output, target = pick((output, target), target.weight > 0)
+            output, target = rows_of_batch((output, target), target.weight > 0)
         if len(output):
             of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS))
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)

@@ -48,7 +48,7 @@ def fine_tuned(rows, **parameters):
 
 
 @pytest.fixture(scope="module")
-def combined(rows):
+def forward_ensemble(rows):
     return fine_tuned(rows)
 
 
