@@ -36,13 +36,35 @@ PARTS = (
     RESHAPES
     | PERMUTATIONS
     | {
-        *("chunk", "contiguous", "flatten", "flip", "getitem", "index_select", "narrow", "pad"),
-        *("roll", "select", "split", "squeeze", "tensor_split", "unbind", "unsqueeze"),
+        "chunk",
+        "contiguous",
+        "flatten",
+        "flip",
+        "getitem",
+        "index_select",
+        "narrow",
+        "pad",
+        "roll",
+        "select",
+        "split",
+        "squeeze",
+        "tensor_split",
+        "unbind",
+        "unsqueeze",
     }
 )
 JOINS = {
-    *("add", "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "iadd", "stack"),
-    *("sub", "vstack"),
+    "add",
+    "cat",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hstack",
+    "iadd",
+    "stack",
+    "sub",
+    "vstack",
 }
 
 
