@@ -167,24 +167,22 @@ _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 def refuse_times(X: Any) -> None:
     """Raise an error for dates and times, of which numpy would make numbers of some unit."""
     if is_frame(X):
-        dtypes = [*X.dtypes]
-        suspects = {kind for kind in set(dtypes) if str(kind).lower().startswith(_MAY_BE_TIMES)}
+        kinds = [str(dtype) for dtype in X.dtypes]
+        suspects = [j for j, k in enumerate(kinds) if k.lower().startswith(_MAY_BE_TIMES)]
         # Of a few rows all columns at once, because pandas selects columns slowly.
         few = X.to_numpy(dtype=object) if suspects and hasattr(X, "iloc") and len(X) < 20 else None
-        for j in [j for j, dtype in enumerate(dtypes) if dtype in suspects]:
-            is_object = str(dtypes[j]).lower() == "object"
+        for j in suspects:
+            is_object, name = kinds[j].lower() == "object", X.columns[j]
             cells = (select(X, j) if few is None else few[:, j]) if is_object else ()
-            where = f"Column {X.columns[j]!r} of X"
-            _refuse_times(where, X.columns[j], [dtypes[j]], np.asarray(cells, dtype=object))
+            values = np.asarray(cells, dtype=object)
+            _refuse_times(f"Column {name!r} of X", name, kinds[j : j + 1], values)
     elif isinstance(X, list | tuple):
         rows = (row for row in X if isinstance(row, list | tuple))
         of_arrays = {getattr(row, "dtype", None) for row in X}
         _refuse_times("X", "date", of_arrays, chain.from_iterable(rows))
     else:
-        dtype = getattr(X, "dtype", None)
-        _refuse_times(
-            "X", "date", [dtype], getattr(X, "flat", ()) if str(dtype) == "object" else ()
-        )
+        kind = str(getattr(X, "dtype", ""))
+        _refuse_times("X", "date", [kind], getattr(X, "flat", ()) if kind == "object" else ())
 
 
 def _refuse_times(where: str, name: Any, dtypes: Iterable[Any], cells: Iterable[Any]) -> None:
