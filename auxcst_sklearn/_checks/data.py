@@ -29,6 +29,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(kind, "columns") and hasattr(kind, "dtypes")
 
 
+def are_named(X: Any) -> bool:
+    """Whether X is a mapping of arrays; sparse matrices of keys are mappings, too."""
+    return isinstance(X, Mapping) and not sparse.issparse(X)
+
+
 def select(X: Any, columns: int | Sequence[int]) -> Any:
     """A column by its position, or a DataFrame of several."""
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
@@ -154,8 +159,7 @@ def _refuse_one_row(X: Any) -> None:
     """Raise an error for one row as a dict or a Series, and for a list of dicts."""
     is_series = hasattr(X, "iloc") and X.ndim == 1
     are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
-    if is_dict or is_series or are_dicts:
+    if are_named(X) or is_series or are_dicts:
         kind = "list of dicts" if are_dicts else type(X).__name__
         raise ValueError(
             f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
@@ -224,8 +228,7 @@ def check_row_order(**named: Any) -> None:
     """
     given = dict[str, Any]()
     for name, rows in named.items():
-        is_mapping = isinstance(rows, Mapping) and not sparse.issparse(rows)
-        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if is_mapping else {name: rows}
+        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if are_named(rows) else {name: rows}
     indexed = {name: rows for name, rows in given.items() if hasattr(rows, "iloc")}
     for (name, rows), (other_name, other_rows) in combinations(indexed.items(), 2):
         own, other = rows.index, other_rows.index

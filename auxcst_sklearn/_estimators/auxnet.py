@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .._checks.calls import inherit_docs, warn
-from .._checks.named import are_named
+from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
 from .._inputs.named import NamedPreprocessor
 from .._training.schedule import RATE_FACTOR
@@ -206,7 +206,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     float32 represents integers exactly up to 16777216.
 
     A module that accepts integers but not floats, such as one that starts with an ``nn.Embedding``,
-    receives int64, and nothing is scaled. X may then be of any dtype, but must hold integers.
+    receives int64, and nothing is scaled. X must then hold integers; beyond 16777216 in an integer
+    dtype.
 
     Dropout layers and functions, and calls of ``bernoulli``, ``normal_`` or ``uniform_`` in the
     module's forward method, depend on `random_state`. Other random numbers come from torch's global

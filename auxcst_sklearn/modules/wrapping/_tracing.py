@@ -33,8 +33,8 @@ RESHAPES = {"reshape", "unflatten", "view"}
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 # Parts of one tensor that are put together again, as Swin does to halve its maps, are no new data.
 SELECTIONS = (
-    "chunk contiguous flatten flip getitem narrow index_select pad roll select split squeeze unbind "
-    "unsqueeze"
+    "chunk contiguous flatten flip getitem index_select narrow pad roll select split squeeze "
+    "unbind unsqueeze"
 )
 PARTS = RESHAPES | PERMUTATIONS | set(SELECTIONS.split())
 JOINS = {"add", "cat", "concat", "concatenate", "hstack", "iadd", "stack", "sub", "vstack"}
