@@ -351,7 +351,7 @@ def build(
     seen, held_out = [rows] * n, None
     if validation is not None:
         held_out = [Rows(validation, net.device)] * n
-    elif options.early_stopping and len(rows) >= MIN_HOLD_OUT_ROWS:
+    elif (options.early_stopping or options.holds_out) and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:
             seen, held_out = share_given(n, rows, data, folds)
         else:
