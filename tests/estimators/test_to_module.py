@@ -147,4 +147,4 @@ def test_a_network_called_with_samples_says_what_takes_them():
     rows = torch.from_numpy(IMAGES[:6])
     with pytest.raises(ValueError, match=r"first dimension of the inputs is 6; .*to_module\(\)"):
         model.net_.module_(rows)
-    assert model.net_.module_(rows.unsqueeze(0)).shape == (1, 6, K)
+    assert model.net_.module_(rows.unsqueeze(0)).shape == (2, 6, K)
