@@ -169,25 +169,29 @@ def _refuse_one_row(X: Any) -> None:
 
 # Types of columns and of objects that are times; those of pandas are subclasses.
 _COLUMNS_OF_TIMES = ("date", "time", "duration", "period")
+_MAY_BE_TIMES = (*_COLUMNS_OF_TIMES, "object")
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def refuse_times(X: Any) -> None:
     """Raise an error for dates and times, of which numpy would make numbers of some unit."""
     if is_frame(X):
-        for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
-            is_object = str(dtype).lower() == "object"
-            cells = objects(select(X, j)) if is_object else ()
-            _refuse_times(f"Column {name!r} of X", name, [dtype], cells)
+        kinds = [str(dtype) for dtype in X.dtypes]
+        suspects = [j for j, k in enumerate(kinds) if k.lower().startswith(_MAY_BE_TIMES)]
+        # Of a few rows all columns at once, because pandas selects columns slowly.
+        few = X.to_numpy(dtype=object) if suspects and hasattr(X, "iloc") and len(X) < 20 else None
+        for j in suspects:
+            is_object, name = kinds[j].lower() == "object", X.columns[j]
+            cells = (select(X, j) if few is None else few[:, j]) if is_object else ()
+            values = np.asarray(cells, dtype=object)
+            _refuse_times(f"Column {name!r} of X", name, kinds[j : j + 1], values)
     elif isinstance(X, list | tuple):
         rows = (row for row in X if isinstance(row, list | tuple))
-        dtypes = {getattr(row, "dtype", None) for row in X}  # of rows that are arrays
-        _refuse_times("X", "date", dtypes, chain.from_iterable(rows))
+        of_arrays = {getattr(row, "dtype", None) for row in X}
+        _refuse_times("X", "date", of_arrays, chain.from_iterable(rows))
     else:
-        dtype = getattr(X, "dtype", None)
-        _refuse_times(
-            "X", "date", [dtype], getattr(X, "flat", ()) if str(dtype) == "object" else ()
-        )
+        kind = str(getattr(X, "dtype", ""))
+        _refuse_times("X", "date", [kind], getattr(X, "flat", ()) if kind == "object" else ())
 
 
 def _refuse_times(where: str, name: Any, dtypes: Iterable[Any], cells: Iterable[Any]) -> None:

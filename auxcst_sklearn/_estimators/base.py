@@ -15,12 +15,12 @@ from torch import nn
 
 from .._checks.calls import available_if, inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
-from .._inputs.arrays import Inputs
+from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
-from .._training.held_out import Fold, Unseen, held_out_proba
+from .._training.folds import Fold, Unseen, held_out_proba
 from .._training.runtime import (
+    distributed_fit,
     draw_seed,
-    joined,
     neutral_torch_modes,
     processes,
     thread_limit,
@@ -39,8 +39,7 @@ from ..modules import AuxNetwork
 from .decision import DecisionMixin, warn_of_missing_costs
 from .decision_module import OutputModule
 from .fingerprint import check_same, open_checkpoints
-from .parameters import NetParameters, TrainingOptions
-from .steps import (
+from .fit_steps import (
     build,
     check_block,
     check_classes_are_named,
@@ -52,6 +51,7 @@ from .steps import (
     prepare,
     validate,
 )
+from .parameters import NetParameters, TrainingOptions
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -77,7 +77,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     __metadata_request__score = {"cost": True}
 
     net_: CostNet
-    _inputs: Inputs
+    _inputs: Preprocessor
     _known_costs: bool
     _random_state: np.random.RandomState
 
@@ -89,12 +89,12 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """The parameters that the steps of a fit read."""
         return TrainingOptions.of(self.get_params(deep=False))
 
-    def _make_inputs(self, X: Any) -> Inputs:
+    def _make_inputs(self, X: Any) -> Preprocessor:
         """What X becomes, by the type of X."""
         raise NotImplementedError
 
     def _make_module(
-        self, inputs: Inputs, rows: Any, n_outputs: int
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxNetwork, list[float]]:
         """Build the network for some rows, and the weight alpha of each auxiliary head."""
         raise NotImplementedError
@@ -275,13 +275,13 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),
-            joined(self.distributed),
+            distributed_fit(self.distributed),
         ):
             self._validate_params()
             yield deepcopy(self._random_state) if resume else new_random_state(self.random_state)
 
     def _set_fitted(
-        self, data: Sample, inputs: Inputs, training: Training, pretrained: dict[str, Any]
+        self, data: Sample, inputs: Preprocessor, training: Training, pretrained: dict[str, Any]
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions

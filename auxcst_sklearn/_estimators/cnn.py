@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from .._checks.calls import inherit_docs
-from .._inputs.arrays import ImageInputs
+from .._inputs.arrays import ImagePreprocessor
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet
@@ -159,9 +159,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     learning_rate: float | Literal["auto"] = 3e-3
     patience: int | Literal["auto"] = 50
 
-    def _make_inputs(self, X: Any) -> ImageInputs:
+    def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation
-        return ImageInputs(*parameters, convolved=True)
+        return ImagePreprocessor(*parameters, convolved=True)
 
     def _make_module(self, inputs: Any, rows: Any, n_outputs: int) -> tuple[AuxCNN, list[float]]:
         images = inputs.make_module()

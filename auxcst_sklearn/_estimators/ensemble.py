@@ -23,6 +23,7 @@ from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import check_frame
 from .._inputs.arrays import has_columns_of_fit
 from .._inputs.sample import Sample
+from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.geometric_mean import (
     geometric_mean,
     log_clipped,
@@ -30,7 +31,6 @@ from .._training.geometric_mean import (
     mean_weights,
     shift_to_networks,
 )
-from .._training.held_out import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.runtime import draw_seed, report, reports
 from .base import BaseCostSensitiveNet
 from .calibration import folds_of
@@ -45,8 +45,8 @@ from .members import (
     default_for,
     default_members,
     folds_with_all_classes,
+    fresh_member,
     is_dropped,
-    prepare,
     with_weight,
 )
 
@@ -244,7 +244,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             found = self._random_folds(sample, rng) if given is None else given
             found = folds_with_all_classes(found, sample.labels)
             ready = [
-                Member(name, *prepare(member, passed[name], sample, rng))
+                Member(name, *fresh_member(member, passed[name], sample, rng))
                 for name, member in members
             ]
             fitted, held_out = self._fit_members(ready, sample, found)

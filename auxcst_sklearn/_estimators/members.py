@@ -18,7 +18,7 @@ from .._checks.calls import error_context, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import as_labels, label_index, shorten
 from .._inputs.sample import Sample
-from .._training.held_out import Fold, Unseen, resolve_n_networks
+from .._training.folds import Fold, Unseen, resolve_n_networks
 from .._training.runtime import draw_seed
 from ..costs._account import Costs
 from .mlp import CostSensitiveAuxMLP
@@ -31,7 +31,7 @@ DEFAULT_MEMBERS, DROP = ("network", "boosting", "logistic"), "drop"
 MOST_ROUNDS = 300  # Boosting stops early.
 # From this number of classes on, boosting, which grows a tree for each class in every round, takes
 # far longer than the network, and logistic regression replaces it.
-MANY_CLASSES = 30
+CLASSES_FOR_LOGISTIC = 30
 
 
 def default_members() -> list[tuple[str, Any]]:
@@ -43,7 +43,7 @@ def default_members() -> list[tuple[str, Any]]:
 
 def default_for(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
     """The members for a number of classes: without boosting or without logistic regression."""
-    unsuited = TableLogistic if n_classes < MANY_CLASSES else TableBoosting
+    unsuited = TableLogistic if n_classes < CLASSES_FOR_LOGISTIC else TableBoosting
     kinds = {type(member) for _, member in members}
     if not {TableLogistic, TableBoosting} <= kinds:
         return members
@@ -229,7 +229,7 @@ def with_weight(
     return kept, passed, given
 
 
-def prepare(
+def fresh_member(
     member: Any, fit_params: dict[str, Any], sample: Sample, rng: np.random.RandomState
 ) -> tuple[Any, dict[str, Any]]:
     """A copy of a member with a random state; a network also with the costs, if it has none."""

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._checks.calls import inherit_docs
-from .._inputs.arrays import Inputs
-from .._inputs.tables import TableInputs
+from .._inputs.arrays import Preprocessor
+from .._inputs.tables import TablePreprocessor
 from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
@@ -168,13 +168,15 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"
 
-    def _make_inputs(self, X: Any) -> TableInputs:
+    def _make_inputs(self, X: Any) -> TablePreprocessor:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
-        return TableInputs(self.categorical_features, self.standardize, n_bins)
+        return TablePreprocessor(self.categorical_features, self.standardize, n_bins)
 
     _allows_nan = True
 
-    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(

@@ -31,7 +31,7 @@ MOST_LEVELS = 255
 # For fewer cells than this, threads wait longer for a busy core than they compute.
 FEWEST_CELLS = 1_000_000
 # Of the logistic regression: steps, and rows of a category with an indicator of its own.
-MOST_STEPS, FEWEST_ROWS = 500, 5
+MOST_STEPS, MIN_FREQUENCY = 500, 5
 
 
 class TableBoosting(HistGradientBoostingClassifier):
@@ -185,6 +185,6 @@ def _encoder(X: Any) -> Any:
     chosen = [j for j in columns if holds_categories(select(X, j))]
     if not chosen:
         return numbers
-    one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=FEWEST_ROWS)
+    one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=MIN_FREQUENCY)
     others = [j for j in columns if j not in chosen]
     return make_column_transformer((one_hot, chosen), (numbers, others))

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from .._checks.calls import warn
 from .._checks.data import as_floats, check_frame, numpy_arrays
-from ..modules._images import TRANSFORMS, ImageInput
+from ..modules._images import TRANSFORMS, ImageLayer
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from .columns import refuse_cells
-from .reading import (
+from .lazy_rows import (
     PLAIN_ROWS,
     LazyRows,
     as_float32,
@@ -69,7 +69,7 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
     return rows if is_plain else None
 
 
-class Inputs:
+class Preprocessor:
     """What X becomes: validated rows, and from them the float32 rows of a network.
 
     An estimator makes its inputs when a fit begins. It calls `validate` for every X, `learn` for
@@ -166,7 +166,7 @@ class Inputs:
         return {}
 
 
-class NumberInputs(Inputs):
+class NumberPreprocessor(Preprocessor):
     """Numbers in [0, 1]; features beyond it are mapped to it by their smallest and largest value.
 
     The network does so a batch at a time, so that sparse rows stay sparse.
@@ -184,7 +184,7 @@ class NumberInputs(Inputs):
         return {"input_range_": self.range}
 
 
-class ImageInputs(Inputs):
+class ImagePreprocessor(Preprocessor):
     """X of any number of dimensions, as floats, or as uint8 or int64 that stays so in memory.
 
     With `convolved` a sample is an image whatever its number of dimensions. `shape` is the shape
@@ -268,13 +268,13 @@ class ImageInputs(Inputs):
     def update(self, X: Any) -> None:
         self.within_1 = self.within_1 and _is_within_1(X)
 
-    def make_module(self) -> ImageInput:
+    def make_module(self) -> ImageLayer:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
         augmentation: Any = self.augmentation
         if isinstance(augmentation, str):
             augmentation = TRANSFORMS[augmentation]
         augmentation = deepcopy(augmentation)  # Its generator is changed.
-        return ImageInput(shape, channels_last=self.channels_last, augmentation=augmentation)
+        return ImageLayer(shape, channels_last=self.channels_last, augmentation=augmentation)
 
     def attributes(self) -> dict[str, Any]:
         return {"image_shape_": self.make_module().out_shape} if self.convolved else {}

@@ -25,7 +25,7 @@ from .._checks.data import (
     select,
     without_gaps,
 )
-from .reading import PLAIN_ROWS, row_blocks, stays_lazy
+from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64

@@ -11,8 +11,8 @@ from sklearn.utils import assert_all_finite
 
 from .._checks.named import named_arrays
 from ..modules._named_rows import Layout, NamedRows
-from .arrays import Inputs
-from .reading import as_float32, check_resolution, checked_labels
+from .arrays import Preprocessor
+from .lazy_rows import as_float32, check_resolution, checked_labels
 
 # Steps of all sequences in a batch without a gradient, or words of other rows: the activations of a
 # transformer take thousands of times the memory of its tokens.
@@ -21,7 +21,7 @@ PREDICTED_STEPS, PREDICTED_WORDS = 2**14, 2**20
 SAMPLED, N_TRIED, FEWEST_TRIED = 10_000, 8, 3
 
 
-class NamedInputs(Inputs):
+class NamedPreprocessor(Preprocessor):
     """Arrays by name, each with a row per example, as rows of words."""
 
     layout: Layout

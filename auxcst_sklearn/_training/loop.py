@@ -236,7 +236,7 @@ class Training:
         if prefix == "valid":  # weighted means
             cost, weight, *refined = of_held_out
             values = values / weight
-        weights = self.net.criterion_.head_weights.numpy(force=True)
+        weights = self.net.criterion_.alphas.numpy(force=True)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
             record(f"{prefix}_loss_{layer}", float(of_networks.mean()))

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from .._checks.calls import validate_params
 from .._checks.data import as_floats, check_no_mask, decoded, holds_string
-from .._inputs.reading import unresolved
+from .._inputs.lazy_rows import unresolved
 
 # Values of an array or a DataFrame that are converted at a time.
 BLOCK_SIZE = 2**23

@@ -18,7 +18,7 @@ from ._network import LayeredNetwork
 MOST_EXACT = 2**24
 
 
-class ImageInput(nn.Module):
+class ImageLayer(nn.Module):
     """First layer of a network on images: shape, channel order, range, augmentation.
 
     It converts one mini-batch at a time, on the device, so the data themselves do not change: flat
@@ -184,7 +184,7 @@ class AuxCNN(LayeredNetwork):
 
     def __init__(
         self,
-        images: ImageInput,
+        images: ImageLayer,
         n_classes: int,
         *,
         channels: Sequence[int],

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from .._estimators.decision_module import DecisionModule
-from .._inputs.arrays import ImageInputs
-from .._inputs.named import NamedInputs
-from .._inputs.reading import exceeds_float32
-from .._inputs.tables import TableInputs
+from .._inputs.arrays import ImagePreprocessor
+from .._inputs.lazy_rows import exceeds_float32
+from .._inputs.named import NamedPreprocessor
+from .._inputs.tables import TablePreprocessor
 from ..modules.wrapping import WrappedNetwork
 from ._graph import DEEP_TOLERANCE, OPSET, ROWS, Graph, GraphRows, array_type, first_line
 from ._pipelines import coded_rows
@@ -30,10 +30,10 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
     """Costs in currency, and probabilities and cost matrices of rows if the loss has them."""
     key = (id(model), rows.value)
     if key not in graph.networks:  # an ensemble reads its networks for two purposes
-        if isinstance(model._inputs, TableInputs):
+        if isinstance(model._inputs, TablePreprocessor):
             rows = coded_rows(model._inputs.categories, graph, rows)
         graph.converted.append(type(model).__name__)
-        if isinstance(model._inputs, NamedInputs):
+        if isinstance(model._inputs, NamedPreprocessor):
             graph.tolerance = DEEP_TOLERANCE
             part = _exported(model, *_named_example(model._inputs, rows.sample))
         else:
@@ -45,13 +45,13 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
 
 def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
     """Rows of an array, their free dimensions, and the name of the input."""
-    is_image = isinstance(inputs, ImageInputs) and not exceeds_float32(X)
+    is_image = isinstance(inputs, ImagePreprocessor) and not exceeds_float32(X)
     dtype = np.dtype(inputs.dtype) if is_image else array_type(X.dtype)
     example = torch.from_numpy(np.zeros((N_ROWS, *X.shape[1:]), dtype))
     return example, {0: torch.export.Dim.DYNAMIC}, [ROWS]
 
 
-def _named_example(inputs: NamedInputs, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
+def _named_example(inputs: NamedPreprocessor, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
     """The same of arrays by name; the length of sequences is free, too."""
     layout, free = inputs.layout, torch.export.Dim.DYNAMIC
     rows = np.resize(np.arange(len(X)), N_ROWS)

@@ -208,7 +208,7 @@ def test_held_out_rows_are_decided_by_their_own_costs(fraud):
     model.set_params(temperature=1.0).fit(X, y, cost=cost)
     random_state = np.random.RandomState(0)
     random_state.randint(np.iinfo(np.int32).max)  # the seed of the weights
-    from auxcst_sklearn._training.held_out import hold_out
+    from auxcst_sklearn._training.folds import hold_out
 
     seed = random_state.randint(np.iinfo(np.int32).max)
     _, held_out = hold_out(y, 0.5, random_state=seed)

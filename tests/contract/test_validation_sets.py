@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._training.held_out import hold_out
+from auxcst_sklearn._training.folds import hold_out
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_cnn, small_mlp
 

@@ -214,7 +214,7 @@ def test_named_layers(digits):
     estimator = net(hidden_layers=["bn", "conv", "drop"], alpha=[0.1, 0, 0.2]).fit(*digits)
 
     assert estimator.hidden_layers_ == ["bn", "drop"]
-    assert estimator.net_.criterion_.head_weights.flatten().tolist() == pytest.approx([0.1, 0.2, 1])
+    assert estimator.net_.criterion_.alphas.flatten().tolist() == pytest.approx([0.1, 0.2, 1])
 
 
 def test_what_auto_found_may_be_named(digits):

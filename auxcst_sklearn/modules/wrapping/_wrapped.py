@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
-from .._images import ImageInput
+from .._images import ImageLayer
 from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
@@ -56,7 +56,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def __init__(
         self,
-        inputs: ImageInput | NamedRows,
+        inputs: ImageLayer | NamedRows,
         module: nn.Module,
         n_classes: int,
         *,
@@ -81,14 +81,13 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             # Channels last take two thirds of the time on a CPU.
             if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
                 part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if isinstance(inputs, ImageInput):
+        if isinstance(inputs, ImageLayer):
             two = example.to(trace.dtype) if isinstance(example, Tensor) else None
             if two is None or torch.equal(two[0], two[-1]):
                 two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        names = dict(zip(self._calls, hidden_layers))
-        self._recorder = Recorder(trace, names, gradient=head_gradient > 0)
+        self._recorder = Recorder(trace, self._calls, sends_gradient=head_gradient > 0)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")
@@ -183,7 +182,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _own(self, x: Tensor) -> Any:
         """Inputs of the module: copies, because it may write to them and others use them."""
-        own = self.inputs(x.clone() if isinstance(self.inputs, ImageInput) else x)
+        own = self.inputs(x.clone() if isinstance(self.inputs, ImageLayer) else x)
         return own.contiguous() if self._stays_contiguous and isinstance(own, Tensor) else own
 
     def _draws(self) -> AbstractContextManager[Any]:
@@ -244,10 +243,10 @@ def open_gates(module: nn.Module) -> Iterator[None]:
             parameter.copy_(value)
 
 
-def example_of(inputs: ImageInput | NamedRows, rows: Tensor | None) -> Example:
+def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
     """What a module is tried on: some rows as it gets them, or without rows zeros of a shape."""
     if rows is None:
-        assert isinstance(inputs, ImageInput)
+        assert isinstance(inputs, ImageLayer)
         return inputs.out_shape
     training = inputs.training
     found: Example = inputs.eval()(rows)

@@ -14,14 +14,14 @@ from sklearn.utils import check_random_state
 from .._checks.calls import error_context
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
-from .._inputs.arrays import Inputs
+from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
-from .._training.held_out import (
+from .._training.folds import (
     MIN_HOLD_OUT_ROWS,
     Fold,
+    draw_folds,
     resolve_n_networks,
     share_given,
-    share_out,
 )
 from .._training.rows import Rows
 from .._training.runtime import draw_seed, processes, seeded
@@ -38,9 +38,9 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.net import CostNet
 
 # Results of validation: training set, validation set, and their inputs.
-Data = tuple[Sample, "Sample | None", Inputs]
+Data = tuple[Sample, "Sample | None", Preprocessor]
 # Makes a network of an architecture for some rows, with the weight alpha of each auxiliary head.
-MakeModule = Callable[[Inputs, Any, int], tuple[AuxNetwork, list[float]]]
+MakeModule = Callable[[Preprocessor, Any, int], tuple[AuxNetwork, list[float]]]
 
 # ------------------------------------------------------------------------------ validate
 
@@ -112,7 +112,7 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
+    estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
         _check_meant(X, y, cost, weight, suffix="_val")
@@ -163,11 +163,11 @@ def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
 def prepare(
     data: Sample,
     validation: Sample | None,
-    inputs: Inputs,
+    inputs: Preprocessor,
     before: CostStatistics | None = None,
     *,
     stream: bool = False,
-) -> tuple[Sample, Sample | None, Inputs, CostStatistics]:
+) -> tuple[Sample, Sample | None, Preprocessor, CostStatistics]:
     """Rows as the network takes them, with costs in units; and the inputs and units that did this.
 
     `before` are the statistics of the training that continues.
@@ -199,7 +199,7 @@ def make_net(
     make: MakeModule,
     more_arguments: Callable[[AuxNetwork], dict[str, Any]],
     data: Sample,
-    inputs: Inputs,
+    inputs: Preprocessor,
     statistics: CostStatistics,
     rng: np.random.RandomState,
     *,
@@ -209,10 +209,11 @@ def make_net(
     from .._training.net import CostNet
 
     loss, aux_loss, n_outputs = _losses(options, data.costs)
+    counted = replace(statistics, weight=data.costs.class_weight(data.weight))
+    loss, aux_loss = _for_statistics(loss, aux_loss, counted)
     if _may_learn_costs(options, data.costs):
         loss = loss._for_sample_costs(data.costs, data.relative_weight, stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
-    counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
     modules, alpha, rows = [], list[float](), inputs.sample(data.X)
     for _ in range(resolve_n_networks(options.n_networks, len(data))):
@@ -247,7 +248,7 @@ def continue_net(
     options: TrainingOptions,
     net: CostNet,
     data: Sample,
-    inputs: Inputs,
+    inputs: Preprocessor,
     statistics: CostStatistics,
     *,
     stream: bool = False,
@@ -263,9 +264,11 @@ def continue_net(
     net.batch_size = max(net.batch_size, size) if grows else size
     if stream:
         inputs.set_scaling(net.module_)
-    net.continue_in(statistics, rescales=stream)
+    net.change_unit(statistics, rescales=stream)
+    objective = net.criterion_
+    losses = objective.loss, objective.aux_loss
+    objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
     if not data.costs.per_class:
-        objective = net.criterion_
         new = data.costs, data.relative_weight
         objective.loss = objective.loss._for_more_samples(*new, stream)
     return net
@@ -284,6 +287,12 @@ def _losses(options: TrainingOptions, costs: Costs) -> tuple[Loss, Loss, int]:
             "Leave aux_loss out."
         )
     return loss, aux_loss, n_outputs
+
+
+def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> tuple[Loss, Loss]:
+    """The losses for a training set with these statistics; one that both use stays one."""
+    bound = loss._for_statistics(statistics)
+    return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
 
 
 def _may_learn_costs(options: TrainingOptions, costs: Costs) -> bool:
@@ -342,12 +351,12 @@ def build(
     seen, held_out = [rows] * n, None
     if validation is not None:
         held_out = [Rows(validation, net.device)] * n
-    elif options.early_stopping and len(rows) >= MIN_HOLD_OUT_ROWS:
+    elif (options.early_stopping or options.holds_out) and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:
             seen, held_out = share_given(n, rows, data, folds)
         else:
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
-            seen, held_out = share_out(n, rows, data, options.validation_fraction, fold_seed)
+            seen, held_out = draw_folds(n, rows, data, options.validation_fraction, fold_seed)
     return Training(
         net,
         seen,
