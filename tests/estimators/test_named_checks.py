@@ -147,7 +147,7 @@ LARGE = 2**53 + np.arange(2 * N).reshape(N, 2)
 def test_integers_arrive_as_they_are(given):
     passed = given["ids"] if isinstance(given, dict) else given
     expected = np.asarray(passed, dtype=object).ravel().tolist()
-    model = net(Hashed).fit(given, y)
+    model = net(Hashed, n_networks=1).fit(given, y)
     SEEN.clear()
     model.predict(given)
     assert expected == SEEN
