@@ -140,7 +140,8 @@ texts = [" ".join(map(str, row[:n])) for row, n in zip(ids, length)]
 
 def net(module=Encoder, **parameters):
     known = {"max_epochs": 3, "batch_size": 32, "learning_rate": 1e-2, "random_state": 0}
-    return CostSensitiveAuxNet(module, **{"cost_matrix": COST, **known, **parameters})
+    known |= {"cost_matrix": COST, "temperature": 1.0}  # one network, of all rows
+    return CostSensitiveAuxNet(module, **{**known, **parameters})
 
 
 @pytest.fixture(scope="module")
