@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
-from auxcst_sklearn._training.rows import TrainingSet
+from auxcst_sklearn._inputs.sample import Sample
 from auxcst_sklearn.costs._account import Costs
 
 QUICK = {"random_state": 0, "device": "cpu"}
@@ -40,7 +40,7 @@ def small_cnn(**parameters):
 
 
 def small_net(module, **parameters):
-    return CostSensitiveAuxNet(module, **{"max_epochs": 2, **QUICK, **parameters})
+    return CostSensitiveAuxNet(module, **{"max_epochs": 2, "n_networks": 1, **QUICK, **parameters})
 
 
 def training_set(X, label, cost, per_class, weight=None, matrices=None):
@@ -48,4 +48,4 @@ def training_set(X, label, cost, per_class, weight=None, matrices=None):
     n_classes = len(cost) if per_class else (cost if matrices is None else matrices).shape[1]
     decisions = np.arange(cost.shape[1])
     costs = Costs(np.arange(n_classes), decisions, cost, per_class, np.asarray(label), matrices)
-    return TrainingSet(X, costs, weight)
+    return Sample(X, costs, weight)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
-from .._checks.calls import available_if, described_like, unchanged_on_error, warn
+from .._checks.calls import available_if, inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
-from .._inputs import Inputs
-from .._training.held_out import Fold, held_out_proba
-from .._training.rows import TrainingSet
+from .._inputs.arrays import Preprocessor
+from .._inputs.sample import Sample
+from .._training.folds import Fold, Unseen, held_out_proba
 from .._training.runtime import (
+    distributed_fit,
     draw_seed,
-    joined,
     neutral_torch_modes,
     processes,
     thread_limit,
@@ -36,9 +37,9 @@ from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
 from .decision import DecisionMixin, warn_of_missing_costs
-from .fit_key import check_same, open_checkpoints
-from .parameters import NetParameters
-from .steps import (
+from .decision_module import OutputModule
+from .fingerprint import check_same, open_checkpoints
+from .fit_steps import (
     build,
     check_block,
     check_classes_are_named,
@@ -50,6 +51,7 @@ from .steps import (
     prepare,
     validate,
 )
+from .parameters import NetParameters, TrainingOptions
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -75,21 +77,24 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     __metadata_request__score = {"cost": True}
 
     net_: CostNet
-    _inputs: Inputs
+    _inputs: Preprocessor
     _known_costs: bool
     _random_state: np.random.RandomState
 
     # ------------------------------------------------------- what a subclass decides
 
-    _may_add_cost_network = True
     _allows_nan = False
 
-    def _make_inputs(self, X: Any) -> Inputs:
+    def _options(self) -> TrainingOptions:
+        """The parameters that the steps of a fit read."""
+        return TrainingOptions.of(self.get_params(deep=False))
+
+    def _make_inputs(self, X: Any) -> Preprocessor:
         """What X becomes, by the type of X."""
         raise NotImplementedError
 
     def _make_module(
-        self, inputs: Inputs, rows: Any, n_outputs: int
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxNetwork, list[float]]:
         """Build the network for some rows, and the weight alpha of each auxiliary head."""
         raise NotImplementedError
@@ -141,7 +146,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
             A validation set, in the form of `X`, `y`, `cost` and `sample_weight`, which replaces
             the rows that `fit` would hold out: it is used for `early_stopping` and for the
-            temperature. Pass `cost_val` if and only if `cost` is passed.
+            temperature, and its losses are in `history_`. Pass `cost_val` if and only if `cost` is
+            passed.
 
         Returns
         -------
@@ -159,14 +165,12 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         self._fit(X, y, sample_weight, cost, groups, validation=validation)
         return self
 
-    def _fit_on_folds(
-        self, X: Any, y: Any, folds: Sequence[Fold], **params: Any
-    ) -> NDArray[np.float64]:
+    def _fit_on_folds(self, X: Any, y: Any, folds: Sequence[Fold], **params: Any) -> Unseen:
         """Fit so that network i holds out fold i; return what `held_out_proba` does."""
         data, training = self._fit(X, y, folds=folds, **params)
         return held_out_proba(training, data, len(folds))
 
-    @described_like(fit)
+    @inherit_docs(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -217,7 +221,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         classes: Any = None,
         folds: Sequence[Fold] | None = None,
         stream: bool = False,
-    ) -> tuple[TrainingSet, Training]:
+    ) -> tuple[Sample, Training]:
         """Validate, prepare, build, train, calibrate, and set attributes.
 
         An ensemble passes its `folds`. The training set that is returned is in currency.
@@ -225,16 +229,18 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         resume = (stream or self.warm_start) and hasattr(self, "net_")
         earlier = self.net_ if resume else None
         with self._fitting(resume) as rng:
+            options = self._options()
             named = self.classes if classes is None else classes
             if stream and not resume:
                 check_classes_are_named(named, cost, self.cost_matrix)
-            more: Any = {"validation": validation, "classes": named, "resume": resume}
-            data, held_out, inputs = validate(self, X, y, sample_weight, cost, groups, **more)
+            data, held_out, inputs = validate(
+                self, X, y, sample_weight, cost, groups, validation, named, resume
+            )
             if stream and resume:
                 check_block(data.costs, (self._sample_costs, self._known_costs))
             if processes().size > 1:
                 check_same(self, data, held_out, rng, earlier)
-            keeps = not (stream or self.checkpoint_dir is None)
+            keeps = not (stream or options.checkpoint_dir is None)
             folder = open_checkpoints(self, data, held_out) if keeps else nullcontext()
             with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
@@ -242,16 +248,17 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                 before = earlier and earlier.statistics
                 rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=stream)
                 if earlier is None:
-                    net = make_net(self, rows, inputs, unit, rng, stream=stream)
+                    parts = self._make_module, self._net_arguments
+                    net = make_net(options, *parts, rows, inputs, unit, rng, stream=stream)
                 else:
-                    net = continue_net(self, earlier, rows, inputs, unit, stream=stream)
+                    net = continue_net(options, earlier, rows, inputs, unit, stream=stream)
                 seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-                folds_of: Any = {"folds": folds, "fold_seed": seed}
-                training = build(self, net, rows, others, rng, stream=stream, **folds_of)
+                training = build(options, net, rows, others, rng, folds, seed, stream=stream)
                 pretrained = {} if resume else self._pretrain(training, rng)
                 net.seed(draw_seed(rng))
                 training.run(checkpoints)
-            found = calibrate(training, self.temperature, combines=self._combine_heads)
+            combines = bool(options.combine_heads)
+            found = calibrate(training, options.temperature, combines=combines)
             net.temperature, net.head_weights = found
             self._random_state = rng
             self._set_fitted(data, inputs, training, pretrained)
@@ -259,37 +266,22 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                 self._warn_if_collapsed(data)
         return data, training
 
-    # What a subclass may decide when it is fitted.
-
-    @property
-    def _early_stopping(self) -> bool:
-        return bool(self.early_stopping)
-
-    @property
-    def _combine_heads(self) -> bool:
-        """Whether the heads take part in the class probabilities."""
-        return False
-
-    @property
-    def _rates_of_tables(self) -> bool:
-        """Whether the rates are the default ones of networks on tables."""
-        return False
-
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
             unchanged_on_error(self),
+            warning_once(),
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),
-            joined(self.distributed),
+            distributed_fit(self.distributed),
         ):
             self._validate_params()
             yield deepcopy(self._random_state) if resume else new_random_state(self.random_state)
 
     def _set_fitted(
-        self, data: TrainingSet, inputs: Inputs, training: Training, pretrained: dict[str, Any]
+        self, data: Sample, inputs: Preprocessor, training: Training, pretrained: dict[str, Any]
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
@@ -306,7 +298,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         for name, value in {**inputs.attributes(), **pretrained}.items():
             setattr(self, name, value)
 
-    def _warn_if_collapsed(self, data: TrainingSet) -> None:
+    def _warn_if_collapsed(self, data: Sample) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
         if data.costs.matrices is not None:  # decisions depend on each row's costs
             return
@@ -362,7 +354,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         return self._class_costs().expected_cost(probability, cost)
 
     @available_if(lambda self: self._has_probabilities())
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
@@ -378,7 +370,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         return self.net_.predict_proba(rows)
 
     @available_if(lambda self: not self._has_probabilities())
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the estimated costs: larger values mean better classes.
 
@@ -397,7 +389,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         values = self._of_classes(estimate)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
@@ -410,7 +402,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """
         yield from self._predict_heads(X, every_head=True)
 
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
 
@@ -421,6 +413,53 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """
         for cost in self.staged_predict_cost(X):
             yield self._cheapest(cost)
+
+    def to_module(self, output: Literal["cost", "probability"] = "cost") -> nn.Module:
+        """Return the fitted networks as one differentiable torch module.
+
+        It computes what `predict_cost` and `predict_proba` do, with scales, temperature, means of
+        networks and currency, for tools such as Captum, SHAP and ``torch.export``.
+
+        Parameters
+        ----------
+        output : {"cost", "probability"}, default="cost"
+            What the module returns: the estimated cost of each decision, in currency, or class
+            probabilities, for losses that have some.
+
+        Returns
+        -------
+        torch.nn.Module
+            A copy on the CPU, in evaluation mode. It maps a tensor of samples, or arrays by name as
+            keyword arguments, to float64 of shape (n_samples, n_decisions) or (n_samples,
+            n_classes).
+
+        Raises
+        ------
+        ValueError
+            If `output` is neither, the loss has no class probabilities, or X had categories.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from sklearn.datasets import load_iris
+        >>> from auxcst_sklearn import CostSensitiveAuxMLP
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CostSensitiveAuxMLP(1, 8, max_epochs=2, random_state=0).fit(X, y)
+        >>> flowers = torch.tensor(X[:2], requires_grad=True)
+        >>> cost = model.to_module()(flowers)
+        >>> cost.shape
+        torch.Size([2, 3])
+        >>> (slopes,) = torch.autograd.grad(cost[:, 0].sum(), flowers)  # in currency per cm
+        """
+        check_is_fitted(self)
+        if output not in ("cost", "probability"):
+            raise ValueError(f"output={output!r}; expected 'cost' or 'probability'.")
+        if output == "probability" and not self._has_probabilities():
+            raise ValueError(
+                f"output='probability', but loss={self.loss!r} has no class probabilities; "
+                "expected output='cost'."
+            )
+        return OutputModule(self, output)
 
     def _rows_of(self, X: ArrayLike) -> Any:
         """Rows of the network."""

@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags
+from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
     UNUSED,
@@ -22,9 +22,9 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._checks.classifiers import (
     fitted,
     probabilities,
@@ -33,24 +33,26 @@ from .._checks.classifiers import (
     weights_elsewhere,
 )
 from .._checks.data import numpy_arrays
-from .._checks.labels import as_labels, check_groups, label_index
-from ..costs._evaluation import final_estimator
+from .._checks.labels import as_labels, label_index
+from .._checks.named import sliceable
+from .._inputs.sample import Sample
+from ..costs._evaluation import is_search
 from .calibration import (
     folds_of,
-    learn_temperature,
     learns_by_default,
+    out_of_fold_temperature,
     tempered,
     unseen_probabilities,
     warn_of_few_classes,
     warn_of_unknown,
 )
-from .decision import BayesDecisionMixin, DecisionMixin, Labelled
+from .decision import BayesDecisionMixin, DecisionMixin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@described_like(DecisionMixin)
+@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.
@@ -128,14 +130,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     """
 
     # `fit` itself uses no weights, so an estimator around this one need not request them for it.
-    __metadata_request__fit = {"sample_weight": UNUSED, "cost": True}
+    __metadata_request__fit = {"sample_weight": UNUSED, "cost": True, "groups": True}
 
     _parameter_constraints = {
         "estimator": [HasMethods(["fit"]), None],
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
-        "trained_prior": [Mapping, None],
+        "train_prior": [Mapping, None],
         "calibration": [StrOptions({"auto", "sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
@@ -145,7 +147,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    trained_prior: Mapping[Any, float] | None = None
+    train_prior: Mapping[Any, float] | None = None
     calibration: str | None = "auto"
     cv: Any = None
 
@@ -157,6 +159,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         sample_weight: ArrayLike | None = None,
         *,
         cost: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the classifier, and calibrate it if `calibration` is set.
@@ -174,6 +177,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             Cost of each prediction for each sample, or a cost matrix for each sample. The
             classifier does not use them; their means over the classes are `cost_matrix_`, which
             `predict` uses if it gets no costs.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, such as the rows of one customer, for the folds of the temperature:
+            by default none is in two. They are passed on to an `estimator` whose `fit` takes them.
         **fit_params : dict
             Further arguments of the `fit` of `estimator`.
 
@@ -201,47 +207,54 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        data = self._validate_labels(X, y, cost, **fit_params | {"sample_weight": sample_weight})
-        if fit_params.get("groups") is not None:
-            fit_params["groups"] = check_groups(fit_params["groups"], data.labels)
-        if data.weight is not None:
+        (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
+        sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
+        if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight
-        if sklearn.get_config()["enable_metadata_routing"]:
-            fit_params = process_routing(self, "fit", **fit_params).estimator.fit
-        warn_of_few_classes(self.calibration, len(data.costs.classes))
-        temperature = self._learn_temperature(classifier, X, data, fit_params)
-        model = fitted(classifier, X, data.labels, **fit_params)
+        fit_params = self._route(classifier, sample.groups, fit_params)
+        warn_of_few_classes(self.calibration, len(sample.costs.classes))
+        temperature = self._learn_temperature(classifier, sample, fit_params)
+        model = fitted(classifier, X, sample.labels, **fit_params)
         self._check_probabilities(model)
-        labels, classes = as_labels(model.classes_, "classes_"), data.costs.classes
-        columns = label_index(labels, classes, name="estimator.classes_")
-        known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
-        has_prior = known.shape == columns.shape
-        prior = np.bincount(columns, known, len(classes)) if has_prior else None
-        unknown = reweighting(model) or weights_elsewhere(data.weight is not None, fit_params)
-        self._set_costs(data, unknown, prior)
+        labels = as_labels(model.classes_, "classes_")
+        label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
+        has_weight = sample.weight is not None
+        unknown = reweighting(classifier) or weights_elsewhere(has_weight, fit_params)
+        self._set_costs(sample, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 
+    def _route(self, classifier: Any, groups: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the `fit` of the classifier."""
+        routes = sklearn.get_config()["enable_metadata_routing"]
+        takes = has_fit_parameter(classifier, "groups") or is_search(classifier)
+        if groups is not None and (routes or takes):
+            fit_params = {**fit_params, "groups": groups}
+        if not routes:
+            return fit_params
+        routed: dict[str, Any] = process_routing(self, "fit", **fit_params).estimator.fit
+        return routed
+
     def _learn_temperature(
-        self, classifier: Any, X: Any, data: Labelled, fit_params: dict[str, Any]
+        self, classifier: Any, sample: Sample, fit_params: dict[str, Any]
     ) -> float:
         """The temperature of the probabilities, 1 for none, by rows that are not trained on."""
-        costs, n_classes = data.costs, len(data.costs.classes)
-        is_auto = self.calibration == "auto"
-        if is_auto and not learns_by_default(classifier, len(costs), n_classes):
+        is_auto, keep = self.calibration == "auto", sample.is_weighted
+        n_classes = len(sample.costs.classes)
+        if is_auto and not learns_by_default(classifier, int(keep.sum()), n_classes):
             return 1.0
         if not (is_auto or self.calibration == "temperature"):
             return 1.0
         if isinstance(classifier, CalibratedClassifierCV):
             return 1.0
         if isinstance(classifier, FrozenEstimator):
-            p = probabilities(classifier, X, costs.classes)
+            p = probabilities(classifier, sample.X, sample.costs.classes)
         else:
-            groups = fit_params.get("groups")
-            folds = folds_of(self.cv, X, costs.label, groups, one=is_auto)
-            p = unseen_probabilities(classifier, X, data.labels, costs.classes, folds, fit_params)
+            folds = folds_of(self.cv, sample, one=is_auto)
+            p = unseen_probabilities(classifier, sample, folds, fit_params)
             warn_of_unknown(p, folds)
-        return learn_temperature(p, costs, data.weight)
+        p[~keep] = np.nan  # Rows of weight 0 are no evidence.
+        return out_of_fold_temperature(p, sample)
 
     def _classifier(self) -> BaseEstimator:
         """The unfitted classifier, wrapped for calibration if `calibration` is set."""

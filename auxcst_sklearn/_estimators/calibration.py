@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -20,23 +19,29 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._training.geometric_mean import MANY_CLASSES, PRIOR_ROWS, log_clipped, log_loss_of
+from .._inputs.sample import Sample
+from .._training.geometric_mean import (
+    HEATS,
+    MANY_CLASSES,
+    best_temperature,
+    log_clipped,
+    log_loss_of,
+)
 from ..costs._account import Costs
 from ..costs._evaluation import is_search
 
 if TYPE_CHECKING:  # which imports torch
-    from .._training.held_out import Fold
+    from .._training.folds import Fold
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
-FEWEST_ROWS = 10
+FEWEST_ROWS_OF_CLASS = 10
 # If a larger share of the rows has no probabilities, a warning counts these rows.
 MANY_UNKNOWN = 0.1
-COLDEST, HOTTEST = 0.2, 9.0
 
 
 def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
-    if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS * n_classes:
+    if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS_OF_CLASS * n_classes:
         return False
     while True:
         if isinstance(classifier, Pipeline):
@@ -59,30 +64,36 @@ def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
         )
 
 
-def folds_of(cv: Any, X: Any, label: NDArray[np.intp], groups: Any, *, one: bool) -> list[Fold]:
+def positions(splits: Iterable[tuple[Any, Any]]) -> Iterator[Fold]:
+    """The folds of a splitter as positions; scikit-learn takes lists and masks, too."""
+    for split in splits:
+        seen, unseen = (np.asarray(part) for part in split)
+        if seen.dtype == bool:
+            seen, unseen = np.flatnonzero(seen), np.flatnonzero(unseen)
+        yield seen.astype(np.intp, copy=False), unseen.astype(np.intp, copy=False)
+
+
+def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    kind = StratifiedKFold if sample.groups is None else StratifiedGroupKFold
     splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
     with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)
-        found = check_cv(splitter, label, classifier=True).split(X, label, groups)
+        splitter = check_cv(splitter, sample.costs.label, classifier=True)
+        found = positions(splitter.split(sample.X, sample.costs.label, sample.groups))
         return list(islice(found, 1)) if one and cv is None else list(found)
 
 
 def unseen_probabilities(
-    classifier: Any,
-    X: Any,
-    labels: NDArray[Any],
-    classes: NDArray[Any],
-    folds: Iterable[Fold],
-    fit_params: dict[str, Any],
+    classifier: Any, sample: Sample, folds: Iterable[Fold], fit_params: dict[str, Any]
 ) -> NDArray[np.float64]:
     """Probabilities (n, K) by classifiers that have not seen a row; NaN where none has.
 
     They are NaN, too, for rows of a class that the classifier was not fitted with.
     """
+    labels, classes = sample.labels, sample.costs.classes
     found = np.full((len(labels), len(classes)), np.nan)
-    (X,) = indexable(X)  # some sparse formats have no rows to select
+    (X,) = indexable(sample.X)  # some sparse formats have no rows to select
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
         model = fitted(classifier, _safe_indexing(X, seen), labels[seen], **params)
@@ -92,24 +103,24 @@ def unseen_probabilities(
     return found
 
 
-def learn_temperature(
-    p: NDArray[np.float64], costs: Costs, weight: NDArray[np.float64] | None
-) -> float:
-    """The temperature of least log loss of the rows with probabilities; few rows keep it at 1.
+def out_of_fold_temperature(p: NDArray[np.float64], sample: Sample) -> float:
+    """The temperature of least log loss of the rows with probabilities.
 
     A warning says so if the decision by expected cost costs more than the most probable class.
     """
     rows = np.flatnonzero(np.isfinite(p).all(axis=1))
-    weight = None if weight is None else weight[rows]
-    part, logs = costs.part(rows), log_clipped(p[rows])
-
-    def loss(heat: float) -> float:
-        log_p = log_softmax(logs * np.exp(-heat), axis=1)
-        return log_loss_of(log_p, part.label, weight) + PRIOR_ROWS / len(rows) * heat**2
-
-    bounds = np.log(COLDEST), np.log(HOTTEST)
-    temperature = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
-    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), part, weight)
+    if not len(rows):
+        raise ValueError(
+            "There are no rows for calibration: the training rows of every fold lack the classes "
+            "of its test rows. Shuffle, or pass other folds as cv."
+        )
+    part, logs = sample.part(rows), log_clipped(p[rows])
+    label, weight = part.costs.label, part.weight
+    losses = [log_loss_of(log_softmax(logs / t, axis=1), label, weight) for t in np.exp(HEATS)]
+    # Rows of small weight are little evidence: Kish's effective number of rows.
+    n_samples = len(rows) if weight is None else weight.sum() ** 2 / (weight**2).sum()
+    temperature = best_temperature(np.array(losses)[:, np.newaxis], n_samples)
+    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), part.costs, weight)
     return temperature
 
 
@@ -147,11 +158,13 @@ def _warn_if_rule_costs_more(
     paid = costs.paid(expected.argmin(axis=1))
     most_probable = costs.paid(np.array(of_class)[p.argmax(axis=1)])
     difference = paid - most_probable
-    error = difference.std(ddof=1) / np.sqrt(len(difference))
-    if difference.mean() > 2 * error and difference.mean() > 0:
+    share = np.full(len(p), 1 / len(p)) if weight is None else weight / weight.sum()
+    mean = share @ difference
+    error = np.linalg.norm(share * (difference - mean))
+    if mean > 2 * error and mean > 0:
         warn(
             f"On {len(p)} rows that the classifier has not seen, the decision by expected cost "
-            f"costs {paid.mean():.4g} a row, the most probable class {most_probable.mean():.4g}: "
+            f"costs {share @ paid:.4g} a row, the most probable class {share @ most_probable:.4g}: "
             "the probabilities are not good enough for these costs. Use another classifier, or "
             "calibration='temperature' with more rows; or decide by the classifier's own predict."
         )

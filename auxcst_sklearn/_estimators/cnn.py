@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import described_like
-from .._inputs import ImageInputs
+from .._checks.calls import inherit_docs
+from .._inputs.arrays import ImagePreprocessor
 from ..modules._images import AuxCNN
 from ..modules._layers import ACTIVATIONS
 from .base import BaseCostSensitiveNet
@@ -20,14 +20,12 @@ from .parameters import (
     SHARE,
     ImageParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
@@ -92,7 +90,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxMLP : The fully connected network.
-    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----
@@ -162,9 +159,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     learning_rate: float | Literal["auto"] = 3e-3
     patience: int | Literal["auto"] = 50
 
-    def _make_inputs(self, X: Any) -> ImageInputs:
+    def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation
-        return ImageInputs(*parameters, convolved=True)
+        return ImagePreprocessor(*parameters, convolved=True)
 
     def _make_module(self, inputs: Any, rows: Any, n_outputs: int) -> tuple[AuxCNN, list[float]]:
         images = inputs.make_module()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,8 +12,8 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.calls import described_like
-from .._inputs import Inputs, NumberInputs
+from .._checks.calls import inherit_docs
+from .._inputs.arrays import NumberPreprocessor, Preprocessor
 from .._training.batches import shuffled
 from .._training.rows import Rows
 from .._training.runtime import draw_seed, report, seeded
@@ -26,8 +26,8 @@ from .parameters import (
     SHARE,
     AuxParameters,
     NetParameters,
+    TrainingOptions,
     check_each,
-    in_order,
     per_layer,
 )
 
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 _BETA = Interval(Real, 0, 1, closed="both")
 
 
-@described_like(NetParameters, AuxParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(NetParameters, AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
@@ -175,15 +174,16 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     early_stopping: bool | Literal["auto"] = False
     validation_fraction: float = 0.1
 
-    _may_add_cost_network = False  # its layers would not be pretrained
-    # What other networks have as parameters.
-    aux_loss, n_networks, ema_epochs, temperature = None, 1, 0.0, 1.0
-    precision, checkpoint_dir = "float32", None
+    def _options(self) -> TrainingOptions:
+        # The layers of a cost network would not be pretrained.
+        return replace(super()._options(), may_add_cost_network=False)
 
-    def _make_inputs(self, X: Any) -> NumberInputs:
-        return NumberInputs()
+    def _make_inputs(self, X: Any) -> NumberPreprocessor:
+        return NumberPreprocessor()
 
-    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             rows.shape[1],
             n_outputs,

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.calls import described_like, naming, unchanged_on_error
+from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import check_frame
-from .._checks.labels import check_groups
 from .._inputs.arrays import has_columns_of_fit
+from .._inputs.sample import Sample
+from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.geometric_mean import (
     geometric_mean,
     log_clipped,
     log_loss_of,
     mean_weights,
-    nearer_to_networks,
+    shift_to_networks,
 )
-from .._training.held_out import N_FOLDS, Fold, folds, resolve_n_networks
 from .._training.runtime import draw_seed, report, reports
 from .base import BaseCostSensitiveNet
-from .decision import BayesDecisionMixin, DecisionMixin, Labelled
+from .calibration import folds_of
+from .decision import BayesDecisionMixin, DecisionMixin
 from .members import (
     DEFAULT_MEMBERS,
     DROP,
@@ -42,11 +42,11 @@ from .members import (
     Member,
     check_members,
     cost_estimators,
+    default_for,
     default_members,
+    folds_with_all_classes,
+    fresh_member,
     is_dropped,
-    knowing_all,
-    prepare,
-    suited,
     with_weight,
 )
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@described_like(DecisionMixin)
+@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
     """Several classifiers as one, for the lowest cost: a weighted geometric mean of probabilities.
@@ -152,7 +152,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
-        "trained_prior": [Mapping, None],
+        "train_prior": [Mapping, None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -164,7 +164,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    trained_prior: Mapping[Any, float] | None = None
+    train_prior: Mapping[Any, float] | None = None
     cv: Any = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
@@ -175,12 +175,12 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         """The members as they are given, before they are checked."""
         return default_members() if self.estimators is None else self.estimators
 
-    @described_like(BaseEstimator.get_params)
+    @inherit_docs(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the ensemble, and of its members as ``name__parameter``."""
         return self._get_params("_members", deep=deep)
 
-    @described_like(BaseEstimator.set_params)
+    @inherit_docs(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the ensemble and of its members, or replace a member by its name."""
         of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
@@ -191,7 +191,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     # ------------------------------------------------------------------- fit
 
-    @described_like(BaseCostSensitiveNet.fit)
+    @inherit_docs(BaseCostSensitiveNet.fit)
     def fit(
         self,
         X: ArrayLike,
@@ -231,30 +231,29 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         with unchanged_on_error(self):
             self._validate_params()
             members = check_members(self._members, super().get_params(deep=False))
-            data = self._validate_labels(X, y, cost, sample_weight=sample_weight, groups=groups)
-            members = suited(members, len(data.costs.classes))
-            X = self._validate_rows(X, reset=True)
-            check_consistent_length(X, data.labels)
-            groups = None if groups is None else check_groups(groups, X)
-            passed = self._route(members, data.weight, fit_params)
+            sample = self._validate_sample(X, y, cost, sample_weight, groups)
+            members = default_for(members, len(sample.costs.classes))
+            sample = replace(sample, X=self._validate_rows(X, reset=True))
+            check_consistent_length(sample.X, sample.labels)
+            passed = self._route(members, sample.weight, fit_params)
             given: list[Fold] | None = None  # for a number of folds
             if not (self.cv is None or isinstance(self.cv, Integral)):
-                splitter = check_cv(self.cv, data.labels, classifier=True)
-                given = list(splitter.split(X, data.labels, groups))
-            X, data, groups, passed, given = with_weight(X, data, groups, passed, given)
+                given = folds_of(self.cv, sample, one=False)
+            sample, passed, given = with_weight(sample, passed, given)
             rng = check_random_state(self.random_state)
-            found = self._random_folds(data, groups, rng) if given is None else given
-            found = knowing_all(found, data.labels)
+            found = self._random_folds(sample, rng) if given is None else given
+            found = folds_with_all_classes(found, sample.labels)
             ready = [
-                Member(name, *prepare(member, passed[name], data, rng)) for name, member in members
+                Member(name, *fresh_member(member, passed[name], sample, rng))
+                for name, member in members
             ]
-            fitted, held_out = self._fit_members(ready, X, data, found)
-            self._set_ensemble([name for name, _ in members], fitted, held_out, data, found)
+            fitted, held_out = self._fit_members(ready, sample, found)
+            self._set_ensemble([name for name, _ in members], fitted, held_out, sample, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = [*map(reweighting, self.estimators_)]
-            has_weights = data.weight is not None
+            reasons = [reweighting(member) for _, member in members]
+            has_weights = sample.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
-            self._set_costs(data, next(filter(None, reasons), None))
+            self._set_costs(sample, next(filter(None, reasons), None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
@@ -293,27 +292,29 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
                 )
         return {name: dict(known) for name, _ in members}
 
-    def _random_folds(self, data: Labelled, groups: Any, rng: np.random.RandomState) -> list[Fold]:
+    def _random_folds(self, sample: Sample, rng: np.random.RandomState) -> list[Fold]:
+        label, groups = sample.costs.label, sample.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
-        n = len(data.costs.label) if groups is None else len(np.unique(groups))
+        n = len(label) if groups is None else len(np.unique(groups))
         if not 2 <= n_folds <= n:
             units = "n_samples" if groups is None else "number of groups"
             raise ValueError(
                 f"cv={n_folds} folds cannot be made of {units} = {n}; expected a number from 2 to "
                 "that."
             )
-        found = folds(data.costs.label, n_folds, random_state=draw_seed(rng), groups=groups)
+        found = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         if self.cv is None:  # as many as the networks, each of which holds one out
-            return found[: resolve_n_networks("auto", len(data.costs.label))]
+            return found[: resolve_n_networks("auto", len(label))]
         return found
 
     def _fit_members(
-        self, members: list[Member], X: Any, data: Labelled, found: list[Fold]
-    ) -> tuple[list[Any], NDArray[np.float64]]:
-        """The fitted members, and their probabilities of held-out rows (n_members, 4, n, K)."""
+        self, members: list[Member], sample: Sample, found: list[Fold]
+    ) -> tuple[list[Any], Unseen]:
+        """The fitted members, and their probabilities (n_members, n, K) of rows not seen."""
         alone = [[fold] for fold in found]
         fits = [[found] if member.holds_out_itself else alone for member in members]
-        run, rows = delayed(Member.run), (X, data.labels, data.costs.classes)
+        classes, label = sample.costs.classes, sample.costs.label
+        run, rows = delayed(Member.run), (sample.X, sample.labels, classes)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(member, part, *rows) for member, own in zip(members, fits) for part in own
         )
@@ -322,42 +323,41 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         for member, own in zip(members, fits):
             models, parts, seconds = zip(*islice(results, len(own)))
             whole = member.holds_out_itself
-            fitted.append(models[0] if whole else FoldMean(list(models), data.costs.classes))
-            # The means of what is known; NaN for rows that no model has held out.
-            held_out.append(np.ma.masked_invalid(parts).mean(axis=0).filled(np.nan))
+            fitted.append(models[0] if whole else FoldMean(list(models), classes))
+            held_out.append(Unseen.mean(parts))
             if reports(self.verbose):
-                known = ~np.isnan(held_out[-1][0]).any(axis=1)
-                loss = log_loss_of(log_clipped(held_out[-1][0][known]), data.costs.label[known])
+                known = ~np.isnan(held_out[-1].first).any(axis=1)
+                loss = log_loss_of(log_clipped(held_out[-1].first[known]), label[known])
                 line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
                 report(line, self.verbose)
-        return fitted, np.stack(held_out)
+        return fitted, Unseen(*map(np.stack, zip(*held_out)))
 
     def _set_ensemble(
         self,
         names: Sequence[str],
         fitted: list[Any],
-        held_out: NDArray[np.float64],
-        data: Labelled,
+        held_out: Unseen,
+        sample: Sample,
         found: list[Fold],
     ) -> None:
         """Learn the weights, and keep the members that have one."""
-        known = np.zeros(len(data.costs.label), dtype=bool)
+        label = sample.costs.label
+        known = np.zeros(len(label), dtype=bool)
         for seen, unseen in found:  # A class that no member was fitted with is no evidence.
-            known[unseen] |= np.isin(data.costs.label[unseen], data.costs.label[seen])
-        known &= np.isfinite(held_out[:, 0]).all(axis=(0, 2))
-        twice = known & np.isfinite(held_out).all(axis=(0, 1, 3))
-        label = data.costs.label
-        weight = np.ones(len(label)) if data.weight is None else data.weight
+            known[unseen] |= np.isin(label[unseen], label[seen])
+        known &= np.isfinite(held_out.first).all(axis=(0, 2))
+        twice = known & np.all([np.isfinite(p).all(axis=(0, 2)) for p in held_out], axis=0)
+        weight = np.ones(len(label)) if sample.weight is None else sample.weight
         weights, rows = np.full(len(fitted), 1 / len(fitted)), (label[known], weight[known])
         if known.any():
-            weights = mean_weights(log_clipped(held_out[:, 3, known]), *rows)
-        losses = [log_loss_of(of_one, *rows) for of_one in log_clipped(held_out[:, 0, known])]
+            weights = mean_weights(log_clipped(held_out.mixed[:, known]), *rows)
+        losses = [log_loss_of(of_one, *rows) for of_one in log_clipped(held_out.first[:, known])]
         networks = [i for i, one in enumerate(fitted) if not isinstance(one, FoldMean)]
         if networks:
             best = min(networks, key=losses.__getitem__)
-            logs = log_clipped(held_out[:, :3, twice]).swapaxes(0, 1)
-            n = fitted[best].n_networks
-            weights = nearer_to_networks(weights, best, n, logs, label[twice], weight[twice])
+            first, second, both, _ = (log_clipped(p[:, twice]) for p in held_out)
+            logs, n = (first, second, both), fitted[best].n_networks
+            weights = shift_to_networks(weights, best, n, logs, label[twice], weight[twice])
         self.estimator_weights_, self.held_out_losses_ = weights, np.array(losses)
         trios = list(zip(names, weights, fitted))
         self.estimators_ = [model for _, share, model in trios if share > 0]
@@ -373,7 +373,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         logs = []
         for name, model in self.named_estimators_.items():
             if not is_dropped(model):
-                with naming(f"In the member {name!r} of the ensemble"):
+                with error_context(f"In the member {name!r} of the ensemble"):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return geometric_mean(self.estimator_weights_[self.estimator_weights_ > 0], np.stack(logs))
 

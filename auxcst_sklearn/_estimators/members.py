@@ -14,14 +14,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from .._checks.calls import naming, warn
+from .._checks.calls import error_context, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import as_labels, label_index, shorten
-from .._training.held_out import Fold, resolve_n_networks
-from .._training.rows import SMALLEST_WEIGHT
+from .._inputs.sample import Sample
+from .._training.folds import Fold, Unseen, resolve_n_networks
 from .._training.runtime import draw_seed
 from ..costs._account import Costs
-from .decision import Labelled
 from .mlp import CostSensitiveAuxMLP
 from .table_models import TableBoosting, TableLogistic, read_once
 
@@ -32,7 +31,7 @@ DEFAULT_MEMBERS, DROP = ("network", "boosting", "logistic"), "drop"
 MOST_ROUNDS = 300  # Boosting stops early.
 # From this number of classes on, boosting, which grows a tree for each class in every round, takes
 # far longer than the network, and logistic regression replaces it.
-MANY_CLASSES = 30
+CLASSES_FOR_LOGISTIC = 30
 
 
 def default_members() -> list[tuple[str, Any]]:
@@ -42,9 +41,9 @@ def default_members() -> list[tuple[str, Any]]:
     return list(zip(DEFAULT_MEMBERS, map(requesting_weights, members)))
 
 
-def suited(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
+def default_for(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
     """The members for a number of classes: without boosting or without logistic regression."""
-    unsuited = TableLogistic if n_classes < MANY_CLASSES else TableBoosting
+    unsuited = TableLogistic if n_classes < CLASSES_FOR_LOGISTIC else TableBoosting
     kinds = {type(member) for _, member in members}
     if not {TableLogistic, TableBoosting} <= kinds:
         return members
@@ -122,26 +121,28 @@ class Member(NamedTuple):
 
     def run(
         self, folds: Sequence[Fold], X: Any, y: NDArray[Any], classes: NDArray[Any]
-    ) -> tuple[Any, NDArray[np.float64], float]:
+    ) -> tuple[Any, Unseen, float]:
         """Fit to the rows outside of a fold, or networks to the rows outside of several.
 
-        Returns the classifier, the four probabilities of `held_out_proba`, and seconds.
+        Returns the classifier, its probabilities of the rows that it has not seen, and seconds.
         """
         start = time.perf_counter()
         estimator, params = clone(self.estimator), self.fit_params
-        found = np.full((4, len(y), len(classes)), np.nan)
-        with naming(f"In the member {self.name!r} of the ensemble"):
+        p = np.full((len(y), len(classes)), np.nan)
+        with error_context(f"In the member {self.name!r} of the ensemble"):
             if self.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
                 estimator.set_params(n_networks=max(n_networks, len(folds) + 1))
                 held_out = estimator._fit_on_folds(X, y, folds, **params)
-                found[..., label_index(estimator.classes_, classes, name="classes_")] = held_out
+                columns = label_index(estimator.classes_, classes, name="classes_")
+                found = Unseen(*(_in_columns(of_one, columns, p) for of_one in held_out))
             else:
                 ((seen, unseen),) = folds
                 params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
                 _check_knows(estimator, y[seen])
-                found[:, unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
+                p[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
+                found = Unseen.of_model(p)
         return estimator, found, time.perf_counter() - start
 
     def _stopping_rows(
@@ -158,6 +159,14 @@ class Member(NamedTuple):
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
 
 
+def _in_columns(
+    p: NDArray[np.float64], columns: NDArray[np.intp], unknown: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    found = unknown.copy()
+    found[:, columns] = p
+    return found
+
+
 def _check_knows(model: Any, y: NDArray[Any]) -> None:
     """Raise an error for a model, such as a frozen one, that does not know all classes."""
     known = as_labels(model.classes_, "classes_")
@@ -168,7 +177,7 @@ def _check_knows(model: Any, y: NDArray[Any]) -> None:
         )
 
 
-def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
+def folds_with_all_classes(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
     """The folds whose training rows have all classes; other fits would lack a class."""
     found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
     if not found:
@@ -201,29 +210,27 @@ Passed = dict[str, dict[str, Any]]
 
 
 def with_weight(
-    X: Any, data: Labelled, groups: Any, passed: Passed, given: list[Fold] | None
-) -> tuple[Any, Labelled, Any, Passed, list[Fold] | None]:
+    sample: Sample, passed: Passed, given: list[Fold] | None
+) -> tuple[Sample, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
-    weight = data.weight
-    if weight is None or (keep := weight > SMALLEST_WEIGHT * weight.max()).all():
-        return X, data, groups, passed, given
+    keep = sample.is_weighted
+    if keep.all():
+        return sample, passed, given
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
-    if len(np.unique(data.costs.label[index])) < 2:
+    kept = sample.part(index)
+    if len(np.unique(kept.costs.label)) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
         )
-    data = data._replace(
-        labels=data.labels[index], costs=data.costs.part(index), weight=weight[index]
-    )
-    passed = {name: part_of(X, own, index) for name, own in passed.items()}
+    passed = {name: part_of(sample.X, own, index) for name, own in passed.items()}
     if given is not None:
-        given = [tuple(place[rows[keep[rows]]] for rows in fold) for fold in given]
-    return _safe_indexing(X, index), data, None if groups is None else groups[index], passed, given
+        given = [(place[a[keep[a]]], place[b[keep[b]]]) for a, b in given]
+    return kept, passed, given
 
 
-def prepare(
-    member: Any, fit_params: dict[str, Any], data: Labelled, rng: np.random.RandomState
+def fresh_member(
+    member: Any, fit_params: dict[str, Any], sample: Sample, rng: np.random.RandomState
 ) -> tuple[Any, dict[str, Any]]:
     """A copy of a member with a random state; a network also with the costs, if it has none."""
     member, params = clone(member), member.get_params(deep=True)
@@ -234,6 +241,6 @@ def prepare(
     )
     changed: dict[str, Any] = {key: draw_seed(rng) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
-        fit_params = {**fit_params, "cost": data.costs}
+        fit_params = {**fit_params, "cost": sample.costs}
     member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.calls import described_like
-from .._inputs import Inputs, TableInputs
+from .._checks.calls import inherit_docs
+from .._inputs.arrays import Preprocessor
+from .._inputs.tables import TablePreprocessor
 from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
@@ -24,26 +25,24 @@ from .parameters import (
     SHARE,
     AuxParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
-@described_like(AuxParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
-    """Multilayer perceptron that estimates costs, with auxiliary cost heads (AuxCST).
+    """Multilayer perceptrons for cost-sensitive classification, with auxiliary heads (AuxCST).
 
-    The network has one output per class, and as many auxiliary neurons on every hidden layer but
-    the last. All are trained jointly on ``sum_i alpha_i L_i + L_output``; the prediction is the
-    class with the smallest estimated cost. With the losses of the paper, outputs and heads learn
-    the costs; with the default they learn the classes, and costs are used only in the decision.
+    Set `cost_matrix` or pass `cost` to `fit`, and set `random_state`; then try `max_epochs`,
+    `alpha` and `depth`. String columns and missing values need no preprocessing.
 
-    Several such networks are trained side by side. Each holds out a different part of the rows for
-    early stopping, and all held-out rows together calibrate the class probabilities. String
-    columns and missing values need no preprocessing.
+    By default, several networks learn class probabilities, which the samples that each of them
+    holds out calibrate, and the prediction is the class of minimum expected cost. With a loss of
+    the paper, such as "one_sided", outputs and auxiliary heads estimate the costs themselves. Every
+    hidden layer but the last has auxiliary heads, and all are trained jointly on ``sum_i alpha_i
+    L_i + L_output``. `PAPER` holds the parameters of the paper.
 
     Parameters
     ----------
@@ -52,50 +51,45 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     width : int or array-like of shape (depth,), default=128
         Neurons of each hidden layer.
     alpha : float or array-like of shape (depth - 1,), default=0.2
-        Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
-        0 gets no head; ``alpha=0`` is the plain network.
+        Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
+        head; ``alpha=0`` is the plain network.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     learn_scales : bool, default=True
-        Whether networks learn a factor for each indicator of a category, and so select among the
-        categories.
+        Whether networks learn a factor for each indicator of a category.
     standardize : bool or "auto", default="auto"
-        Whether to centre and scale the inputs, as learnt from the training set. "auto" decides by
-        the values of the columns.
+        Whether to centre and scale the inputs. If "auto", the values of the columns decide.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
         Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
         string columns of a DataFrame, and none of an array.
     n_bins : int, default=16
-        Number of quantile bins (piecewise linear encoding) that every third network sees beside the
-        numbers; 0 for none.
+        Number of quantile bins (piecewise linear encoding) in every third network; 0 for none.
     n_networks : int or "auto", default="auto"
-        Number of networks, which are trained side by side as one stack; estimates and probabilities
-        are their means, of ten classes or more the geometric means of probabilities. Each holds out
-        a different fold of the rows. "auto" is 5, and 3 for more than 50,000 rows.
+        Number of networks, which are trained side by side and averaged. Each holds out another fold
+        of the samples. If "auto", 5 networks are used, or 3 for more than 50,000 samples.
     max_epochs : int, default=100
-        Maximum number of passes over the training set; without early stopping, the exact number.
+        Maximum number of epochs; without early stopping, their number.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" grows with the training set.
+        Samples per step. If "auto", it grows with the training set.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer; with a schedule, its maximum. "auto" depends on the schedule
-        and on the number of columns.
+        Learning rate of the optimizer; with a schedule, its maximum. If "auto", it depends on the
+        schedule and on the number of columns.
     schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
-        How the learning rate changes. "plateau" reduces it when the held-out loss no longer
-        decreases, and then stops. "one_cycle" goes up during the first tenth of `max_epochs`, and
-        then down to zero. A function of the optimizer returns a torch scheduler, which is stepped
-        after every epoch. `partial_fit` keeps the rate constant.
+        How the learning rate changes. "plateau" reduces it when the validation loss no longer
+        decreases, and then stops. "one_cycle" increases it during the first tenth of `max_epochs`
+        and decreases it to zero. A function of the optimizer returns a torch scheduler, which is
+        stepped after every epoch.
     ema_epochs : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights, so that training can stop
-        after any epoch. 0 for the weights of the last step, which `partial_fit` always uses.
+        Horizon, in epochs, of the exponential average of the weights; 0 for no average.
     patience : int or "auto", default="auto"
-        Epochs without improvement before the rate is reduced or training stops. "auto" is smaller
-        for many rows.
+        Epochs without improvement before the rate is reduced or training stops. If "auto", it is
+        smaller for many samples.
     random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, dropout and the held-out rows. Pass an int for the same
-        network on every call.
+        Determines weights, shuffling, dropout and validation samples. Pass an int for the same
+        networks on every call.
 
     Attributes
     ----------
@@ -113,29 +107,8 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     Notes
     -----
-    How "auto" is computed:
-
-    - `standardize`: features of order one, and sparse ones, stay as they are. Features that seem
-      to have a common unit, as pixels do, get a common scale, other features a scale each. Columns
-      with outliers are scaled by their quartiles and clipped softly; columns of several scales are
-      transformed to normal quantiles.
-    - `batch_size`: a 32nd of the training set, from 16 to 128 rows; with plateaus up to 256 rows,
-      and up to 512 where this is a 200th of the training set.
-    - `learning_rate`: 8e-3 for plateaus, or 4e-3 with more than 256 columns; 2e-3 for other
-      schedules, without held-out rows and in `partial_fit`.
-    - `patience`: 4, and 3, 2 and 1 for more than 15,000, 50,000 and 500,000 rows.
-
-    A plateau is reached when the mean held-out loss of the networks has not decreased by a 500th
-    for `patience` epochs. The rate is then divided by 4, at most twice; with more than 15,000 rows
-    once, by 8. With other schedules training stops when no network has improved.
-
-    Columns that are far from normal are encoded in bins of at least 100 rows; sparse rows and
-    pixels are not. Rare categories, and categories that are not in the training set, are treated as
-    one. A missing value in any column is NaN or None, among strings also "": the network gets the
-    median and an indicator instead.
-
-    A pickle holds the weights without the state of the optimizer; training after loading starts
-    with a new optimizer.
+    The user guide explains how "auto" is computed, and how columns are encoded. A pickle contains
+    the weights without the state of the optimizer.
 
     References
     ----------
@@ -175,7 +148,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         "n_networks": [StrOptions({"auto"}), COUNT],
         "learning_rate": [StrOptions({"auto"}), POSITIVE],
         "patience": [StrOptions({"auto"}), COUNT],
-        "schedule": [StrOptions(SCHEDULES), callable],
+        "schedule": [StrOptions(set(SCHEDULES)), callable],
     }
 
     depth: int = 3
@@ -195,17 +168,15 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"
 
-    @property
-    def _rates_of_tables(self) -> bool:
-        return self.learning_rate == "auto"
-
-    def _make_inputs(self, X: Any) -> TableInputs:
+    def _make_inputs(self, X: Any) -> TablePreprocessor:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
-        return TableInputs(self.categorical_features, self.standardize, n_bins)
+        return TablePreprocessor(self.categorical_features, self.standardize, n_bins)
 
     _allows_nan = True
 
-    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from inspect import signature
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from torch import Tensor
 
-from .._training.schedule import OPTIMIZERS, SCHEDULES
+from .._training.runtime import resolve_device
+from .._training.schedule import (
+    CONSTANT_RATE,
+    LARGEST_BATCH,
+    OPTIMIZERS,
+    SCHEDULES,
+    OfScheduler,
+    Plateau,
+    Schedule,
+    optimizer_arguments,
+    resolve_batch_size,
+)
 from ..losses import LOSSES, Loss
 from ..modules._images import TRANSFORMS
 
@@ -22,18 +32,6 @@ COUNT = Interval(Integral, 1, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-
-# The order of the parameters in signatures and docstrings, after the architecture.
-ORDER = [
-    *("loss", "aux_loss", "cost_matrix", "classes", "decisions"),  # costs
-    *("n_networks", "max_epochs", "learning_rate", "schedule", "batch_size", "optimizer"),
-    *("weight_decay", "ema_epochs", "early_stopping", "patience", "validation_fraction"),
-    "temperature",  # the end of the parameters of the training
-    *("standardize", "categorical_features", "n_bins", "learn_scales"),  # inputs
-    *("image_shape", "channels_last", "augmentation"),
-    *("random_state", "verbose", "warm_start", "device", "precision", "checkpoint_dir"),  # runtime
-    *("checkpoint_every", "callbacks", "net_params", "distributed"),
-]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,19 +43,19 @@ class NetParameters:
     loss : str or Loss, default="bayes_risk"
         Loss of the output, by name or as an object; see :mod:`auxcst_sklearn.losses`. With
         "bayes_risk" and "cross_entropy" the output learns class probabilities, and costs are used
-        only in the decision; with "one_sided", the loss of the paper, "smooth_one_sided",
-        "softmin" and "squared" it learns the costs. For per-sample costs "bayes_risk" adds a cost
-        network of the same shape, which doubles the fit time.
+        only in the decision. With "one_sided", the loss of the paper, "smooth_one_sided",
+        "softmin" and "squared" it learns the costs. If costs differ within a class, "bayes_risk"
+        adds a second network that learns them, which doubles the fit time.
     max_epochs : int, default=50
-        Number of passes over the training set.
+        Number of epochs.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer; with a schedule, its maximum.
     schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
-        How the learning rate changes over `max_epochs`: up during the first tenth and then down to
-        zero, along cosines, or not at all; or by the torch scheduler that a function of the
-        optimizer returns, after every epoch. `partial_fit` keeps the rate constant.
+        How the learning rate changes. "one_cycle" increases it during the first tenth of
+        `max_epochs` and decreases it to zero. A function of the optimizer returns a torch
+        scheduler, which is stepped after every epoch.
     batch_size : int or "auto", default="auto"
-        Rows per step. "auto" grows with the training set, from 16 to 128 rows.
+        Samples per step. If "auto", it grows with the training set, from 16 to 128.
     optimizer : str, type or callable, default="adamw"
         "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
         ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer.
@@ -65,33 +63,30 @@ class NetParameters:
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     early_stopping : bool, default=True
-        Whether to hold out rows, and keep the weights of the best epoch: the epoch with the least
-        held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. With fewer than ten rows, none are held out.
+        Whether to hold out validation samples and keep the weights of the epoch with their lowest
+        loss, or for losses without class probabilities with their lowest mean cost. With fewer
+        than ten samples, none are held out.
     patience : int, default=10
         Number of epochs without improvement of any network after which training stops.
     validation_fraction : float, default=0.2
-        Fraction of the rows that each network holds out. Several networks hold out different
-        folds: the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if
-        that is more.
+        Fraction of the samples that each network holds out. Several networks hold out different
+        folds: `n_networks` folds, or 1 / `validation_fraction` if that is more.
     verbose : int or bool, default=0
         Whether to print a line per epoch, with the time left without early stopping.
     warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, with the same network,
-        loss and optimizer; changes of their parameters then have no effect. With one number of
-        rows, it also holds out the same rows.
+        Whether another call to `fit` continues from the current weights. Changes of the parameters
+        of network, loss and optimizer then have no effect. If the number of samples is unchanged,
+        the same samples are held out.
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ...; "auto" uses a CUDA GPU if there is one. A training
-        set that fills more than half of the free GPU memory stays in host memory.
+        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
     callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch: schedules, checkpoints, gradient clipping ... They
-        receive rows in the form of the net, so that scores by name (`EpochScoring`) do not work.
+        Called during training, as in skorch: schedules, checkpoints, gradient clipping ...
     net_params : dict, default=None
         Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
     distributed : {"auto"} or False, default="auto"
-        Within an initialised ``torch.distributed`` group of several processes, "auto" distributes
-        the training: each process calls `fit` with the same, complete data, and computes its part
-        of every mini-batch. False for a separate model in each process.
+        If "auto", a training in an initialised ``torch.distributed`` group is distributed: each
+        process calls `fit` with the same, complete data. False for a separate model in each
+        process.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -102,7 +97,7 @@ class NetParameters:
         "max_epochs": [COUNT],
         "batch_size": [StrOptions({"auto"}), COUNT],
         "learning_rate": [POSITIVE],
-        "schedule": [StrOptions(SCHEDULES - {"plateau"}), callable],
+        "schedule": [StrOptions({"constant", "one_cycle"}), callable],
         "weight_decay": [NOT_NEGATIVE],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "early_stopping": ["boolean"],
@@ -122,18 +117,18 @@ class NetParameters:
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     max_epochs: int = 50
-    batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = 1e-3
     schedule: str | Callable[..., Any] = "one_cycle"
-    weight_decay: float = 1e-2
+    batch_size: int | Literal["auto"] = "auto"
     optimizer: str | Callable[..., Any] = "adamw"
+    weight_decay: float = 1e-2
     early_stopping: bool | Literal["auto"] = True
-    validation_fraction: float = 0.2
     patience: int | Literal["auto"] = 10
-    warm_start: bool = False
-    device: str = "auto"
+    validation_fraction: float = 0.2
     random_state: int | np.random.RandomState | None = None
     verbose: int | bool = 0
+    warm_start: bool = False
+    device: str = "auto"
     callbacks: list[Any] | None = None
     net_params: dict[str, Any] | None = None
     distributed: Literal["auto", False] = "auto"
@@ -148,16 +143,15 @@ class AuxParameters(NetParameters):
     aux_loss : str or Loss, default=None
         Loss of the auxiliary heads. If None, it is `loss`.
     temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities; "auto" learns it from the held-out rows.
-        Without held-out rows it is 1; losses without class probabilities have none.
+        Divisor of the logits of the class probabilities. If "auto", it is learnt from validation
+        samples; without any it is 1.
     precision : {"float32", "bf16"}, default="float32"
-        Number format of the hidden layers' arithmetic; weights, heads and losses are float32.
-        "bf16" is faster on processors with instructions for it, and slower on others.
+        Arithmetic of the hidden layers. "bf16" is faster on processors that support it, and slower
+        on others.
     checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints of the training, from which another call to `fit` with the same data
-        and parameters resumes after a crash; the result is the same. "{fit}" in its name is
-        replaced by a name for each fit: use it if a search, or ``cv``, fits several models. If
-        None, there are no checkpoints.
+        Folder for checkpoints, from which another call to `fit` with the same data and parameters
+        resumes after a crash. "{fit}" in its name is replaced by a name for each fit: use it if a
+        search fits several models. If None, there are no checkpoints.
     checkpoint_every : int, default=1
         Number of epochs between checkpoints.
 
@@ -166,12 +160,10 @@ class AuxParameters(NetParameters):
     hidden_layers_ : list of str
         Names of the layers that have an auxiliary head.
     history_ : list of dict
-        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and the like
-        for each layer in `hidden_layers_` (each head's mean loss), "dur" (seconds), and with early
-        stopping the same losses on the held-out rows as "valid_loss...", their mean cost,
-        "valid_cost", and with class probabilities "valid_refinement", the loss at the best
-        temperature. Numbers are means over the networks. Losses are in units of the mean cost
-        above the smallest, "valid_cost" in currency.
+        One record per epoch: "epoch", "train_loss" (the total), "train_loss_output" and so on for
+        each layer in `hidden_layers_`, "dur" (seconds), and the same losses of validation samples
+        as "valid_loss...", with their mean cost, "valid_cost", in currency, and
+        "valid_refinement", the loss at the best temperature. Numbers are means over the networks.
     temperature_ : float
         Divisor of the logits of the class probabilities.
     """
@@ -193,8 +185,6 @@ class AuxParameters(NetParameters):
     precision: Literal["float32", "bf16"] = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
     checkpoint_every: int = 1
-
-    ema_epochs = 0.0  # which only some networks have as a parameter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -223,21 +213,80 @@ class ImageParameters(AuxParameters):
     augmentation: str | Callable[[Tensor], Tensor] | None = None
 
 
-Estimator = TypeVar("Estimator", bound=type)
+# ------------------------------------------------------------------ the options of a training
 
 
-def in_order(estimator: Estimator) -> Estimator:
-    """Put the keywords of the constructor into the order of their topics."""
-    given = signature(estimator.__init__)  # type: ignore[misc]
-    rank = {name: i for i, name in enumerate(ORDER, start=1)}
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The parameters that the steps of a fit read; an estimator may lack those with a default."""
 
-    def place(parameter: Any) -> tuple[int, int]:
-        is_keyword = parameter.kind == parameter.KEYWORD_ONLY
-        return parameter.kind, rank.get(parameter.name, 0) if is_keyword else 0
+    loss: str | Loss
+    max_epochs: int
+    batch_size: int | str
+    learning_rate: float | str
+    schedule: str | Callable[..., Any]
+    optimizer: str | Callable[..., Any]
+    weight_decay: float
+    early_stopping: bool
+    patience: int | str
+    validation_fraction: float
+    device: str
+    verbose: int | bool
+    callbacks: list[Any] | None
+    net_params: Mapping[str, Any] | None
+    aux_loss: str | Loss | None = None
+    n_networks: int | str = 1
+    ema_epochs: float = 0.0
+    temperature: float | str = 1.0
+    combine_heads: bool | str = False
+    precision: str = "float32"
+    checkpoint_dir: str | os.PathLike[str] | None = None
+    may_add_cost_network: bool = True
+    holds_out: bool = False  # samples for the temperature, without early stopping
 
-    ordered = given.replace(parameters=sorted(given.parameters.values(), key=place))
-    estimator.__init__.__signature__ = ordered  # type: ignore[misc]
-    return estimator
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
+        """The options among the parameters of an estimator."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in parameters.items() if name in names})
+
+    def losses(self) -> tuple[Loss, Loss]:
+        """The losses of the output and of the heads."""
+        given = self.loss, self.aux_loss or self.loss
+        loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
+        return loss, aux_loss
+
+    def make_schedule(self, n_samples: int, *, stream: bool = False) -> Schedule:
+        """The schedule of a training, or in a stream of a block."""
+        if not isinstance(self.schedule, str):
+            schedule: Schedule = OfScheduler(self.schedule)
+        elif self.schedule == "plateau":
+            is_default = self.learning_rate == "auto" and not callable(self.optimizer)
+            schedule = Plateau(CONSTANT_RATE if is_default else None)
+        else:
+            schedule = SCHEDULES[self.schedule]()
+        return schedule.for_rows(n_samples, stream=stream)
+
+    def net_arguments(self, n_samples: int, n_inputs: int, *, stream: bool) -> dict[str, Any]:
+        """Arguments of the skorch net."""
+        device, rate = resolve_device(self.device), self.learning_rate
+        if rate == "auto":
+            rate = self.make_schedule(n_samples).first_rate(n_inputs)
+        return {
+            **optimizer_arguments(self.optimizer, self.weight_decay, device),
+            "lr": float(rate),
+            "max_epochs": self.max_epochs,
+            "batch_size": self.rows_per_step(n_samples, stream=stream),
+            "user_callbacks": check_callbacks(self.callbacks),
+            "device": device,
+            "train_split": None,
+        }
+
+    def rows_per_step(self, n_samples: int, *, stream: bool) -> int:
+        """Rows of a batch; the larger batches of plateaus need held-out rows."""
+        stops_early = self.early_stopping and not stream
+        largest = self.make_schedule(n_samples).largest_batch if stops_early else LARGEST_BATCH
+        return resolve_batch_size(self.batch_size, n_samples, largest)
 
 
 # ------------------------------------------------------------------- values for each layer
@@ -277,9 +326,23 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 # --------------------------------------------------------------- arguments of the skorch net
 
 RESERVED_NET_PARAMS = {
-    *("batch_size", "callbacks", "compile", "criterion", "dataset", "device", "iterator_train"),
-    *("iterator_valid", "lr", "max_epochs", "module", "optimizer", "statistics", "train_split"),
-    *("user_callbacks", "verbose", "warm_start"),
+    "batch_size",
+    "callbacks",
+    "compile",
+    "criterion",
+    "dataset",
+    "device",
+    "iterator_train",
+    "iterator_valid",
+    "lr",
+    "max_epochs",
+    "module",
+    "optimizer",
+    "statistics",
+    "train_split",
+    "user_callbacks",
+    "verbose",
+    "warm_start",
 }
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 

@@ -25,7 +25,7 @@ from .._checks.data import (
     select,
     without_gaps,
 )
-from .reading import PLAIN_ROWS, row_blocks, stays_lazy
+from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
@@ -200,6 +200,7 @@ def as_table(X: Any) -> Any:
 
 def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception) -> None:
     """Raise an error that names a column of numbers with strings or objects, if there is one."""
+    _refuse_lengths(X, error)
     if isinstance(error, ValueError) and not OF_CELLS.search(str(error)):
         return
     X = as_table(X)
@@ -223,6 +224,22 @@ def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception
                 "by OneHotEncoder or pandas.to_numeric. For CostSensitiveAuxMLP, name it in "
                 "categorical_features, or pass a DataFrame to fit."
             ) from error
+
+
+def _refuse_lengths(X: Any, error: Exception) -> None:
+    """Raise an error that names X for series of several lengths, or as objects of an array."""
+    is_object = isinstance(X, np.ndarray) and X.dtype == object
+    rows = X.ravel() if is_object else X if isinstance(X, list | tuple) else ()
+    try:
+        shapes = sorted({np.shape(row) for row in rows})
+    except ValueError:  # several lengths within a row
+        return
+    if len(shapes) > 1 or (is_object and shapes != [()]):
+        raise ValueError(
+            f"X holds rows of shape {' or '.join(map(str, shapes[:3]))} as objects; expected one "
+            "array of numbers. Pad series to one length, and pass them with an "
+            "attention_mask as arrays by name to CostSensitiveAuxNet; or cut and np.stack them."
+        ) from error
 
 
 def _name(X: Any, j: int) -> str | int:

@@ -1,6 +1,8 @@
-"""Weighted geometric means of probabilities: products of their powers, normalised."""
+"""Weighted geometric means of probabilities, products of their powers; a temperature is one."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,25 @@ PRICE = 1e-5
 STEPS = (0, 0.25, 0.5, 0.75, 1)
 # With fewer rows, no weights of several members are learnt.
 FEWEST_ROWS = 50
+
+
+# Logarithms of the temperatures that are tried, from 0.2 to 9. Steps grow with the distance from 1,
+# where small steps already change small probabilities.
+HEATS = np.concatenate(
+    [-(np.linspace(np.log(5) ** 0.5, 0, 16)[:-1] ** 2), np.linspace(0, np.log(9) ** 0.5, 24) ** 2]
+)
+
+
+def best_temperature(risks: NDArray[np.float64], n_samples: float) -> float:
+    """The temperature of least risk; of several risks the geometric mean of their temperatures.
+
+    The `risks` (n_temperatures, n_risks) are means over samples at the temperatures of `HEATS`. The
+    prior keeps the temperature of few samples near 1: otherwise rare, expensive mistakes that do
+    not occur among them would seem impossible.
+    """
+    prior = PRIOR_ROWS / n_samples * HEATS**2
+    best = (risks + prior[:, np.newaxis]).argmin(axis=0)
+    return float(np.exp(HEATS[best].mean()))
 
 
 def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -80,17 +101,17 @@ def mean_weights(
     return weights
 
 
-def nearer_to_networks(
+def shift_to_networks(
     weights: NDArray[np.float64],
     member: int,
     n_networks: int,
-    logs: NDArray[np.float64],
+    logs: Sequence[NDArray[np.float64]],
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The weights, or weights nearer to a member alone, the mean of `n_networks`.
 
-    Log probabilities (3, M, n, K) are by a network, by a second one, and by the mean of both, of
+    Log probabilities (M, n, K) are by a network, by a second one, and by the mean of both, of
     rows that neither has seen. The part of the loss that networks do not share is divided by their
     number, so that two show what more are worth. Gains below two standard errors are noise.
     """
@@ -119,7 +140,7 @@ def log_loss_of(
     return float(-np.average(logs[np.arange(len(label)), label], weights=weight))
 
 
-def useful_weights(
+def weights_if_better(
     logs: NDArray[np.float64],
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64] | None = None,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from itertools import islice
 from time import perf_counter
 from typing import Any
 
@@ -20,17 +19,7 @@ from .geometric_mean import PRIOR_ROWS
 from .net import STOP_TEMPERATURES, CostNet
 from .rows import Batch, Rows
 from .runtime import InterruptWatch, processes, report, reports
-from .schedule import (
-    INTERVAL,
-    RATES,
-    EarlyStopping,
-    Plateaus,
-    WeightAverage,
-    one_cycle,
-    scheduler_of,
-    set_rate,
-    step_scheduler,
-)
+from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
@@ -43,18 +32,15 @@ class CallbackStop(Exception):  # noqa: N818
 class Training:
     """A training of a net: skorch's loop, without its overhead for each batch.
 
-    `rows` are the training rows of each network. The `held_out` rows of each are used for early
-    stopping, if there is a `patience`, and for the temperature. `ema_epochs` is the horizon, in
-    epochs, of the average of the weights; 0 for the weights themselves. Plateaus have these
-    `rates`, or without held-out rows the `constant_rate`, if there is one. `fold_seed` is the seed
-    that drew the held-out rows.
+    `rows` are the training rows of each network. The `held_out` rows of each are evaluated after
+    each epoch, and are used for early stopping, if there is a `patience`, and for the temperature.
+    `ema_epochs` is the horizon, in epochs, of the average of the weights; 0 for the weights
+    themselves. `fold_seed` is the seed that drew the held-out rows.
 
     Batches are slices of tensors, and callbacks are called for a batch only if they define a method
     for it.
     """
 
-    rates_of_steps: Iterator[float] | None = None
-    scheduler: Any = None  # A scheduler of the user.
     average: WeightAverage | None = None
     stop: EarlyStopping | None = None
     saved: TrainingCheckpoints | None = None
@@ -68,17 +54,14 @@ class Training:
         held_out: Sequence[Rows] | None = None,
         *,
         n_epochs: int,
-        schedule: str | Callable[..., Any],
+        schedule: Schedule,
         patience: int | None = None,
         ema_epochs: float = 0.0,
-        constant_rate: float | None = None,
-        rates: Sequence[float] = RATES,
         fold_seed: int | None = None,
     ) -> None:
         self.net, self.rows, self.held_out = net, rows, held_out
         self.n_epochs, self.schedule, self.patience = n_epochs, schedule, patience
-        self.ema_epochs, self.constant_rate, self.rates = ema_epochs, constant_rate, rates
-        self.fold_seed = fold_seed
+        self.ema_epochs, self.fold_seed = ema_epochs, fold_seed
 
     def run(self, checkpoints: Checkpoints | None = None) -> None:
         """Train the net; stopped early, it has the weights of the best epoch.
@@ -101,33 +84,26 @@ class Training:
         self.saved = checkpoints.next_training() if checkpoints else None
         self.batches = net.get_iterator(rows, training=True, group=self.group)
         self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
-        if self.held_out is not None and self.patience is not None:
+        if self.held_out is not None:
             self.datasets["dataset_valid"] = self.held_out
             self.evaluated = net.get_iterator(self.held_out, group=self.group)
-            if self.schedule == "plateau":
-                self.stop = Plateaus(net, self.patience, self.rates)
-            else:
-                self.stop = EarlyStopping(net, self.patience)
+        if self.held_out is not None and self.patience is not None:
+            self.stop = self.schedule.early_stopping(net, self.patience)
         self._set_schedule(len(self.batches))
 
     def _set_schedule(self, n_steps: int) -> None:
         """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
         net, schedule = self.net, self.schedule
         for _, callback in net.callbacks_:
-            if schedule != "constant" and isinstance(callback, LRScheduler):
+            if schedule.name != "constant" and isinstance(callback, LRScheduler):
                 raise ValueError(
-                    f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the "
+                    f"callbacks hold a skorch LRScheduler, but schedule={schedule.name!r} sets the "
                     "learning rate as well; expected one of them. Set schedule='constant' to use "
                     "the callback."
                 )
-        if callable(schedule):
-            self.scheduler = scheduler_of(schedule, net.optimizer_)
-        elif schedule == "one_cycle":
-            n_finished = self.saved.n_finished if self.saved else 0
-            steps = one_cycle(self.n_epochs * n_steps)
-            self.rates_of_steps = islice(steps, n_finished * n_steps, None)
-        elif schedule == "plateau" and self.constant_rate and self.stop is None:
-            set_rate(net.optimizer_, self.constant_rate / net.lr)
+        n_finished = self.saved.n_finished if self.saved else 0
+        steps = self.n_epochs * n_steps, n_finished * n_steps
+        schedule.begin(net, *steps, stops_early=self.stop is not None)
         if self.ema_epochs:
             horizon, interval = self.ema_epochs * n_steps, min(n_steps, INTERVAL)
             self.average = WeightAverage(list(net.module_.parameters()), horizon, interval)
@@ -147,8 +123,7 @@ class Training:
             if self.average is not None:  # a callback may have ended an epoch
                 self.average.put_in_place()
         finally:
-            if self.schedule != "constant":
-                set_rate(net.optimizer_, 1.0)
+            self.schedule.end(net.optimizer_)
             net.module_.train(False)
         if self.stop is not None:
             self.stop.restore()
@@ -171,8 +146,7 @@ class Training:
                 self._pass_over(self.evaluated, "valid", self._evaluate)
             if self.stop is not None:
                 self.stop.update(self.stop_values)
-            if self.scheduler is not None:
-                step_scheduler(self.scheduler, self.net.history[-1])
+            self.schedule.end_epoch(self.net.history[-1])
             self.net.history.record("dur", perf_counter() - start)
             self._notify("on_epoch_end", **self.datasets)
             progress.report(self.net.history[-1])
@@ -224,8 +198,7 @@ class Training:
     def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One step of the optimizer."""
         (x, target), optimizer = batch, self.net.optimizer_
-        if self.rates_of_steps is not None:
-            set_rate(optimizer, next(self.rates_of_steps))
+        self.schedule.begin_step(optimizer)
         for parameter in self.parameters:  # zero_grad without its bookkeeping
             parameter.grad = None
         outputs = self.net.module_.forward_heads(x)
@@ -263,7 +236,7 @@ class Training:
         if prefix == "valid":  # weighted means
             cost, weight, *refined = of_held_out
             values = values / weight
-        weights = self.net.criterion_.head_weights.numpy(force=True)
+        weights = self.net.criterion_.alphas.numpy(force=True)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
             record(f"{prefix}_loss_{layer}", float(of_networks.mean()))

@@ -1,10 +1,9 @@
-"""The rows of a training: validated arrays on the host, and their tensors for the network."""
+"""The rows of a training, and their tensors for the network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,92 +11,15 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from .._checks.data import check_some_weight
-from .._inputs import reading
-from .._inputs.reading import as_tensor, densify, is_shareable, pick
-from ..costs._account import Costs
-from ..costs._statistics import CostStatistics, unit_of
+from .._inputs import lazy_rows
+from .._inputs.arrays import as_tensor, densify, is_shareable
+from .._inputs.sample import Sample
 from ..losses import Target
-
-SMALLEST_WEIGHT = 1e-30
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
 
 Batch = tuple[Tensor, Target]
-
-
-@dataclass
-class TrainingSet:
-    """Validated rows on the host, with their labels, costs, weights and groups."""
-
-    X: Any
-    costs: Costs
-    weight: np.ndarray | None
-    groups: np.ndarray | None = None
-
-    def with_positive_weights(self) -> TrainingSet:
-        """Remove rows of weight 0, and rescale the other weights to a mean of 1 or more.
-
-        Weights that count repetitions are kept. Weights that sum to 1 are increased, so that the
-        row that `CostStatistics.prior` adds to each class does not outweigh all others.
-        """
-        if self.weight is None:
-            return self
-        check_some_weight(self.weight)
-        keep = self.counts
-        data = self if keep.all() else self.part(keep)
-        weight = np.asarray(data.weight)
-        return replace(data, weight=weight / min(weight.mean(), 1))
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Mask of the rows whose weight, divided by the largest, does not vanish in float32."""
-        if self.weight is None:
-            return np.ones(len(self.costs), dtype=bool)
-        return self.weight > SMALLEST_WEIGHT * self.weight.max()
-
-    def part(self, index: np.ndarray) -> TrainingSet:
-        """Some of the rows."""
-        index = np.flatnonzero(index) if index.dtype == bool else index
-        weight, groups = (f if f is None else f[index] for f in (self.weight, self.groups))
-        return TrainingSet(pick(self.X, index), self.costs.part(index), weight, groups)
-
-    @property
-    def relative_weight(self) -> np.ndarray | None:
-        """Weights with a mean of 1, as in training: a block of a stream counts by its rows."""
-        return None if self.weight is None else self.weight / self.weight.mean()
-
-    @property
-    def weight_of_costs(self) -> np.ndarray | None:
-        """Weights of the rows of the costs: of the samples, or of the classes."""
-        return self.costs.class_weight(self.weight) if self.costs.per_class else self.weight
-
-    def statistics(self) -> CostStatistics:
-        """Weight and mean cost vector of each class, with their unit; the costs are in currency."""
-        offset, unit = unit_of(self.costs.values, self.weight_of_costs)
-        return self.costs.statistics(self.relative_weight, offset, unit)
-
-    def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
-        """Statistics for a training that continues with these rows.
-
-        Rows of a stream are added to the earlier ones, and all rows determine the unit. Other rows
-        replace the earlier ones, perhaps in another currency.
-        """
-        if not stream:
-            return self.statistics().completed(before)
-        costs, offset, unit = self.costs, before.offset, before.unit
-        if (costs.values > costs.values.min(axis=1, keepdims=True)).any():
-            share = len(costs) / (len(costs) + before.weight.sum())
-            own_offset, own_unit = unit_of(costs.values, self.weight_of_costs)
-            offset = (1 - share) * offset + share * own_offset
-            unit = (1 - share) * unit + share * own_unit
-        new = costs.statistics(self.relative_weight, offset, unit)
-        return before.in_unit(offset, unit).updated(new, replaces=costs.per_class)
-
-    def target(self) -> Target:
-        """Costs of every row, labels and weights, as arrays."""
-        return Target(self.costs.vectors(), self.costs.label, self.relative_weight)
 
 
 class Rows:
@@ -111,13 +33,13 @@ class Rows:
     index: Tensor | None = None
     fold: tuple[Tensor, int] | None = None
 
-    def __init__(self, data: TrainingSet, device: str, lengths: Tensor | None = None) -> None:
+    def __init__(self, data: Sample, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
         self.lengths = lengths  # of sequences, if batches have rows of similar length
         self.X = data.X
         is_dense = isinstance(data.X, np.ndarray)
         # A tensor shares the memory of dense rows. Too many rows to copy stay an array.
-        if is_dense and (is_shareable(data.X) or data.X.nbytes <= reading.DISK_BYTES):
+        if is_dense and (is_shareable(data.X) or data.X.nbytes <= lazy_rows.DISK_BYTES):
             self.X = as_tensor(data.X)
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
@@ -147,7 +69,7 @@ class Rows:
     def in_blocks(self) -> bool:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
-        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy_rows.LARGE_BYTES
 
     # ------------------------------------------------------------------ parts
 

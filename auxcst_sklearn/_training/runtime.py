@@ -307,7 +307,7 @@ def processes() -> Processes:
 
 
 @contextmanager
-def joined(distributed: str | bool) -> Iterator[None]:
+def distributed_fit(distributed: str | bool) -> Iterator[None]:
     """Distribute a fit over the processes of the group, if any; nested fits belong to it.
 
     An error destroys the group, so that later fits, as of a search, do not meet the others in

@@ -1,12 +1,14 @@
-"""The optimizer, its rates, the average of the weights, and the end of a training."""
+"""The optimizer, the schedule of its rate, the average of the weights, and early stopping."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
+from itertools import islice
 from math import cos, pi
 from typing import Any
 
@@ -35,7 +37,6 @@ RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
 LEAST = 2e-3
 
 
-SCHEDULES = {"constant", "one_cycle", "plateau"}
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     kind.__name__.lower(): kind
     for kind in (
@@ -50,6 +51,8 @@ RATE_FACTOR = "rate_factor"
 # such as pixels, the same rate changes the outputs of the first layer by more.
 CONSTANT_RATE, PLATEAU_RATE = 2e-3, 8e-3
 MANY_INPUTS = 256
+# Of automatic batches, where no plateaus lower a higher rate.
+LARGEST_BATCH = 128
 # Beyond each of these numbers of rows, an epoch has more steps, and plateaus are an epoch shorter.
 LONG_EPOCHS = 15_000, 50_000, 500_000
 
@@ -87,29 +90,141 @@ def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Opti
     return optimizer
 
 
-def resolve_learning_rate(learning_rate: float | str, schedule: Any, n_inputs: int) -> float:
-    """The first learning rate."""
-    if learning_rate != "auto":
-        return float(learning_rate)
-    if schedule != "plateau":
-        return CONSTANT_RATE
-    return PLATEAU_RATE if n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2
-
-
-def resolve_batch_size(batch_size: int | str, n_samples: int, schedule: Any = "constant") -> int:
-    """Number of rows per step; "auto" grows with the rows, so that an epoch has enough steps.
-
-    The higher rate of "plateau" suits larger batches: 256, and more where an epoch has 200 steps.
-    """
-    if batch_size != "auto":
-        return int(batch_size)
-    largest = int(np.clip(n_samples // 200, 256, 512)) if schedule == "plateau" else 128
-    return int(np.clip(n_samples // 32, 16, largest))
+def resolve_batch_size(batch_size: int | str, n_samples: int, largest: int) -> int:
+    """Number of rows per step; "auto" grows with the rows, so that an epoch has enough steps."""
+    return int(np.clip(n_samples // 32, 16, largest)) if batch_size == "auto" else int(batch_size)
 
 
 def resolve_patience(patience: int | str, n_samples: int) -> int:
     """Number of epochs without improvement; "auto" is four, and one where epochs are longest."""
     return 4 - bisect_left(LONG_EPOCHS, n_samples) if patience == "auto" else int(patience)
+
+
+def set_rate(optimizer: Optimizer, fraction: float) -> None:
+    """Set the rate of the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["initial_lr"] * fraction
+
+
+# -------------------------------------------------------------------------------- schedules
+
+
+class Schedule:
+    """The learning rate of a training: constant, as long as a subclass does not change it."""
+
+    name: Any = "constant"
+    largest_batch = LARGEST_BATCH
+
+    def first_rate(self, n_inputs: int) -> float:
+        """The rate for learning_rate="auto"."""
+        return CONSTANT_RATE
+
+    def for_rows(self, n_samples: int, *, stream: bool = False) -> Schedule:
+        """The schedule for a number of rows; a block of a stream is trained on at one rate."""
+        return Schedule() if stream else self
+
+    def early_stopping(self, net: Any, patience: int) -> EarlyStopping:
+        """What ends the training early."""
+        return EarlyStopping(net, patience)
+
+    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+        """Begin a training with `n_steps` in all, of which some are finished."""
+
+    def begin_step(self, optimizer: Optimizer) -> None:
+        """Set the rate of a step."""
+
+    def end_epoch(self, record: Mapping[str, Any]) -> None:
+        """Set the rate of the next epoch, after an epoch with this record."""
+
+    def end(self, optimizer: Optimizer) -> None:
+        """Set the rate for a training that continues, unless a callback of the user sets it."""
+        if self.name != "constant":
+            set_rate(optimizer, 1.0)
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """What a checkpoint stores; here nothing."""
+        return None
+
+    def load_state_dict(self, state: Any) -> None:
+        """Continue from a checkpoint."""
+
+
+class OneCycle(Schedule):
+    """Up during the first tenth of the training, then down to zero."""
+
+    name = "one_cycle"
+
+    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+        self.rates = islice(one_cycle(n_steps), n_finished, None)
+
+    def begin_step(self, optimizer: Optimizer) -> None:
+        set_rate(optimizer, next(self.rates))
+
+
+@dataclass
+class Plateau(Schedule):
+    """Lower `rates` whenever the held-out loss no longer decreases; then the training ends.
+
+    Without held-out rows, the rate is the `constant_rate`, unless it is None.
+    """
+
+    constant_rate: float | None = None
+    rates: Sequence[float] = RATES
+    largest_batch: int = LARGEST_BATCH
+
+    name = "plateau"
+
+    def first_rate(self, n_inputs: int) -> float:
+        return PLATEAU_RATE if n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2
+
+    def for_rows(self, n_samples: int, *, stream: bool = False) -> Plateau:
+        """The higher rate suits larger batches: 256 rows, and more where an epoch has 200 steps."""
+        if stream:
+            return self
+        rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
+        return Plateau(self.constant_rate, rates, int(np.clip(n_samples // 200, 256, 512)))
+
+    def early_stopping(self, net: Any, patience: int) -> Plateaus:
+        return Plateaus(net, patience, self.rates)
+
+    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+        if self.constant_rate and not stops_early:
+            set_rate(net.optimizer_, self.constant_rate / net.lr)
+
+
+class OfScheduler(Schedule):
+    """The torch scheduler that a user's function of the optimizer returns."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.name = make
+
+    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+        self.scheduler = self.name(net.optimizer_)
+        if not isinstance(self.scheduler, LRScheduler):
+            raise TypeError(
+                f"schedule={self.name!r} returned a {type(self.scheduler).__name__}; expected a "
+                "function of the optimizer that returns a scheduler of torch.optim.lr_scheduler."
+            )
+
+    def end_epoch(self, record: Mapping[str, Any]) -> None:
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            cost = record.get("valid_cost", record["train_loss"])
+            self.scheduler.step(record.get("valid_refinement", cost))
+        else:
+            self.scheduler.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.scheduler.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        self.scheduler.load_state_dict(state)
+
+
+SCHEDULES: dict[str, Callable[[], Schedule]] = {
+    "constant": Schedule,
+    "one_cycle": OneCycle,
+    "plateau": Plateau,
+}
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
@@ -129,35 +244,11 @@ def one_cycle(n_steps: int) -> Iterator[float]:
             yield _between(1.0, LAST, (step - peak) / (end - peak))
 
 
-def scheduler_of(make: Callable[..., Any], optimizer: Optimizer) -> Any:
-    """The scheduler that a user's function returns for the optimizer."""
-    scheduler = make(optimizer)
-    if not isinstance(scheduler, LRScheduler):
-        raise TypeError(
-            f"schedule={make!r} returned a {type(scheduler).__name__}; expected a function of the "
-            "optimizer that returns a scheduler of torch.optim.lr_scheduler."
-        )
-    return scheduler
-
-
-def step_scheduler(scheduler: LRScheduler, record: Mapping[str, Any]) -> None:
-    """Set the rates of the next epoch, after an epoch with this record."""
-    if isinstance(scheduler, ReduceLROnPlateau):
-        scheduler.step(
-            record.get("valid_refinement", record.get("valid_cost", record["train_loss"]))
-        )
-    else:
-        scheduler.step()
-
-
-def set_rate(optimizer: Optimizer, fraction: float) -> None:
-    """Set the rate of the next step."""
-    for group in optimizer.param_groups:
-        group["lr"] = group["initial_lr"] * fraction
-
-
 def _between(start: float, end: float, fraction: float) -> float:
     return end + (start - end) / 2 * (1 + cos(pi * fraction))
+
+
+# ------------------------------------------------------------------------------ the weights
 
 
 class WeightAverage:

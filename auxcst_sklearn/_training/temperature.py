@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
-from .batches import pick
-from .geometric_mean import PRIOR_ROWS, SMALLEST, useful_weights
+from .batches import rows_of_batch
+from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
 from .rows import Rows
 from .runtime import processes
 
@@ -21,11 +21,8 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .loop import Training
     from .net import CostNet
 
-# Logarithms of the temperatures that are tried, from 0.2 to 9. Steps grow with the distance from 1,
-# where small steps already change small probabilities.
-HEATS = np.concatenate(
-    [-(np.linspace(np.log(5) ** 0.5, 0, 16)[:-1] ** 2), np.linspace(0, np.log(9) ** 0.5, 24) ** 2]
-)
+# Fewer networks than this are calibrated by their log loss.
+FEW_NETWORKS = 3
 
 
 def calibrates(net: CostNet, temperature: float | str) -> bool:
@@ -56,29 +53,27 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
 
     Both are computed on held-out rows. The loss weights all rows equally, but ignores which
     classes are expensive to confuse; errors of the expected costs depend on the few rows with
-    the highest costs. A prior keeps the temperature of few rows near 1: otherwise rare,
-    expensive mistakes that do not occur in the rows would seem impossible.
+    the highest costs.
 
-    The loss includes the smoothing of the labels, which keeps rare classes possible. A single
-    network of many classes would become too unsure by it, so that its log loss is used.
+    The loss includes the smoothing of the labels, which keeps rare classes possible. One or two
+    networks would become too unsure by it, so that their log loss is used, and half the prior.
     """
+    few = net.n_networks < FEW_NETWORKS
     sums, unit, n = np.zeros((len(HEATS), 2)), 0.0, 0
     for x, target in net.get_iterator(rows):
         output = net.module_(x).flatten(0, -2).float()
         if target.weight is not None:  # rows that pad the smaller folds have none
-            output, target = pick((output, target), target.weight > 0)
+            output, target = rows_of_batch((output, target), target.weight > 0)
         if len(output):
-            of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS))
+            of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS), few)
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
     risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
     n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-    prior = PRIOR_ROWS * n_copies / n * HEATS**2
-    best = (risks + prior[:, np.newaxis]).argmin(axis=0)
-    return float(np.exp(HEATS[best].mean()))
+    return best_temperature(risks, (2 if few else 1) * n / n_copies)
 
 
 def _sums_of_risks(
-    net: CostNet, output: Tensor, target: Target, temperatures: NDArray[np.float64]
+    net: CostNet, output: Tensor, target: Target, temperatures: NDArray[np.float64], log_loss: bool
 ) -> tuple[NDArray[np.float64], float]:
     """Sums of losses and of errors of costs (n_temperatures, 2); and of errors of no costs."""
     loss, cost_matrix = net.criterion_.loss, output.new_tensor(net.statistics.class_mean)
@@ -87,7 +82,7 @@ def _sums_of_risks(
     for temperature in temperatures.tolist():
         tempered = loss.with_temperature(output, temperature)
         p = loss.probabilities(tempered)
-        if net.n_networks == 1 and net.has_many_classes:
+        if log_loss:
             log_p = p.gather(1, target.label.unsqueeze(1)).clamp(min=SMALLEST).log()
             risk = -weight @ log_p.squeeze(1)
         else:
@@ -104,13 +99,13 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
         logs = net.log_probabilities(net.module_.forward_heads(x)).flatten(1, 2)
         weight = torch.ones(len(target.label)) if target.weight is None else target.weight
         parts.append((logs.transpose(0, 1), target.label, weight))
-    log_p, label, weight = (torch.cat(part).numpy(force=True) for part in zip(*parts))
-    counts = weight > 0  # rows that pad the smaller folds have none
+    log_p, label, of_row = (torch.cat(part).numpy(force=True) for part in zip(*parts))
+    counts = of_row > 0  # rows that pad the smaller folds have none
     of_layers = np.swapaxes(log_p[counts], 0, 1).astype(np.float64)
     numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
     number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
-    weight = weight[counts].astype(np.float64)
-    return useful_weights(of_layers, label[counts], weight, number.numpy()[counts])
+    of_row = of_row[counts].astype(np.float64)
+    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts])
 
 
 def _squares(difference: Tensor) -> Tensor:

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
+
+Weight = NDArray[Any] | None
 
 
 class Target(NamedTuple):
-    """Costs, labels and weights of a batch as tensors, or of a training set as arrays.
+    """Costs, labels and weights of a batch, as tensors.
 
     Parameters
     ----------
@@ -27,10 +31,10 @@ class Target(NamedTuple):
         Cost matrix of each sample, if costs are known when deciding.
     """
 
-    cost: Any  # arrays have no common type with tensors
-    label: Any
-    weight: Any | None = None
-    matrices: Any | None = None
+    cost: Tensor
+    label: Tensor
+    weight: Tensor | None = None
+    matrices: Tensor | None = None
 
 
 class Loss(ABC):
@@ -117,13 +121,17 @@ class Loss(ABC):
         n = self.n_outputs(*statistics.class_mean.shape)
         return bias if len(bias) == n else bias.new_zeros(n)
 
-    # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
-
-    def _for_sample_costs(self, target: Target, stream: bool = False) -> Loss:
-        """The loss for these costs of samples, as arrays; in a stream more will follow."""
+    def _for_statistics(self, statistics: CostStatistics) -> Loss:
+        """The loss for a training set with these class frequencies and mean costs."""
         return self
 
-    def _for_more_samples(self, target: Target, stream: bool = False) -> Loss:
+    # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
+
+    def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
+        """The loss for these costs of samples; in a stream more will follow."""
+        return self
+
+    def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
         """The loss for a training that continues with other samples, or in a stream with more."""
         return self
 
@@ -240,14 +248,14 @@ class LayerWiseLoss(nn.Module):
     (tensor(0.7000), tensor([1.0000, 0.2000]))
     """
 
-    head_weights: Tensor
+    alphas: Tensor
 
     def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
         super().__init__()
         self.loss = loss
         self.aux_loss = aux_loss
         weights = torch.tensor([*alpha, 1.0], dtype=torch.float32).unsqueeze(1)
-        self.register_buffer("head_weights", weights, persistent=False)
+        self.register_buffer("alphas", weights, persistent=False)
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
         """Weighted sum of the heads' mean losses, and these losses.
@@ -273,7 +281,7 @@ class LayerWiseLoss(nn.Module):
             means = _means(self.loss, outputs[-1:], target)
             if len(outputs) > 1:
                 means = torch.cat([_means(self.aux_loss, outputs[:-1], target), means])
-        total = means.sum() if len(outputs) == 1 else (means * self.head_weights).sum()
+        total = means.sum() if len(outputs) == 1 else (means * self.alphas).sum()
         return total, means.detach()
 
 

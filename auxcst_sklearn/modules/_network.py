@@ -195,6 +195,12 @@ class SideBySide(AuxNetwork):
 
     def _sets(self, x: Tensor) -> Sequence[Tensor]:
         """The rows of each network."""
+        if len(x) not in (1, self.n_networks):
+            raise ValueError(
+                f"The first dimension of the inputs is {len(x)}; expected {self.n_networks}, a set "
+                "of samples for each network, or 1, as in module(x.unsqueeze(0)). The estimator's "
+                "to_module() returns a module that takes samples as predict does."
+            )
         return x.unbind() if len(x) > 1 else [x[0]] * self.n_networks
 
     def lengths(self, X: Any) -> Tensor | None:

@@ -100,5 +100,5 @@ def test_resolve_device_says_what_is_missing():
 
 @pytest.mark.parametrize(("n", "size"), [(10, 16), (640, 20), (4096, 128), (10**6, 128)])
 def test_batch_size_grows_with_the_data(n, size):
-    assert resolve_batch_size("auto", n) == size
-    assert resolve_batch_size(50, n) == 50
+    assert resolve_batch_size("auto", n, 128) == size
+    assert resolve_batch_size(50, n, 128) == 50

@@ -4,6 +4,7 @@ import torch
 from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
+from auxcst_sklearn.costs._account import Costs
 from auxcst_sklearn.losses import BayesRisk, CrossEntropy, Target
 from auxcst_sklearn.losses._bayes_risk import SampleRisk
 from auxcst_sklearn.metrics import mean_cost
@@ -19,6 +20,13 @@ def problem():
     label = np.r_[0, 1, 2, random.randint(N_CLASSES, size=17)]
     cost = MATRIX[label] * random.uniform(0.5, 2, size=(20, 3)) + random.normal(size=(20, 1))
     return cost, label, random.uniform(0.5, 2, size=20)
+
+
+def of_samples(loss, cost, label, weight=None, **more):
+    """The loss for these costs of samples."""
+    n = cost.shape[1]
+    costs = Costs(np.arange(n), np.arange(n), cost, False, label)
+    return loss._for_sample_costs(costs, weight, **more)
 
 
 def numpy_tables(cost, label, weight):
@@ -44,16 +52,15 @@ def test_costs_that_only_repeat_those_of_classes_need_no_cost_network(problem, w
     _, label, weight = problem
     weight = weight if weighted else None
 
-    assert BayesRisk()._for_sample_costs(Target(MATRIX[label], label, weight)) == BayesRisk()
+    assert of_samples(BayesRisk(), MATRIX[label], label, weight) == BayesRisk()
     fee = np.linspace(0, 9, 20)[:, None]  # what every prediction costs changes no decision
-    assert BayesRisk()._for_sample_costs(Target(MATRIX[label] + fee, label, weight)) == BayesRisk()
-    target = Target(MATRIX[label] * (1 + fee), label, weight)
-    assert isinstance(BayesRisk()._for_sample_costs(target), SampleRisk)
+    assert of_samples(BayesRisk(), MATRIX[label] + fee, label, weight) == BayesRisk()
+    assert isinstance(of_samples(BayesRisk(), MATRIX[label] * (1 + fee), label, weight), SampleRisk)
 
 
 def test_loss_agrees_with_an_independent_computation(problem):
     cost, label, weight = problem
-    loss = BayesRisk(smoothing=0.1)._for_sample_costs(Target(cost, label, weight))
+    loss = of_samples(BayesRisk(smoothing=0.1), cost, label, weight)
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, _ = numpy_tables(cost, label, weight)
 
@@ -71,7 +78,7 @@ def test_loss_agrees_with_an_independent_computation(problem):
 
 def test_gradient(problem):
     cost, label, _ = problem
-    loss = BayesRisk()._for_sample_costs(Target(cost, label))
+    loss = of_samples(BayesRisk(), cost, label)
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
     assert torch.autograd.gradcheck(
@@ -82,7 +89,7 @@ def test_gradient(problem):
 
 def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
     cost, label, weight = problem
-    loss = BayesRisk(smoothing=0.1)._for_sample_costs(Target(cost, label, weight))
+    loss = of_samples(BayesRisk(smoothing=0.1), cost, label, weight)
     outputs = np.random.RandomState(1).normal(size=(20, 3 * N_CLASSES))
     above, level = numpy_tables(cost, label, weight)
 
@@ -108,7 +115,7 @@ def test_estimates_of_many_classes_agree_with_an_independent_computation(spread)
     label = np.arange(2 * n_classes) % n_classes
     cost = rng.uniform(1, 9, size=(2 * n_classes, n_classes))
     cost[np.arange(2 * n_classes), label] = 0
-    loss = BayesRisk()._for_sample_costs(Target(cost, label))
+    loss = of_samples(BayesRisk(), cost, label)
     logits, a, b = rng.normal(size=(3, 20, n_classes)) * np.array([4, spread, 2])[:, None, None]
     a[-1] *= 3  # rows of several spreads
     outputs = torch.from_numpy(np.concatenate([logits, a + 1, b], axis=1).astype(np.float32))
@@ -130,7 +137,7 @@ def test_estimates_of_many_classes_agree_with_an_independent_computation(spread)
 
 def test_an_estimate_that_is_not_a_number_stays_in_its_row():
     label = np.arange(200) % 100
-    loss = BayesRisk()._for_sample_costs(Target(np.random.default_rng(0).random((200, 100)), label))
+    loss = of_samples(BayesRisk(), np.random.default_rng(0).random((200, 100)), label)
     outputs = torch.zeros(5, 300)
     outputs[1] = torch.nan
 
@@ -204,7 +211,7 @@ def test_pretrained_networks_take_costs_per_sample_by_their_class_means():
 
 def test_several_heads_at_once(problem):
     cost, label, _ = problem
-    loss = BayesRisk()._for_sample_costs(Target(cost, label))
+    loss = of_samples(BayesRisk(), cost, label)
     outputs = torch.randn(2, 20, 9, dtype=torch.float64)
     target = Target(torch.from_numpy(cost), torch.from_numpy(label))
 
@@ -241,10 +248,10 @@ def test_a_class_that_first_occurs_later_costs_what_it_costs_then(how):
 
 def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
     cost = np.array([[0.0, 1, 2], [0, 3, 4], [2, 0, 0]])
-    loss = BayesRisk()._for_sample_costs(Target(cost, np.array([0, 0, 1])))
+    loss = of_samples(BayesRisk(), cost, np.array([0, 0, 1]))
 
-    more = Target(np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]]), np.array([0, 1, 2]))
-    later = loss._for_more_samples(more)
+    more = np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]])
+    later = loss._for_more_samples(Costs(*[np.arange(3)] * 2, more, False, np.arange(3)), None)
 
     # The zeros of class 1 and all of class 2, which had no example, are new.
     np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])
@@ -256,13 +263,14 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
     random = np.random.default_rng(0)
     cost, label = random.uniform(size=(40, 3)), random.integers(3, size=40)
     blocks = [slice(3), slice(3, 10), slice(10, 40)]
-    first, *others = (Target(cost[block], label[block]) for block in blocks)
+    whole = Costs(*[np.arange(3)] * 2, cost, False, label)
+    first, *others = (whole.part(np.r_[block]) for block in blocks)
 
-    loss = BayesRisk()._for_sample_costs(first, stream=True)
-    for target in others:
-        loss = loss._for_more_samples(target, stream=True)
+    loss = BayesRisk()._for_sample_costs(first, None, stream=True)
+    for costs in others:
+        loss = loss._for_more_samples(costs, None, stream=True)
 
-    whole = BayesRisk()._for_sample_costs(Target(cost, label))
+    whole = of_samples(BayesRisk(), cost, label)
     torch.testing.assert_close(loss.above, whole.above)
     torch.testing.assert_close(loss.level, whole.level)
     torch.testing.assert_close(loss.seen, whole.seen)
@@ -271,7 +279,7 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
 def test_another_unit_rescales_the_means(problem):
     cost, label, _ = problem
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    loss = BayesRisk()._for_sample_costs(Target(cost, label))
+    loss = of_samples(BayesRisk(), cost, label)
 
     found = loss._rescaled(3.0, 7.0).to_cost(outputs, None)
 
@@ -282,7 +290,7 @@ def test_the_network_of_costs_starts_alike_with_and_without_heads():
     X, y, cost = individual_costs(60)
     starts = [
         CostSensitiveAuxMLP(
-            *(2, 8, alpha), max_epochs=1, learning_rate=1e-12, weight_decay=0, random_state=0
+            2, 8, alpha, max_epochs=1, learning_rate=1e-12, weight_decay=0, random_state=0
         )
         .fit(X, y, cost=cost)
         .net_.module_.costs.state_dict()

@@ -4,7 +4,7 @@ import torch
 from scipy.signal import correlate
 
 from auxcst_sklearn.modules import AuxNetwork
-from auxcst_sklearn.modules._images import AuxCNN, BatchNorm, ImageInput
+from auxcst_sklearn.modules._images import AuxCNN, BatchNorm, ImageLayer
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def pixels():
 
 
 def test_bytes_become_floats_from_0_to_1(pixels):
-    x = ImageInput((3, 4, 6))(torch.from_numpy(pixels))
+    x = ImageLayer((3, 4, 6))(torch.from_numpy(pixels))
 
     assert x.dtype == torch.float32
     np.testing.assert_array_equal(x.numpy(), pixels.astype(np.float32) / np.float32(255))
@@ -22,23 +22,23 @@ def test_bytes_become_floats_from_0_to_1(pixels):
 def test_floats_are_taken_as_they_are(pixels):
     x = torch.from_numpy(pixels).double() - 100
 
-    assert torch.equal(ImageInput((3, 4, 6))(x), x)
+    assert torch.equal(ImageLayer((3, 4, 6))(x), x)
 
 
 def test_rows_get_their_shape_and_channels_come_first(pixels):
-    channels_last = ImageInput((4, 6, 3), channels_last=True)
+    channels_last = ImageLayer((4, 6, 3), channels_last=True)
     x = torch.from_numpy(pixels).float()
     moved = x.permute(0, 2, 3, 1).contiguous()
 
-    assert torch.equal(ImageInput((3, 4, 6))(x.flatten(1)), x)
+    assert torch.equal(ImageLayer((3, 4, 6))(x.flatten(1)), x)
     assert torch.equal(channels_last(moved), x)
     assert torch.equal(channels_last(moved.flatten(1)), x)
     assert channels_last.out_shape == (3, 4, 6)
-    assert ImageInput((3, 4, 6)).out_shape == (3, 4, 6)
+    assert ImageLayer((3, 4, 6)).out_shape == (3, 4, 6)
 
 
 def test_what_is_no_image_has_no_channels_to_move():
-    rows = ImageInput((7,), channels_last=True)
+    rows = ImageLayer((7,), channels_last=True)
 
     assert rows.out_shape == (7,)
     assert rows(torch.zeros(2, 7)).shape == (2, 7)
@@ -51,7 +51,7 @@ def test_augmentation_is_for_training_only_and_sees_floats_with_channels_first(p
         seen.append((x.dtype, tuple(x.shape)))
         return 1 - x
 
-    images = ImageInput((4, 6, 3), channels_last=True, augmentation=negative)
+    images = ImageLayer((4, 6, 3), channels_last=True, augmentation=negative)
     x = torch.from_numpy(pixels.transpose(0, 2, 3, 1).copy())
 
     assert torch.equal(images(x), 1 - images.eval()(x))
@@ -59,7 +59,7 @@ def test_augmentation_is_for_training_only_and_sees_floats_with_channels_first(p
 
 
 def test_augmentation_must_keep_the_shape():
-    images = ImageInput((1, 4, 4), augmentation=lambda x: x[..., 1:])
+    images = ImageLayer((1, 4, 4), augmentation=lambda x: x[..., 1:])
 
     with pytest.raises(ValueError, match=r"shape \(2, 1, 4, 4\) into one of shape \(2, 1, 4, 3\)"):
         images(torch.zeros(2, 1, 4, 4))
@@ -73,7 +73,7 @@ def network(shape=(3, 8, 8), n_classes=4, **parameters):
         "width": [7],
         "head_layers": [0, 1],
     }
-    return AuxCNN(ImageInput(shape), n_classes, **{**defaults, **parameters})
+    return AuxCNN(ImageLayer(shape), n_classes, **{**defaults, **parameters})
 
 
 def convolve(x, weight):
@@ -189,8 +189,14 @@ def test_batch_normalisation_and_dropout_can_be_chosen():
     assert kinds(
         network(channels=[5], kernel_size=[3], pool_size=[2], dropout=0.1, head_layers=[])
     ) == [
-        *("Conv2d", "BatchNorm", "ReLU", "MaxPool2d"),
-        *("Flatten", "Linear", "ReLU", "SeededDropout"),
+        "Conv2d",
+        "BatchNorm",
+        "ReLU",
+        "MaxPool2d",
+        "Flatten",
+        "Linear",
+        "ReLU",
+        "SeededDropout",
     ]
     plain = network(
         channels=[5],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules._images import AuxCNN, ImageInput
+from auxcst_sklearn.modules._images import AuxCNN, ImageLayer
 from auxcst_sklearn.modules._mlp import AuxMLP
 from auxcst_sklearn.modules._network import ClassAndCostNetwork, SideBySide
 
@@ -22,7 +22,7 @@ def make_networks(n=3, n_outputs=4, head_layers=(0,)):
     torch.manual_seed(0)
     sizes = {"channels": [3], "kernel_size": [3], "pool_size": [2], "width": [5]}
     return [
-        AuxCNN(ImageInput((1, 6, 6)), n_outputs, head_layers=head_layers, **sizes) for _ in range(n)
+        AuxCNN(ImageLayer((1, 6, 6)), n_outputs, head_layers=head_layers, **sizes) for _ in range(n)
     ]
 
 

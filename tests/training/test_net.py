@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.rows import TrainingSet
+from auxcst_sklearn.costs._account import Costs
 from tests.factories import small_mlp
 
 
@@ -53,6 +53,6 @@ def test_net_params_reach_skorch(data):
 
 def test_costs_of_classes_are_not_expanded_when_training_continues(data, monkeypatch):
     model = small_mlp(warm_start=True, loss="squared").fit(*data)
-    monkeypatch.delattr(TrainingSet, "target")
+    monkeypatch.delattr(Costs, "vectors")
 
     assert len(model.fit(*data).history_) == 6

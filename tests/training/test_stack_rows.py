@@ -5,11 +5,11 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
-from auxcst_sklearn._estimators.steps import build, make_net, prepare, validate
-from auxcst_sklearn._training.held_out import folds
+from auxcst_sklearn._estimators.fit_steps import build, make_net, prepare, validate
+from auxcst_sklearn._training.folds import folds
+from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
 from auxcst_sklearn._training.loop import Training
 from auxcst_sklearn._training.net import STOP_TEMPERATURES
-from auxcst_sklearn._training.temperature import HEATS, PRIOR_ROWS
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
 
@@ -39,8 +39,9 @@ def built(model, X, y):
     """A training that has not been run."""
     rng = np.random.RandomState(0)
     data, _, inputs, statistics = prepare(*validate(model, X, y))
-    net = make_net(model, data, inputs, statistics, rng)
-    training = build(model, net, data, None, rng)
+    options, parts = model._options(), (model._make_module, model._net_arguments)
+    net = make_net(options, *parts, data, inputs, statistics, rng)
+    training = build(options, net, data, None, rng)
     net.seed(0)
     return training
 

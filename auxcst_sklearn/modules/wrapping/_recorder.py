@@ -34,7 +34,7 @@ class Recorder:
         """What `run` returns, and the outputs of those calls that it makes."""
         is_first = training and self.is_new
         sends = self.sends_gradient and torch.is_grad_enabled()
-        outputs, found = dict[Call, Any](), dict[Call, Tensor]()
+        outputs, found = dict[Any, Any](), dict[Call, Tensor]()
 
         def keep(call: Call, output: Any, _: Any) -> None:
             if sends and not torch.is_grad_enabled() and _is_in_checkpoint():

@@ -20,23 +20,23 @@ ACTIVATION_FUNCTIONS = {
 # fmt: on
 CHANNELS_FIRST = {
     *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
-    *("batch_norm", "group_norm", "instance_norm"),
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
 }
 RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
-CHANNELS_LAST = {
-    *RECURRENT,
-    *("embedding", "linear", "multi_head_attention_forward"),
-}
+CHANNELS_LAST = {*RECURRENT, "embedding", "linear", "multi_head_attention_forward"}
 # Norms leave the axis where it is.
 NORMS = {"layer_norm", "rms_norm"}
 RESHAPES = {"reshape", "unflatten", "view"}
 # Functions that may move axes although the shape stays; ``x.mT`` and its like call "get".
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 # Parts of one tensor that are put together again, as Swin does to halve its maps, are no new data.
-PARTS = {
-    *(RESHAPES | PERMUTATIONS | {"chunk", "contiguous", "flatten", "flip", "getitem", "narrow"}),
-    *("index_select", "pad", "roll", "select", "split", "squeeze", "unbind", "unsqueeze"),
-}
+SELECTIONS = (
+    "chunk contiguous flatten flip getitem index_select narrow pad roll select split squeeze "
+    "unbind unsqueeze"
+)
+PARTS = RESHAPES | PERMUTATIONS | set(SELECTIONS.split())
 JOINS = {"add", "cat", "concat", "concatenate", "hstack", "iadd", "stack", "sub", "vstack"}
 
 

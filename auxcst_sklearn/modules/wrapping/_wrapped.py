@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
-from .._images import ImageInput
+from .._images import ImageLayer
 from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
@@ -56,7 +56,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def __init__(
         self,
-        inputs: ImageInput | NamedRows,
+        inputs: ImageLayer | NamedRows,
         module: nn.Module,
         n_classes: int,
         *,
@@ -81,7 +81,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             # Channels last take two thirds of the time on a CPU.
             if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
                 part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if isinstance(inputs, ImageInput):
+        if isinstance(inputs, ImageLayer):
             two = example.to(trace.dtype) if isinstance(example, Tensor) else None
             if two is None or torch.equal(two[0], two[-1]):
                 two = random_rows(inputs.out_shape, trace.dtype, 2)
@@ -110,6 +110,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
         if not wanted:
             return
+        rows = torch.cat([rows, inputs.shortened(rows)])
+        alone = [row.unsqueeze(0) for row in rows]
         training = self.training
         self.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
@@ -180,7 +182,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _own(self, x: Tensor) -> Any:
         """Inputs of the module: copies, because it may write to them and others use them."""
-        own = self.inputs(x.clone() if isinstance(self.inputs, ImageInput) else x)
+        own = self.inputs(x.clone() if isinstance(self.inputs, ImageLayer) else x)
         return own.contiguous() if self._stays_contiguous and isinstance(own, Tensor) else own
 
     def _draws(self) -> AbstractContextManager[Any]:
@@ -241,10 +243,10 @@ def open_gates(module: nn.Module) -> Iterator[None]:
             parameter.copy_(value)
 
 
-def example_of(inputs: ImageInput | NamedRows, rows: Tensor | None) -> Example:
+def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
     """What a module is tried on: some rows as it gets them, or without rows zeros of a shape."""
     if rows is None:
-        assert isinstance(inputs, ImageInput)
+        assert isinstance(inputs, ImageLayer)
         return inputs.out_shape
     training = inputs.training
     found: Example = inputs.eval()(rows)

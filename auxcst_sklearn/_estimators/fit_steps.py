@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -11,43 +11,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._checks.calls import naming
+from .._checks.calls import error_context
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
-from .._inputs import Inputs
-from .._training.held_out import (
+from .._inputs.arrays import Preprocessor
+from .._inputs.sample import Sample
+from .._training.folds import (
     MIN_HOLD_OUT_ROWS,
     Fold,
+    draw_folds,
     resolve_n_networks,
     share_given,
-    share_out,
 )
-from .._training.rows import Rows, TrainingSet
-from .._training.runtime import draw_seed, processes, resolve_device, seeded
-from .._training.schedule import (
-    CONSTANT_RATE,
-    LONG_EPOCHS,
-    RATES,
-    RATES_OF_LONG_EPOCHS,
-    optimizer_arguments,
-    resolve_batch_size,
-    resolve_learning_rate,
-    resolve_patience,
-)
-from .._training.temperature import calibrates
+from .._training.rows import Rows
+from .._training.runtime import draw_seed, processes, seeded
+from .._training.schedule import resolve_patience
 from ..costs._account import Costs
-from ..costs._named import column_names, joined, same_labels
+from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
-from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._network import ClassAndCostNetwork
-from .parameters import check_callbacks, check_net_params
+from ..losses import LayerWiseLoss, Loss
+from ..modules._network import AuxNetwork, ClassAndCostNetwork
+from .parameters import TrainingOptions, check_callbacks, check_net_params
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.loop import Training
     from .._training.net import CostNet
 
 # Results of validation: training set, validation set, and their inputs.
-Data = tuple[TrainingSet, "TrainingSet | None", Inputs]
+Data = tuple[Sample, "Sample | None", Preprocessor]
+# Makes a network of an architecture for some rows, with the weight alpha of each auxiliary head.
+MakeModule = Callable[[Preprocessor, Any, int], tuple[AuxNetwork, list[float]]]
 
 # ------------------------------------------------------------------------------ validate
 
@@ -59,7 +52,6 @@ def validate(
     sample_weight: Any = None,
     cost: Any = None,
     groups: Any = None,
-    *,
     validation: Sequence[Any] | None = None,
     classes: Any = None,
     resume: bool = False,
@@ -89,7 +81,7 @@ def validate(
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
     groups = None if groups is None else check_groups(groups, X)
-    data = TrainingSet(X, costs, check_weight(sample_weight, X), groups)
+    data = Sample(X, costs, check_weight(sample_weight, X), groups)
     given = None if validation is None else _validation_set(estimator, inputs, costs, *validation)
     return data, given, inputs
 
@@ -120,13 +112,13 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
-) -> TrainingSet:
-    with naming("In the validation set (X_val, y_val, cost_val)"):
+    estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
+) -> Sample:
+    with error_context("In the validation set (X_val, y_val, cost_val)"):
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
-        source = joined(cost), estimator.cost_matrix
+        source = stack_costs(cost), estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(weight, X)
     known = training.matrices is not None
@@ -137,7 +129,7 @@ def _validation_set(
             "the same, because a matrix for each sample decides, and a cost vector does not. "
             "Pass the row of the true class, or the matrix, of each sample in both."
         )
-    return TrainingSet(X, costs, weight)
+    return Sample(X, costs, weight)
 
 
 def kind_of_costs(costs: Costs) -> tuple[bool, bool]:
@@ -169,13 +161,13 @@ def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
 
 
 def prepare(
-    data: TrainingSet,
-    validation: TrainingSet | None,
-    inputs: Inputs,
+    data: Sample,
+    validation: Sample | None,
+    inputs: Preprocessor,
     before: CostStatistics | None = None,
     *,
     stream: bool = False,
-) -> tuple[TrainingSet, TrainingSet | None, Inputs, CostStatistics]:
+) -> tuple[Sample, Sample | None, Preprocessor, CostStatistics]:
     """Rows as the network takes them, with costs in units; and the inputs and units that did this.
 
     `before` are the statistics of the training that continues.
@@ -189,7 +181,7 @@ def prepare(
             inputs.update(data.X)
         statistics = data.statistics_after(before, stream=stream)
 
-    def ready(rows: TrainingSet) -> TrainingSet:
+    def ready(rows: Sample) -> Sample:
         costs = rows.costs.in_units(statistics)
         return replace(rows, X=inputs.transform(rows.X), costs=costs)
 
@@ -203,26 +195,29 @@ def prepare(
 
 
 def make_net(
-    estimator: Any,
-    data: TrainingSet,
-    inputs: Inputs,
+    options: TrainingOptions,
+    make: MakeModule,
+    more_arguments: Callable[[AuxNetwork], dict[str, Any]],
+    data: Sample,
+    inputs: Preprocessor,
     statistics: CostStatistics,
     rng: np.random.RandomState,
     *,
     stream: bool = False,
 ) -> CostNet:
-    """A new net with its losses; its networks differ in their weights."""
+    """A new net with its losses; its networks, which `make` returns, differ in their weights."""
     from .._training.net import CostNet
 
-    loss, aux_loss, n_outputs = _losses(estimator, data.costs)
-    if _may_learn_costs(estimator, data.costs):
-        loss = loss._for_sample_costs(data.target(), stream)
-    n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
+    loss, aux_loss, n_outputs = _losses(options, data.costs)
     counted = replace(statistics, weight=data.costs.class_weight(data.weight))
+    loss, aux_loss = _for_statistics(loss, aux_loss, counted)
+    if _may_learn_costs(options, data.costs):
+        loss = loss._for_sample_costs(data.costs, data.relative_weight, stream)
+    n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
     modules, alpha, rows = [], list[float](), inputs.sample(data.X)
-    for _ in range(resolve_n_networks(estimator.n_networks, len(data.costs))):
-        seed, make = draw_seed(rng), estimator._make_module
+    for _ in range(resolve_n_networks(options.n_networks, len(data))):
+        seed = draw_seed(rng)
         with seeded(seed):
             module, alpha = make(inputs, rows, n_outputs)
         if n_cost_outputs:
@@ -234,52 +229,54 @@ def make_net(
         modules.append(module.float())
     module = modules[0].join(modules)
     inputs.vary(module)
-    module.set_precision(estimator.precision == "bf16")
+    module.set_precision(options.precision == "bf16")
     arguments = {
-        **_net_arguments(estimator, data, stream),
+        **options.net_arguments(len(data), int(np.prod(data.X.shape[1:])), stream=stream),
         **inputs.net_arguments(),
-        **estimator._net_arguments(module),
-        **check_net_params(estimator.net_params),
-        "statistics": statistics,
+        **more_arguments(module),
+        **check_net_params(options.net_params),
     }
-    net = CostNet(module, LayerWiseLoss(loss, aux_loss, alpha), **arguments)
-    if isinstance(estimator.temperature, Real):
-        net.temperature = float(estimator.temperature)
+    objective, verbose = LayerWiseLoss(loss, aux_loss, alpha), _verbose(options)
+    net = CostNet(module, objective, statistics=statistics, verbose=verbose, **arguments)
+    if isinstance(options.temperature, Real):
+        net.temperature = float(options.temperature)
     net.initialize()
     return net
 
 
 def continue_net(
-    estimator: Any,
+    options: TrainingOptions,
     net: CostNet,
-    data: TrainingSet,
-    inputs: Inputs,
+    data: Sample,
+    inputs: Preprocessor,
     statistics: CostStatistics,
     *,
     stream: bool = False,
 ) -> CostNet:
     """A copy of a net, with its optimizer, for a training that continues with these rows."""
-    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data.costs))
+    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(options, data.costs))
     net = net.copied()
-    net.use_callbacks(check_callbacks(estimator.callbacks))
-    net.verbose = _verbose(estimator)
-    size = _batch_size(estimator, data, stream)
+    net.use_callbacks(check_callbacks(options.callbacks))
+    net.verbose = _verbose(options)
+    size = options.rows_per_step(len(data), stream=stream)
     # A first block may be tiny, but then many small steps for later blocks take long.
-    grows = stream and estimator.batch_size == "auto"
+    grows = stream and options.batch_size == "auto"
     net.batch_size = max(net.batch_size, size) if grows else size
     if stream:
         inputs.set_scaling(net.module_)
-    net.continue_in(statistics, rescales=stream)
+    net.change_unit(statistics, rescales=stream)
+    objective = net.criterion_
+    losses = objective.loss, objective.aux_loss
+    objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
     if not data.costs.per_class:
-        objective = net.criterion_
-        objective.loss = objective.loss._for_more_samples(data.target(), stream)
+        new = data.costs, data.relative_weight
+        objective.loss = objective.loss._for_more_samples(*new, stream)
     return net
 
 
-def _losses(estimator: Any, costs: Costs) -> tuple[Loss, Loss, int]:
+def _losses(options: TrainingOptions, costs: Costs) -> tuple[Loss, Loss, int]:
     """The losses of the output and of the heads, and the number of outputs of each."""
-    given = estimator.loss, estimator.aux_loss or estimator.loss
-    loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
+    loss, aux_loss = options.losses()
     sizes = len(costs.classes), len(costs.decisions)
     n_outputs, n_of_heads = loss.n_outputs(*sizes), aux_loss.n_outputs(*sizes)
     if n_outputs != n_of_heads:
@@ -292,22 +289,29 @@ def _losses(estimator: Any, costs: Costs) -> tuple[Loss, Loss, int]:
     return loss, aux_loss, n_outputs
 
 
-def _may_learn_costs(estimator: Any, costs: Costs) -> bool:
+def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> tuple[Loss, Loss]:
+    """The losses for a training set with these statistics; one that both use stays one."""
+    bound = loss._for_statistics(statistics)
+    return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
+
+
+def _may_learn_costs(options: TrainingOptions, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return estimator._may_add_cost_network and kind_of_costs(costs) == (True, False)
+    return options.may_add_cost_network and kind_of_costs(costs) == (True, False)
 
 
-def _check_cost_network(loss: Loss, data: TrainingSet, may_learn: bool) -> None:
+def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:
     """Raise an error for costs that do not fit the network of a continued training."""
-    n_classes = len(data.costs.classes)
+    costs, n_classes = data.costs, len(data.costs.classes)
     if loss._n_cost_outputs(n_classes):
-        if data.costs.per_class:
+        if costs.per_class:
             raise ValueError(
                 "Training continues with a network that has learnt per-sample costs with a "
                 "cost network, which costs of classes do not need. Refit "
                 "(warm_start=False), or pass cost= as before."
             )
-    elif may_learn and loss._for_sample_costs(data.target())._n_cost_outputs(n_classes):
+        return
+    if may_learn and loss._for_sample_costs(costs, data.relative_weight)._n_cost_outputs(n_classes):
         raise ValueError(
             "Training continues with a network that has learnt costs of classes, and it "
             "has no cost network for costs that differ within a class, as those in cost "
@@ -315,44 +319,23 @@ def _check_cost_network(loss: Loss, data: TrainingSet, may_learn: bool) -> None:
         )
 
 
-def _net_arguments(estimator: Any, data: TrainingSet, stream: bool) -> dict[str, Any]:
-    """Arguments of the skorch net that follow from the parameters."""
-    n_inputs, device = int(np.prod(data.X.shape[1:])), resolve_device(estimator.device)
-    rate = resolve_learning_rate(estimator.learning_rate, estimator.schedule, n_inputs)
-    return {
-        **optimizer_arguments(estimator.optimizer, estimator.weight_decay, device),
-        "lr": rate,
-        "max_epochs": estimator.max_epochs,
-        "batch_size": _batch_size(estimator, data, stream),
-        "user_callbacks": check_callbacks(estimator.callbacks),
-        "device": device,
-        "train_split": None,
-        "verbose": _verbose(estimator),
-    }
-
-
-def _batch_size(estimator: Any, data: TrainingSet, stream: bool) -> int:
-    schedule = estimator.schedule if estimator._early_stopping and not stream else "constant"
-    return resolve_batch_size(estimator.batch_size, len(data.costs), schedule)
-
-
-def _verbose(estimator: Any) -> int:
+def _verbose(options: TrainingOptions) -> int:
     """How much the net prints, in one process only."""
-    return int(estimator.verbose) if processes().rank == 0 else 0
+    return int(options.verbose) if processes().rank == 0 else 0
 
 
 # -------------------------------------------------------------------------- the training
 
 
 def build(
-    estimator: Any,
+    options: TrainingOptions,
     net: CostNet,
-    data: TrainingSet,
-    validation: TrainingSet | None,
+    data: Sample,
+    validation: Sample | None,
     rng: np.random.RandomState,
-    *,
     folds: Sequence[Fold] | None = None,
     fold_seed: int | None = None,
+    *,
     stream: bool = False,
 ) -> Training:
     """The training of a net: the training rows of its networks, and their held-out rows.
@@ -362,37 +345,28 @@ def build(
     from .._training.loop import Training
 
     n, rows = net.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
-    held_out: Any = None
-    seen = [rows] * n
+    schedule = options.make_schedule(len(rows), stream=stream)
+    if stream:  # one epoch
+        return Training(net, [rows] * n, n_epochs=1, schedule=schedule, fold_seed=fold_seed)
+    seen, held_out = [rows] * n, None
     if validation is not None:
-        if not (estimator._early_stopping or calibrates(net, estimator.temperature)):
-            raise ValueError(
-                "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
-                "early_stopping=True, or leave X_val and y_val out."
-            )
         held_out = [Rows(validation, net.device)] * n
-    elif estimator._early_stopping and not stream and len(rows) >= MIN_HOLD_OUT_ROWS:
+    elif (options.early_stopping or options.holds_out) and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:
             seen, held_out = share_given(n, rows, data, folds)
         else:
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
-            share = estimator.validation_fraction
-            seen, held_out = share_out(n, rows, data, share, fold_seed)
-    is_long = len(rows) > LONG_EPOCHS[0]
-    is_default = estimator._rates_of_tables and not callable(estimator.optimizer)
-    settings: Any = {
-        "schedule": estimator.schedule,
-        "constant_rate": CONSTANT_RATE if is_default else None,
-        "rates": RATES_OF_LONG_EPOCHS if is_long else RATES,
-        "fold_seed": fold_seed,
-    }
-    if stream:  # one epoch at a constant rate
-        settings["schedule"] = "plateau" if estimator.schedule == "plateau" else "constant"
-        return Training(net, seen, n_epochs=1, **settings)
-    if estimator._early_stopping:
-        settings["patience"] = resolve_patience(estimator.patience, len(rows))
-    n_epochs, ema_epochs = estimator.max_epochs, estimator.ema_epochs
-    return Training(net, seen, held_out, n_epochs=n_epochs, ema_epochs=ema_epochs, **settings)
+            seen, held_out = draw_folds(n, rows, data, options.validation_fraction, fold_seed)
+    return Training(
+        net,
+        seen,
+        held_out,
+        n_epochs=options.max_epochs,
+        schedule=schedule,
+        patience=resolve_patience(options.patience, len(rows)) if options.early_stopping else None,
+        ema_epochs=options.ema_epochs,
+        fold_seed=fold_seed,
+    )
 
 
 def new_random_state(random_state: Any) -> np.random.RandomState:

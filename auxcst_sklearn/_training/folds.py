@@ -20,8 +20,9 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
+from .._inputs.sample import Sample
 from .geometric_mean import log_clipped
-from .rows import Rows, TrainingSet
+from .rows import Rows
 from .runtime import neutral_torch_modes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
@@ -56,9 +57,10 @@ def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
     return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
 
 
-def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, seed: int) -> Shares:
+def draw_folds(n_networks: int, rows: Rows, data: Sample, fraction: float, seed: int) -> Shares:
     """Training rows and held-out rows of each network, drawn at random."""
-    n_folds = max(n_networks, round(1 / fraction))
+    n_units = len(rows) if data.groups is None else len(np.unique(data.groups))
+    n_folds = max(n_networks, min(round(1 / fraction), n_units))
     share = fraction if n_networks == 1 else 1 / n_folds
     if rows.in_blocks:
         return _sample_out(n_networks, rows, data, n_networks, share, seed)
@@ -69,7 +71,7 @@ def share_out(n_networks: int, rows: Rows, data: TrainingSet, fraction: float, s
     return _rows_of_folds(rows, parts[:n_networks])
 
 
-def share_given(n_networks: int, rows: Rows, data: TrainingSet, given: Sequence[Fold]) -> Shares:
+def share_given(n_networks: int, rows: Rows, data: Sample, given: Sequence[Fold]) -> Shares:
     """Training and held-out rows by the folds of the caller: network i holds out fold i."""
     if not rows.in_blocks:
         return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
@@ -95,15 +97,17 @@ def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
 def _sample_out(
     n_networks: int,
     rows: Rows,
-    data: TrainingSet,
+    data: Sample,
     n_folds: int,
     share: float,
     seed: int,
     of_row: NDArray[np.uint8] | None = None,
 ) -> Shares:
     """For very many rows: the training rows of each network, and a sample of its held-out rows."""
-    drawn_by: Any = {"random_state": seed, "groups": data.groups, "of_row": of_row}
-    found = sampled_folds(data.costs.label, n_folds, share, rows.row_nbytes, **drawn_by)
+    label, size = data.costs.label, rows.row_nbytes
+    found = sampled_folds(
+        label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
+    )
     fold = torch.from_numpy(found.of_row)
     sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
     ends = np.cumsum([len(part) for part in found.rows])[:-1]
@@ -276,25 +280,51 @@ def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
 # -------------------------------------------------------------------------- predictions
 
 
-def held_out_proba(training: Training, data: TrainingSet, n_folds: int) -> NDArray[np.float64]:
-    """Class probabilities (4, n_samples, K) by networks that held a row out; NaN where none did.
+class Unseen(NamedTuple):
+    """Class probabilities (n_samples, K) by models that held a row out; NaN where none did.
 
-    By the first networks that hold out each fold, by the second ones, by the mean of both, and by
-    the first ones together with networks that have learnt from the row. Where only a sample of the
-    rows is evaluated, there are none.
+    By the `first` network that holds out the fold of the row, by the `second`, by the mean of
+    `both`, and by the first one `mixed` with networks that have learnt from the row.
     """
-    counts, held_out, net = data.counts, training.held_out, training.net
-    found = np.full((4, len(data.costs.label), len(data.costs.classes)), np.nan)
-    if held_out is not None and not training.rows[0].in_blocks:
-        product, share = np.zeros(1), SHARE_OF_SEEN / n_folds
-        own = 1 - share * (n_folds - 1)
-        for shift in reversed(range(n_folds)):  # network i predicts fold i + shift, at last its own
-            sets = [held_out[(i + shift) % n_folds] for i in range(len(held_out))]
-            pair = _means(net, sets, n_folds, int(counts.sum()))
-            product = product + (share if shift else own) * log_clipped(pair[0])
-        both = softmax(log_clipped(pair).mean(axis=0), 1) if net.is_geometric else pair.mean(axis=0)
-        found[:, counts] = np.stack([*pair, both, softmax(product, axis=1)])
-    return found
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    both: NDArray[np.float64]
+    mixed: NDArray[np.float64]
+
+    @classmethod
+    def of_model(cls, probability: NDArray[np.float64]) -> Unseen:
+        """By a single model."""
+        return cls(*[probability] * 4)
+
+    @classmethod
+    def mean(cls, parts: Sequence[Unseen]) -> Unseen:
+        """The means of what is known; NaN for rows that no model has held out."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.ma.masked_invalid(p).mean(axis=0).filled(np.nan) for p in zip(*parts)))
+
+
+def held_out_proba(training: Training, data: Sample, n_folds: int) -> Unseen:
+    """Class probabilities by networks that held a row out.
+
+    Where only a sample of the rows is evaluated, there are none.
+    """
+    has_weight, held_out, net = data.is_weighted, training.held_out, training.net
+    unknown = np.full((len(data), len(data.costs.classes)), np.nan)
+    if held_out is None or training.rows[0].in_blocks:
+        return Unseen.of_model(unknown)
+    product, share = np.zeros(1), SHARE_OF_SEEN / n_folds
+    own = 1 - share * (n_folds - 1)
+    for shift in reversed(range(n_folds)):  # network i predicts fold i + shift, at last its own
+        sets = [held_out[(i + shift) % n_folds] for i in range(len(held_out))]
+        pair = _means(net, sets, n_folds, int(has_weight.sum()))
+        product = product + (share if shift else own) * log_clipped(pair[0])
+    both = softmax(log_clipped(pair).mean(axis=0), 1) if net.is_geometric else pair.mean(axis=0)
+    found = [unknown.copy() for _ in Unseen._fields]
+    for whole, known in zip(found, (*pair, both, softmax(product, axis=1))):
+        whole[has_weight] = known
+    return Unseen(*found)
 
 
 @torch.no_grad()

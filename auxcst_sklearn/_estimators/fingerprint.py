@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 
 from .._checks.calls import warn
 from .._checks.data import is_frame
-from .._inputs.reading import LazyRows, row_blocks
-from .._training.rows import TrainingSet
+from .._inputs.lazy_rows import LazyRows, row_blocks
+from .._inputs.sample import Sample
 from .._training.runtime import draw_seed, processes
 from .._training.state import to_state
 
@@ -34,8 +34,8 @@ NAMES = {"label": "y", "weight": "sample_weight", "values": "cost", "matrices": 
 
 def check_same(
     estimator: Any,
-    data: TrainingSet,
-    validation: TrainingSet | None,
+    data: Sample,
+    validation: Sample | None,
     rng: np.random.RandomState,
     net: CostNet | None,
 ) -> None:
@@ -55,7 +55,7 @@ def check_same(
 
 @contextmanager
 def open_checkpoints(
-    estimator: Any, data: TrainingSet, validation: TrainingSet | None
+    estimator: Any, data: Sample, validation: Sample | None
 ) -> Iterator[Checkpoints]:
     """The checkpoint folder of a fit on these data.
 
@@ -90,7 +90,7 @@ def open_checkpoints(
 
 
 def _given(
-    estimator: Any, data: TrainingSet, validation: TrainingSet | None, without: set[str]
+    estimator: Any, data: Sample, validation: Sample | None, without: set[str]
 ) -> dict[str, Any]:
     """Parameters, data and validation set."""
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
@@ -108,7 +108,7 @@ def _version() -> str:
         return "unknown"
 
 
-def _key(estimator: Any, data: TrainingSet, validation: TrainingSet | None) -> dict[str, str]:
+def _key(estimator: Any, data: Sample, validation: Sample | None) -> dict[str, str]:
     """Digests of all that determines the result."""
     given = _given(estimator, data, validation, NOT_IN_KEY)
     given |= {"estimator": type(estimator), "torch": torch.__version__}

@@ -7,11 +7,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
-from torch import Tensor
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length, column_or_1d
 
 # Up to this many rows are read in ways that suit single ones.
 PLAIN_ROWS = 100
@@ -80,7 +78,7 @@ def stays_lazy(X: Any) -> bool:
 def pick(X: Any, index: NDArray[Any]) -> Any:
     """Some of the rows, not copied if they are too many."""
     if not stays_lazy(X):
-        return X[index]
+        return _safe_indexing(X, index)
     return LazyRows(X, index=index.astype(np.min_scalar_type(len(X)), copy=False))
 
 
@@ -132,45 +130,44 @@ def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return low, high
 
 
-def check_resolution(X: Any) -> None:
-    """Raise an error for columns, such as timestamps, whose differences are lost in float32."""
+def check_resolution(X: Any, name: str = "X") -> None:
+    """Raise an error for columns, such as timestamps, whose differences are lost in float32.
+
+    Columns of series are their features or channels, in the last or in the second dimension.
+    """
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
-    low, high = bounds_of(X)
-    lost = unresolved(low, high, np.float32)
-    if len(lost):
-        column = lost[0]
-        raise ValueError(
-            f"Column {column} of X, and {len(lost)} in all, has values from {low[column]:.17g} to "
-            f"{high[column]:.17g}, whose differences float32 cannot hold. Subtract a constant from "
-            "it first, such as its smallest value, or put a StandardScaler in front."
-        )
+    bounds = np.stack(bounds_of(X if len(X.shape) > 1 else X[:, np.newaxis]))
+    for axis in dict.fromkeys((bounds.ndim - 1, 1)):
+        lows, highs = np.moveaxis(bounds, axis, 1).reshape(2, bounds.shape[axis], -1)
+        low, high = np.fmin.reduce(lows, axis=1), np.fmax.reduce(highs, axis=1)
+        each = unresolved(lows, highs, np.float32).all(axis=1)
+        lost = np.flatnonzero(each | unresolved(low, high, np.float32))
+        if len(lost):
+            column = lost[0]
+            raise ValueError(
+                f"Column {column} of {name}, and {len(lost)} in all, has values from "
+                f"{low[column]:.17g} to {high[column]:.17g}, whose differences float32 cannot "
+                "hold. Subtract a constant from it first, such as its smallest value, or put a "
+                "StandardScaler in front."
+            )
 
 
 def unresolved(
     low: NDArray[np.float64], high: NDArray[np.float64], dtype: DTypeLike
-) -> NDArray[np.intp]:
-    """Columns whose range from low to high covers too few steps of a float type."""
+) -> NDArray[np.bool_]:
+    """Whether the range from low to high covers too few steps of a float type."""
     largest = np.maximum(abs(low), abs(high))
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.spacing(largest.astype(dtype)).astype(np.float64)
         # A column that is constant but for errors of rounding holds no differences to lose.
         varies = high - low > ROUNDING * largest
-        return np.flatnonzero(varies & (step > (high - low) / FEWEST_STEPS))
+        return varies & (step > (high - low) / FEWEST_STEPS)
 
 
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor, which shares the memory of an array where it can."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
-
-
-def as_tensor(array: NDArray[Any]) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    return torch.from_numpy(array if is_shareable(array) else array.copy())
-
-
-def is_shareable(array: NDArray[Any]) -> bool:
-    """Whether a tensor can share the memory of an array."""
-    return bool(array.flags.writeable and min(array.strides) >= 0)
+def exceeds_float32(X: Any) -> bool:
+    """Whether X holds integers, such as identifiers, of which float32 would merge some."""
+    if sparse.issparse(X) or X.dtype.kind not in "iu" or X.dtype.itemsize <= 2 or not X.size:
+        return False
+    low, high = bounds_of(X)
+    return max(-low.min(), high.max()) > 2**24 and (X.dtype.kind == "i" or high.max() < 2**63)

@@ -1,0 +1,150 @@
+"""A fitted network as a torch module: what it computes, and what tools need of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
+from auxcst_sklearn.losses import CrossEntropy
+from tests.factories import small_cnn, small_mlp, small_net, small_stack
+
+N, K = 60, 3
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 4))
+Y = np.arange(N) % K
+X[np.arange(N), Y] += 1
+COSTS = np.array([[0.0, 10, 500], [30, 0, 10], [20, 70, 0]])
+
+
+def skewed():
+    rows = X.copy()
+    rows[:, 0] = np.exp(4 * X[:, 0])  # heavy-tailed
+    rows[:, 1] = np.where(X[:, 1] > 0, 1e6 * X[:, 1], X[:, 1])  # of two scales
+    rows[::7, 2] = np.nan
+    return rows
+
+
+class Sets(nn.Module):
+    """Takes an array of ids and one of numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.ids, self.first, self.last = nn.Embedding(9, 4), nn.Linear(8, 6), nn.Linear(6, K)
+
+    def forward(self, ids, numbers):
+        return self.last(torch.relu(self.first(torch.cat([self.ids(ids), numbers], dim=1))))
+
+
+class Pixels(nn.Module):
+    """A network of one's own on images."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, K))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+IMAGES = RNG.integers(0, 256, size=(N, 1, 8, 8), dtype=np.uint8)
+SAMPLE_COSTS = RNG.uniform(1, 9, size=(N, K)) * (np.arange(K) != Y[:, np.newaxis])
+FITTED = {
+    "several networks": lambda: small_stack(cost_matrix=COSTS).fit(X, Y),
+    "default": lambda: CostSensitiveAuxMLP(max_epochs=2, random_state=0).fit(skewed(), Y),
+    "costs": lambda: small_mlp(loss="one_sided", cost_matrix=COSTS).fit(X, Y),
+    "costs of samples": lambda: small_mlp().fit(X, Y, cost=SAMPLE_COSTS),
+    "temperature": lambda: small_mlp(loss=CrossEntropy(0.1), temperature=2.5).fit(X, Y),
+    "images": lambda: small_cnn(cost_matrix=COSTS).fit(IMAGES, Y),
+    "own images": lambda: small_net(Pixels, cost_matrix=COSTS, n_networks=2).fit(IMAGES, Y),
+}
+
+
+def rows_of(name):
+    if "images" in name:
+        return IMAGES
+    return skewed() if name == "default" else X
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_costs_are_those_of_predict_cost(name):
+    model, rows = FITTED[name](), rows_of(name)
+    found = model.to_module()(torch.from_numpy(rows))
+
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found.detach(), model.predict_cost(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(set(FITTED) - {"costs"}))
+def test_probabilities_are_those_of_predict_proba(name):
+    model, rows = FITTED[name](), rows_of(name)
+    found = model.to_module("probability")(torch.from_numpy(rows))
+
+    np.testing.assert_allclose(found.detach(), model.predict_proba(rows), rtol=1e-5, atol=1e-8)
+
+
+def test_arrays_by_name_are_keyword_arguments():
+    arrays = {"ids": RNG.integers(0, 9, N), "numbers": X.astype(np.float32)}
+    model = small_net(Sets, cost_matrix=COSTS).fit(arrays, Y)
+    module, given = model.to_module(), {k: torch.from_numpy(v) for k, v in arrays.items()}
+
+    np.testing.assert_allclose(module(**given).detach(), model.predict_cost(arrays), rtol=1e-5)
+    with pytest.raises(TypeError, match=r"expected the arrays \['ids', 'numbers'\] by name"):
+        module(given["numbers"])
+    with pytest.raises(TypeError, match="by name"):
+        module(ids=given["ids"])
+
+
+@pytest.mark.parametrize("name", ["several networks", "costs", "costs of samples"])
+def test_gradients_are_differences_of_costs(name):
+    module, rows = FITTED[name]().to_module(), torch.from_numpy(X[:5])
+    rows.requires_grad_(True)
+    (slope,) = torch.autograd.grad(module(rows)[:, 1].sum(), rows)
+
+    step = 1e-2  # networks compute in float32
+    for j in range(4):
+        move = torch.zeros(4, dtype=torch.float64)
+        move[j] = step
+        with torch.no_grad():
+            rise = (module(rows + move) - module(rows - move))[:, 1] / (2 * step)
+        np.testing.assert_allclose(slope[:, j], rise, atol=0.02 * float(slope.abs().max()))
+
+
+def test_it_is_exported_with_any_number_of_samples():
+    model = small_stack(cost_matrix=COSTS).fit(X, Y)
+    free = {"x": {0: torch.export.Dim.DYNAMIC}}
+    program = torch.export.export(
+        model.to_module(), (torch.from_numpy(X[:3]),), dynamic_shapes=free
+    )
+    np.testing.assert_allclose(
+        program.module()(torch.from_numpy(X)).detach(), model.predict_cost(X), rtol=1e-5
+    )
+
+
+def test_it_is_a_copy():
+    model = small_stack(cost_matrix=COSTS).fit(X, Y)
+    before, module = model.predict_cost(X), model.to_module()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+    np.testing.assert_array_equal(model.predict_cost(X), before)
+
+
+def test_what_has_no_such_output_is_an_error():
+    model = small_mlp(loss="one_sided").fit(X, Y)
+    with pytest.raises(ValueError, match="no class probabilities"):
+        model.to_module("probability")
+    with pytest.raises(ValueError, match="output='costs'; expected 'cost' or 'probability'"):
+        model.to_module("costs")
+    frame = pd.DataFrame({"number": X[:, 0], "kind": np.array(["a", "b", "c"])[Y]})
+    with pytest.raises(ValueError, match=r"The columns \[1\] of X are categories"):
+        small_mlp().fit(frame, Y).to_module()
+
+
+def test_a_network_called_with_samples_says_what_takes_them():
+    model = CostSensitiveAuxNet(Pixels, max_epochs=1, random_state=0).fit(IMAGES, Y)
+    rows = torch.from_numpy(IMAGES[:6])
+    with pytest.raises(ValueError, match=r"first dimension of the inputs is 6; .*to_module\(\)"):
+        model.net_.module_(rows)
+    assert model.net_.module_(rows.unsqueeze(0)).shape == (2, 6, K)
