@@ -87,7 +87,7 @@ class ResidualCNN(nn.Module):
         for i, n_maps in enumerate(channels, start=1):
             stage = nn.Sequential()
             stage.add_module("convolution", convolution(n_channels, n_maps))
-            window = [1 + (pixels >= SMALLEST_POOLED) for pixels in size]
+            window = tuple(1 + (pixels >= SMALLEST_POOLED) for pixels in size)
             if max(window) > 1:
                 stage.add_module("pooling", nn.MaxPool2d(window))
             size = [pixels // pooled for pixels, pooled in zip(size, window)]

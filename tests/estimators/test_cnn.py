@@ -213,7 +213,9 @@ def test_early_stopping_and_sample_weights(digits):
         X[:300], y[:300], sample_weight=np.linspace(0, 1, 300)
     )
 
-    assert {"valid_loss_stage1.block1", "valid_loss_output", "valid_cost"} <= set(estimator.history_[0])
+    assert {"valid_loss_stage1.block1", "valid_loss_output", "valid_cost"} <= set(
+        estimator.history_[0]
+    )
 
 
 def test_grid_search_over_alpha(digits):

@@ -138,9 +138,7 @@ def test_a_sequence_of_transforms_is_determined_by_random_state():
     augmentation = nn.Sequential(RandomFlipShift(max_shift=0), RandomFlipShift(max_shift=1))
 
     def estimates(**parameters):
-        model = CostSensitiveAuxCNN(
-            channels=(4,), max_epochs=2, random_state=0, **parameters
-        )
+        model = CostSensitiveAuxCNN(channels=(4,), max_epochs=2, random_state=0, **parameters)
         torch.manual_seed(len(parameters))  # plays no part
         return model.fit(X, y).predict_cost(X)
 

@@ -98,7 +98,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             self._check_named_rows(inputs, rows)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._order_memory()
 
     def _order_memory(self) -> None:
