@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ._checks.calls import described_like, warn
+from ._checks.calls import inherit_docs, warn
 from ._checks.classifiers import check_frequencies, check_probability
 from ._checks.data import check_row_order
 from .costs._assignment import Capacity, assignments
@@ -27,7 +27,7 @@ def decide(
     cost: ArrayLike | None = None,
     *,
     capacity: Capacity | None = None,
-    by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     shadow_prices: Mapping[Any, float] | None = None,
     prior: Mapping[Any, float] | Literal["estimate"] | None = None,
 ) -> NDArray[Any]:
@@ -39,7 +39,7 @@ def decide(
         A pipeline or search around an estimator of this package, also nested, or the estimator.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
-    cost, capacity, by, shadow_prices, prior : object, default=None
+    cost, capacity, groups, shadow_prices, prior : object, default=None
         As of the `decide` of the estimators, such as
         :meth:`auxcst_sklearn.CostSensitiveAuxMLP.decide`.
 
@@ -79,10 +79,18 @@ def decide(
             "auxcst_sklearn. Wrap other classifiers in BayesMinimumRiskClassifier(estimator)."
         )
     check_is_fitted(last)
-    check_row_order(X=X, by=by)
+    check_row_order(X=X, groups=groups)
     last, inputs = last_step(model, X)
-    limits = {"capacity": capacity, "by": by, "shadow_prices": shadow_prices, "prior": prior}
-    return np.asarray(last.decide(inputs, cost, **limits))
+    return np.asarray(
+        last.decide(
+            inputs,
+            cost,
+            capacity=capacity,
+            groups=groups,
+            shadow_prices=shadow_prices,
+            prior=prior,
+        )
+    )
 
 
 def assign(
@@ -90,7 +98,7 @@ def assign(
     capacity: Capacity,
     *,
     decisions: ArrayLike | None = None,
-    by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> NDArray[np.intp]:
     """Assign a decision to each row at the least total cost, with limited decisions.
 
@@ -106,7 +114,7 @@ def assign(
         samples, rounded down. Decisions that are not named have no limit.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the columns; None for their positions.
-    by : array-like of shape (n_samples,), default=None
+    groups : array-like of shape (n_samples,), default=None
         Groups of samples, such as their days: limits hold within each. None for one group.
 
     Returns
@@ -131,20 +139,20 @@ def assign(
     >>> assign(expected_cost, {"review": 1}, decisions=["pass", "review"])
     array([0, 0, 1])
     """
-    found = list(assignments(expected_cost, capacity, decisions, by))
+    found = list(assignments(expected_cost, capacity, decisions, groups))
     choice = np.empty(sum(len(columns) for _, _, columns, _ in found), dtype=np.intp)
     for _, rows, columns, _ in found:
         choice[rows] = columns
     return choice
 
 
-@described_like(assign)
+@inherit_docs(assign)
 def shadow_prices(
     expected_cost: ArrayLike,
     capacity: Capacity,
     *,
     decisions: ArrayLike | None = None,
-    by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> dict[Hashable, Any]:
     """Compute the cost saved per unit of extra capacity of each limited decision.
 
@@ -160,7 +168,7 @@ def shadow_prices(
     -------
     dict
         Shadow price of each decision in `capacity`, in currency; 0 if capacity is left over. With
-        `by` a dict of such shadow prices for each group.
+        `groups` a dict of such shadow prices for each group.
 
     Raises
     ------
@@ -174,9 +182,9 @@ def shadow_prices(
     >>> shadow_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
     {'review': 4.0}
     """
-    found = assignments(expected_cost, capacity, decisions, by)
+    found = assignments(expected_cost, capacity, decisions, groups)
     prices: dict[Hashable, Any] = {group: price for group, _, _, price in found}
-    return prices[None] if by is None else prices
+    return prices[None] if groups is None else prices
 
 
 def adjust_prior(

@@ -41,17 +41,14 @@ from auxcst_sklearn.plotting import CostComparisonDisplay
 
 A_DAY = 200  # claims; those of the last fifth of the days are the next month
 LIMIT = {"investigate": 20}  # a day
-LOST = "max(claim_amount - deductible, 0)"
-TERMS = {
-    "honest": {"pay": 0, "call": 15, "investigate": 120},
-    "fraud": {"pay": LOST, "call": f"15 + 0.6 * {LOST}", "investigate": 120},
-}
 
 
-def costs_of(claim):
-    """The costs of one row: classes fraud, honest; decisions pay, call, investigate."""
-    lost = max(claim["claim_amount"] - claim["deductible"], 0)
-    return [[lost, 15 + 0.6 * lost, 120], [0, 15, 120]]
+def costs_of(claims):
+    """The costs of a table of claims, or of one claim."""
+    lost = np.maximum(claims["claim_amount"] - claims["deductible"], 0)
+    honest = {"pay": 0, "call": 15, "investigate": 120}
+    fraud = {"pay": lost, "call": 15 + 0.6 * lost, "investigate": 120}
+    return cost_matrices({"honest": honest, "fraud": fraud})
 
 
 def simulate(n, path, seed=0):
@@ -85,12 +82,11 @@ def main(n=30_000, out=Path("out")):
     simulate(n, out / "claims.csv")
     sklearn.set_config(enable_metadata_routing=True)  # passes cost= on in the search
 
-    # Read. Rows are sorted by date; the weekday is a string, the date counts days.
+    # Read. Rows are sorted by date, of which the weekday, a string, is a feature.
     X = pd.read_csv(out / "claims.csv", parse_dates=["opened"])
-    X["weekday"] = X["opened"].dt.day_name()
-    y, C = X.pop("outcome"), cost_matrices(TERMS, X)
-    days = X["opened"].unique()
-    past = np.flatnonzero(X["opened"] < days[int(0.8 * len(days))])
+    y, C, opened = X.pop("outcome"), costs_of(X), X.pop("opened")
+    X["weekday"], days = opened.dt.day_name(), opened.unique()
+    past = np.flatnonzero(opened < days[int(0.8 * len(days))])
     month = np.arange(len(past), len(X))
     old, recent = np.split(past, [int(0.8 * len(past))])
 
@@ -98,7 +94,7 @@ def main(n=30_000, out=Path("out")):
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, max_categories=250)
     strings = make_column_selector(dtype_include=["object", "string"])
     boosting = make_pipeline(
-        make_column_transformer(("drop", ["opened"]), (codes, strings), remainder="passthrough"),
+        make_column_transformer((codes, strings), remainder="passthrough"),
         HistGradientBoostingClassifier(early_stopping=True, random_state=0),
     )
     models = {
@@ -127,9 +123,9 @@ def main(n=30_000, out=Path("out")):
     # Decide the next month, 20 investigations a day; or singly, by the shadow prices of the day
     # before.
     X_new, y_new, C_new = X.iloc[month], y[month], C[month]
-    day, expected = X_new["opened"], best.predict_cost(X_new, C_new)
-    chosen = best.decide(X_new, C_new, capacity=LIMIT, by=day)
-    prices = shadow_prices(expected, LIMIT, decisions=best.decisions_, by=day)
+    day, expected = opened[month], best.predict_cost(X_new, C_new)
+    chosen = best.decide(X_new, C_new, capacity=LIMIT, groups=day)
+    prices = shadow_prices(expected, LIMIT, decisions=best.decisions_, groups=day)
     singly = [
         best.decide(X_new[day == today], C_new[day == today], shadow_prices=prices[before])
         for before, today in pairwise(prices)
@@ -148,16 +144,19 @@ def main(n=30_000, out=Path("out")):
 
     # Explain one decision: the costs by outcome, and the amount from which it is taken.
     i = list(chosen).index("investigate")
-    row, parts = X_new.iloc[[i]], best.predict_proba(X_new.iloc[[i]])[0][:, np.newaxis] * C_new[i]
+    row, parts = (
+        X_new.iloc[[i]],
+        best.predict_proba(X_new.iloc[[i]])[0][:, np.newaxis] * C_new[i].values,
+    )
     print(pd.DataFrame(parts, best.classes_, best.decisions_).round(1))
     amounts = np.geomspace(50, 20_000, 200)
     offers = row.loc[row.index.repeat(len(amounts))].assign(claim_amount=amounts)
-    decided = best.decide(offers, cost_matrices(TERMS, offers))
+    decided = best.decide(offers, costs_of(offers))
     print("investigated from", amounts[decided == "investigate"].min().round())
 
     # Serve: rows as the CSV has them. The service computes the costs, and the file decides.
     to_onnx(best, X[:500], out / "claims.onnx")
-    rows = json.loads(X_new[day == day.iloc[0]].to_json(orient="records", date_format="iso"))
+    rows = json.loads(X_new[day == day.iloc[0]].to_json(orient="records"))
     answer = Decider(out / "claims.onnx", costs_of).answer({"rows": rows, "capacity": LIMIT})
     served = np.array([claim["decision"] for claim in answer["answers"]])
     print(

@@ -6,12 +6,13 @@
 
 `auxcst_sklearn.onnx.to_onnx` writes the file. A row is a JSON object with a value for each column
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
-numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Dates are
-strings such as 2026-01-31, perhaps with a time; no number is a date. Further columns are ignored.
-If the file has such an input, "cost_matrices" holds the costs of this row, unless a function of the
-service computes them: `make_app(Decider("model.onnx", costs))`. The answer is the decision of least
-cost, the estimated cost of each, the class probabilities if the model has them, and the version of
-the file.
+numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Further
+columns are ignored. Arrays by name, such as the ids and the mask of a text, have the shapes of
+/schema, in which a name stands for any length. If the file has such an input, "cost_matrices" holds
+the costs of this row,
+unless a function of the service computes them: `make_app(Decider("model.onnx", costs))`. The answer
+is the decision of least cost, the estimated cost of each, the class probabilities if the model has
+them, and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
@@ -27,9 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 from collections.abc import Callable
-from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import uvicorn
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -49,6 +49,7 @@ DTYPES: dict[str, Any] = {
     "tensor(double)": np.float64,
     "tensor(int64)": np.int64,
     "tensor(uint8)": np.uint8,
+    "tensor(bool)": np.bool_,
     "tensor(string)": object,
 }
 LARGEST_BODY = 2**24
@@ -86,7 +87,6 @@ class Decider:
         self.outputs = [output.name for output in self.session.get_outputs()]
         metadata = self.session.get_modelmeta().custom_metadata_map
         self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
-        self.dates = json.loads(metadata.get("dates", "[]"))
         if costs is not None and "cost_matrices" not in self.inputs:
             raise ValueError(
                 f"{path} has no input cost_matrices for the costs; expected a file of "
@@ -98,8 +98,6 @@ class Decider:
         inputs = {name: {"type": t, "shape": shape} for name, (t, shape) in self.inputs.items()}
         if self.costs is not None:
             del inputs["cost_matrices"]
-        for name in self.dates:
-            inputs[name]["format"] = "a date such as 2026-01-31"
         labels = {"classes": self.classes, "decisions": self.decisions}
         return {"inputs": inputs, **labels, "version": self.version}
 
@@ -116,27 +114,30 @@ class Decider:
             raise ValueError(f"inputs {sorted(missing)} are missing; see /schema")
         if unknown := (OF_REQUESTS & set(row)) - set(self.inputs):
             raise ValueError(f"inputs {sorted(unknown)} are unknown; see /schema")
-        return {name: self._array(name, row[name]) for name in self.inputs}
+        found, sizes = {}, dict[str, int]()  # of dimensions that are free, by their names
+        for name, (_, shape) in self.inputs.items():
+            found[name] = self._array(name, row[name], [sizes.get(n, n) for n in shape])
+            sizes.update(zip(shape, found[name].shape[1:]))
+        return found
 
-    def _array(self, name: str, value: Any) -> np.ndarray:
-        kind, shape = self.inputs[name]
+    def _array(self, name: str, value: Any, shape: list[Any]) -> np.ndarray:
+        """A value as an array of this shape, in which a name is any length."""
+        kind, _ = self.inputs[name]
         found = np.asarray(value, dtype=object)
-        if shape == (1,) and found.ndim == 0:
+        if shape == [1] and found.ndim == 0:
             found = found[np.newaxis]
-        if found.shape != shape:
-            raise WrongValueError(name, value, f"{shape}", f"has shape {found.shape}")
-        of_days = name in self.dates
+        fits = len(shape) == found.ndim and found.size > 0
+        if not fits or any(isinstance(n, int) and n != m for n, m in zip(shape, found.shape)):
+            raise WrongValueError(name, value, f"{tuple(shape)}", f"has shape {found.shape}")
         try:
-            items = [read_value(item, kind, of_days) for item in found.flat]
-            values = np.array(items, DTYPES[kind])
+            values = np.array([read_value(item, kind) for item in found.flat], DTYPES[kind])
         except (ValueError, OverflowError) as error:
-            expected = expected_value(kind, of_days)
-            raise WrongValueError(name, value, expected, str(error)) from error
+            raise WrongValueError(name, value, expected_value(kind), str(error)) from error
         if values.dtype.kind == "f" and np.isinf(values).any():
             raise WrongValueError(
                 name, value, "a finite one", "holds a number that is too large or infinite"
             )
-        return values.reshape(1, *shape)
+        return values.reshape(1, *found.shape)
 
     # ------------------------------------------------------------- decisions
 
@@ -156,9 +157,8 @@ class Decider:
                 parts.append(self.arrays(row))
             except ValueError as error:
                 raise of_row(i, error) from error
-        arrays = {name: np.concatenate([part[name] for part in parts]) for name in self.inputs}
         limits = {key: self._by_decision(key, value) for key, value in given.items()}
-        answers, shadow_prices = self.decide_all(arrays, **limits)
+        answers, shadow_prices = self.decide_all(parts, **limits)
         return {"answers": answers, "shadow_prices": shadow_prices, "version": self.version}
 
     def _by_decision(self, name: str, given: Any) -> dict[Any, float]:
@@ -177,21 +177,22 @@ class Decider:
 
     def decide(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Decision, costs and probabilities of a row; raises a ValueError if one is not finite."""
-        return self.decide_all(arrays)[0][0]
+        return self.decide_all([arrays])[0][0]
 
     def decide_all(
         self,
-        arrays: dict[str, np.ndarray],
+        rows: list[dict[str, np.ndarray]],
         capacity: dict[Any, float] | None = None,
         shadow_prices: dict[Any, float] | None = None,
     ) -> tuple[list[dict[str, Any]], dict[str, float]]:
         """The same for a batch, and the shadow prices of the decisions."""
-        found = dict(zip(self.outputs, self.session.run(None, arrays)))
+        found = self._run(rows)
         index, cost = found.pop("index"), found["cost"]
         unknown = np.flatnonzero(~np.isfinite(cost).all(axis=1)).tolist()
         if unknown:
             row = unknown[0]
-            gaps = [k for k, v in arrays.items() if v.dtype.kind == "f" and np.isnan(v[row]).any()]
+            values = rows[row].items()
+            gaps = [k for k, v in values if v.dtype.kind == "f" and np.isnan(v).any()]
             error = ValueError(
                 "the costs are not finite: a number is too large, or missing where none may be"
                 + (f"; missing are {gaps}" if gaps else "")
@@ -209,6 +210,17 @@ class Decider:
             for answer, row in zip(answers, values.tolist()):
                 answer[name] = dict(zip(labels, row))
         return answers, {str(label): price for label, price in (shadow_prices or {}).items()}
+
+    def _run(self, rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """The outputs of the file for rows, which are run one by one if their lengths differ."""
+        if len({tuple(values.shape for values in row.values()) for row in rows}) == 1:
+            rows = [{name: np.concatenate([row[name] for row in rows]) for name in self.inputs}]
+        try:
+            outputs = [self.session.run(None, row) for row in rows]
+        except InvalidArgument as error:
+            reason = str(error).partition("Status Message: ")[2] or error
+            raise ValueError(f"the model cannot compute a row: {reason}") from error
+        return dict(zip(self.outputs, map(np.concatenate, zip(*outputs))))
 
 
 def of_row(i: int, error: ValueError) -> ValueError:
@@ -254,16 +266,14 @@ def assigned(
 # --------------------------------------------------------------------- values
 
 
-def expected_value(kind: str, of_days: bool) -> str:
+def expected_value(kind: str) -> str:
     """What an input takes."""
-    if of_days:
-        return "a date such as 2026-01-31, or null"
     of_kind = {"tensor(string)": "a string or null", "tensor(int64)": "a whole number"}
-    of_kind["tensor(uint8)"] = "a byte, 0 to 255"
+    of_kind |= {"tensor(uint8)": "a byte, 0 to 255", "tensor(bool)": "true or false"}
     return of_kind.get(kind, "a number or null")
 
 
-def read_value(value: Any, kind: str, of_days: bool) -> Any:
+def read_value(value: Any, kind: str) -> Any:
     """A value in the type of an input; raises a ValueError that names the problem."""
     problem = f"holds {repr(value)[:SHOWN]}"
     if kind == "tensor(string)":
@@ -271,11 +281,9 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
             raise ValueError(problem)
         (value or "").encode()  # raises a ValueError for half a character
         return value or ""
-    whole = kind in ("tensor(int64)", "tensor(uint8)")
+    whole = kind in ("tensor(int64)", "tensor(uint8)", "tensor(bool)")
     if (value is None or value == "") and not whole:
         return math.nan
-    if of_days:
-        return days(value, problem)
     if isinstance(value, str):
         value = {"true": "1", "false": "0"}.get(value.lower(), value)
         try:
@@ -286,20 +294,10 @@ def read_value(value: Any, kind: str, of_days: bool) -> Any:
         raise ValueError(problem)
     if math.isnan(value):
         raise ValueError("holds NaN instead of null")
-    if kind == "tensor(uint8)" and not 0 <= value <= 255:
+    most = {"tensor(uint8)": 255, "tensor(bool)": 1}.get(kind, math.inf)
+    if most < math.inf and not 0 <= value <= most:
         raise ValueError(problem)
     return value
-
-
-def days(text: Any, problem: str) -> float:
-    """Days since 1970 of a date with dashes, in UTC unless it has a zone: never of a number."""
-    if not isinstance(text, str) or not re.match(r"\d{4}-\d\d-\d\d(?:[T ]|$)", text):
-        raise ValueError(problem)
-    try:
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError as error:
-        raise ValueError(problem) from error
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() / 86_400
 
 
 def make_app(decider: Decider) -> Starlette:

@@ -37,10 +37,6 @@ from auxcst_sklearn.metrics import (
 )
 from tests.factories import small_mlp, small_stack
 
-TERMS = {
-    "ok": {"pay": 0, "call": 5, "investigate": 20},
-    "fraud": {"pay": "amount", "call": "5 + 0.4 * amount", "investigate": 20},
-}
 MATRIX = pd.DataFrame(
     [[0, 1, 5, 2], [2, 0, 1, 2], [9, 3, 0, 2]], index=list("abc"), columns=[*"abc", "ask"]
 )
@@ -56,7 +52,11 @@ def claims():
     X["country"] = rng.choice(["NL", "FR"], 240)
     fraud = rng.random(240) < 1 / (1 + np.exp(1 - 2 * X["x"]))
     y = pd.Series(np.where(fraud, "fraud", "ok"), index=X.index)
-    return X, y, cost_matrices(TERMS, X)
+    terms = {
+        "ok": {"pay": 0, "call": 5, "investigate": 20},
+        "fraud": {"pay": X["amount"], "call": 5 + 0.4 * X["amount"], "investigate": 20},
+    }
+    return X, y, cost_matrices(terms)
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +101,15 @@ def test_costs_of_rows_decide_as_by_hand(claims, cv, n_jobs):
     constants = ["always pay", "always call", "always investigate"]
     assert list(table.index) == ["plain", "network", "most probable class", *constants]
     assert list(table.columns) == [
-        *("cost", "difference", "low", "high"),
-        *("share of pay", "share of call", "share of investigate"),
-        *("fit_seconds", "predict_seconds"),
+        "cost",
+        "difference",
+        "low",
+        "high",
+        "share of pay",
+        "share of call",
+        "share of investigate",
+        "fit_seconds",
+        "predict_seconds",
     ]
     folds = list((FOLDS if cv == 5 else cv).split(X, y))
     plain, rows = by_hand(BayesMinimumRiskClassifier(classifier), X, y, C, folds)
@@ -117,7 +123,7 @@ def test_costs_of_rows_decide_as_by_hand(claims, cv, n_jobs):
         "always pay": ["pay"] * len(rows),
     }.items():
         assert table.loc[name, "cost"] == pytest.approx(mean_cost(y_pred=decided, **truth))
-        shares = [np.mean(np.asarray(decided) == one) for one in TERMS["ok"]]
+        shares = [np.mean(np.asarray(decided) == one) for one in C.decisions]
         np.testing.assert_allclose(table.loc[name].iloc[4:7].astype(float), shares)
     difference = cost_difference(y_pred_a=network, y_pred_b=plain, **truth)
     assert tuple(table.loc["network", ["difference", "low", "high"]]) == pytest.approx(difference)

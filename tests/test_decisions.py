@@ -245,7 +245,7 @@ def test_costs_and_labels_must_fit():
 
 
 @pytest.mark.parametrize(
-    "by",
+    "groups",
     [
         np.repeat([3, 1, 2], 20),
         np.resize(["Mon", "Tue", "Wed"], 60),
@@ -262,46 +262,57 @@ def test_costs_and_labels_must_fit():
         pd.date_range("2026-01-01", periods=3, tz="UTC").repeat(20).tolist(),
     ],
     ids=[
-        *("numbers", "strings", "times", "dates", "categories", "days of numpy", "times of numpy"),
-        *("zones", "index", "periods", "zones of polars", "days of polars", "list"),
+        "numbers",
+        "strings",
+        "times",
+        "dates",
+        "categories",
+        "days of numpy",
+        "times of numpy",
+        "zones",
+        "index",
+        "periods",
+        "zones of polars",
+        "days of polars",
+        "list",
     ],
 )
-def test_limits_hold_within_each_group(by):
+def test_limits_hold_within_each_group(groups):
     cost = np.random.default_rng(0).uniform(0, 10, size=(60, 3))
     capacity = {"call": 4, "visit": 0.1}
     arguments = {"capacity": capacity, "decisions": ["pass", "call", "visit"]}
 
-    found = assign(cost, **arguments, by=by)
-    prices = shadow_prices(cost, **arguments, by=by)
+    found = assign(cost, **arguments, groups=groups)
+    prices = shadow_prices(cost, **arguments, groups=groups)
 
     assert len(prices) == 3
-    for group in dict.fromkeys(by):
-        of_group, rows = prices[group], np.array([value == group for value in by])
+    for group in dict.fromkeys(groups):
+        of_group, rows = prices[group], np.array([value == group for value in groups])
         np.testing.assert_array_equal(found[rows], assign(cost[rows], **arguments))
         assert of_group == shadow_prices(cost[rows], **arguments)
-    assert prices[by[0]] == prices[list(by)[0]]  # by the caller's own values
+    assert prices[groups[0]] == prices[list(groups)[0]]  # by the caller's own values
     np.testing.assert_array_equal(np.bincount(found)[1:], [12, 6])
 
 
 def test_mistakes_in_groups_are_named():
     cost = np.ones((3, 2))
-    with pytest.raises(ValueError, match="leaves 1 of 2 samples of by='Mon' without any"):
-        assign(cost, {0: 1, 1: 0}, by=["Tue", "Mon", "Mon"])
-    with pytest.raises(ValueError, match="by contains NaN or None for 1 of 3"):
-        assign(cost, {0: 1}, by=["Mon", None, "Mon"])
-    with pytest.raises(ValueError, match="by has 2 values; expected 3"):
-        shadow_prices(cost, {0: 1}, by=["Mon", "Mon"])
-    with pytest.raises(ValueError, match=r"by has shape \(3, 2\)"):
-        shadow_prices(cost, {0: 1}, by=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="leaves 1 of 2 samples of groups='Mon' without any"):
+        assign(cost, {0: 1, 1: 0}, groups=["Tue", "Mon", "Mon"])
+    with pytest.raises(ValueError, match="groups contains NaN or None for 1 of 3"):
+        assign(cost, {0: 1}, groups=["Mon", None, "Mon"])
+    with pytest.raises(ValueError, match="groups has 2 values; expected 3"):
+        shadow_prices(cost, {0: 1}, groups=["Mon", "Mon"])
+    with pytest.raises(ValueError, match=r"groups has shape \(3, 2\)"):
+        shadow_prices(cost, {0: 1}, groups=np.ones((3, 2)))
     reversed_rows = pd.Series(["Tue", "Mon", "Mon"], index=[2, 1, 0])
-    message = "index of by has labels of that of {} in another order"
+    message = "index of groups has labels of that of {} in another order"
     with pytest.raises(ValueError, match=message.format("expected_cost")):
-        assign(pd.DataFrame(cost), {0: 1}, by=reversed_rows)
+        assign(pd.DataFrame(cost), {0: 1}, groups=reversed_rows)
     X = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
     model = rule().fit(X, [0, 1, 1])
     for function in (model.decide, partial(decide, make_pipeline("passthrough", model))):
         with pytest.raises(ValueError, match=message.format("X")):
-            function(X, capacity={0: 1}, by=reversed_rows)
+            function(X, capacity={0: 1}, groups=reversed_rows)
         with pytest.raises(TypeError, match=r"shadow_prices=\[1.0, 0.0\]; expected a mapping"):
             function(X, shadow_prices=[1.0, 0.0])
 
@@ -335,12 +346,12 @@ def test_decide_through_pipelines_and_searches(kind):
     model, alone, inner = through(kind, X, y)
 
     for given in (
-        {"capacity": {1: 5}, "by": np.arange(120) // 40},
+        {"capacity": {1: 5}, "groups": np.arange(120) // 40},
         {"cost": C, "shadow_prices": {1: 0.5}},
         {"prior": {0: 0.5, 1: 0.5}},
     ):
         np.testing.assert_array_equal(decide(model, X, **given), alone.decide(inner, **given))
-    limited = decide(model, X, capacity={1: 5}, by=np.arange(120) // 40)
+    limited = decide(model, X, capacity={1: 5}, groups=np.arange(120) // 40)
     assert limited.reshape(3, 40).sum(axis=1).max() <= 5
 
 
@@ -356,8 +367,8 @@ def test_models_that_cannot_decide_are_named():
     for foreign in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegressionCV(cv=3))):
         with pytest.raises(TypeError, match=r"has no decide; .*BayesMinimumRiskClassifier"):
             decide(foreign.fit(X, y), X)
-    with pytest.raises(ValueError, match="by= without capacity="):
-        decide(rule().fit(X, y), X, by=y)
+    with pytest.raises(ValueError, match="groups= without capacity="):
+        decide(rule().fit(X, y), X, groups=y)
 
 
 def test_the_costs_of_the_caller_stay_as_they_are():
@@ -509,7 +520,7 @@ def test_few_rows_are_decided_as_among_many_that_need_no_limited_decision(n_deci
 
 def test_keys_of_groups_are_the_callers_labels():
     expected = np.array([[9.0, 5], [4, 5], [20, 5], [7, 1]])
-    mixed = shadow_prices(expected, {1: 1}, by=[1, 1, "a", "a"])
+    mixed = shadow_prices(expected, {1: 1}, groups=[1, 1, "a", "a"])
     assert [*mixed] == [1, "a"]
     hours = np.array([1, 1, 2, 2], "timedelta64[h]")
-    assert [*shadow_prices(expected, {1: 1}, by=hours)] == [*np.unique(hours)]
+    assert [*shadow_prices(expected, {1: 1}, groups=hours)] == [*np.unique(hours)]

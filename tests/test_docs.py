@@ -23,7 +23,7 @@ NEEDS = {
     "worked_case": ["empulse", "onnxruntime", "onnxscript", "skl2onnx"],
 }
 # Packages that a page uses in a block of its own.
-OPTIONAL = {"lightgbm", "optuna", "timm", "tokenizers", "transformers"}
+OPTIONAL = {"lightgbm", "optuna", "skrub", "timm", "tokenizers", "transformers"}
 
 
 def blocks(page):

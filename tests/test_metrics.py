@@ -207,7 +207,8 @@ def two_models():
     rng = np.random.default_rng(0)
     y, a, b = rng.integers(2, size=(3, 80))
     amount = rng.lognormal(3, 1, 80)
-    return y, a, b, binary_cost_matrices(fp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
+    costs = binary_cost_matrices(fp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
+    return y, a, b, costs.values
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.5])

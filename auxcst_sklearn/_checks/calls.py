@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from inspect import cleandoc, signature
 from typing import Any, TypeVar
 
@@ -30,8 +31,25 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]
 _BETWEEN = {"auxcst_sklearn", "contextlib", "joblib", "skorch", "sklearn", "torch"}
 
 
+_SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
+
+
+@contextmanager
+def warning_once() -> Iterator[None]:
+    """Issue each warning once, however many networks of a fit give rise to it."""
+    token = _SAID.set(set())
+    try:
+        yield
+    finally:
+        _SAID.reset(token)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the user's line, whatever calls of the package lie in between."""
+    if (said := _SAID.get()) is not None:
+        if message in said:
+            return
+        said.add(message)
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
@@ -39,7 +57,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 @contextmanager
-def naming(where: str) -> Iterator[None]:
+def error_context(where: str) -> Iterator[None]:
     """Say where an error arose: in its message, or in a note if its class may mean something."""
     try:
         yield
@@ -68,7 +86,7 @@ _ENTRY = re.compile(r"^(?=[\w*, `]+ : )", re.MULTILINE)
 _BOUND = ("self", "cls")
 
 
-def described_like(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
+def inherit_docs(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
     """Complete the docstring of a class or function from other docstrings.
 
     The parameters of its signature and the fitted attributes that it does not describe itself are

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,33 +10,26 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.naive_bayes import ComplementNB
 from sklearn.utils.validation import _num_samples
 
 from .data import is_frame
 from .labels import as_labels, label_index, shorten
+from .named import sliceable
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
 
-# Parameters of classifiers, of any library, that change the class frequencies if they are set.
-REWEIGHTING = (
-    *("auto_class_weights", "class_prior", "class_weight", "class_weights"),
-    *("criterion__pos_weight", "criterion__weight", "is_unbalance"),
-    *("neg_bagging", "neg_bagging_fraction", "neg_sub_row", "neg_subsample", "pos_bagging"),
-    *("pos_bagging_fraction", "pos_sub_row", "pos_subsample", "priors", "sampling_strategy"),
-    *("scale_pos_weight", "unbalance", "unbalanced_sets"),
-)
+# Parameters that change the class frequencies unless they have this value, or None.
+REWEIGHTING: dict[str, Any] = {
+    "class_weight": None,
+    "scale_pos_weight": 1,
+    "priors": None,
+    "fit_prior": True,
+}
 # Endings of attributes that hold fitted models.
 FITTED = ("classifier_", "classifiers_", "estimator_", "estimators_", "model_", "models_")
-# What errors that are about labels name, beside the labels; and the classes of such errors.
-ABOUT_LABELS = re.compile(
-    r"\b(class(es)?|labels?|[Tt]argets?|y)\b|negative elements|of bounds|numpy\.(object|str)_"
-)
-KINDS_ABOUT_LABELS = {"CatBoostError", "LightGBMError", "LookupError", "TypeError", "ValueError"}
 
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -80,6 +71,7 @@ def check_frequencies(given: Any, n_classes: int, name: str) -> NDArray[np.float
 
 def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
+    X = sliceable(X)
     labels, given = classifier.classes_, classifier.predict_proba(X)
     same = isinstance(labels, np.ndarray) and np.array_equal(labels, classes)  # no need to check
     labels = labels if same else as_labels(labels, "classes_")
@@ -98,10 +90,10 @@ def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.
 
 
 def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    """A fitted copy; one that takes no labels but 0 .. K-1, as of XGBoost, gets these instead."""
+    """A fitted copy, whose calibration knows all classes."""
     if isinstance(classifier, CalibratedClassifierCV):
         _check_calibration(classifier, X, y, params.get("groups"))
-    model = _fitted(classifier, X, y, **params)
+    model = clone(classifier).fit(X, y, **params)
     for calibrator in parts(model, CalibratedClassifierCV):
         labels = np.asarray(calibrator.classes_)
         are_strings = isinstance(labels[0], str)
@@ -118,23 +110,6 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
             are_encoded = are_strings and known.dtype.kind in "iu"
             _check_same_classes(labels, labels[known] if are_encoded else known)
     return model
-
-
-def _fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    try:
-        return clone(classifier).fit(X, y, **params)
-    except Exception as error:
-        text, classes = str(error), np.unique(y)
-        about = ABOUT_LABELS.search(text) or any(f"'{label}'" in text for label in classes.tolist())
-        if not KINDS_ABOUT_LABELS.intersection(kind.__name__ for kind in type(error).__mro__):
-            raise
-        # Labels that are named, as in class_weight, cannot be others.
-        named = any(isinstance(value, Mapping) for value in classifier.get_params().values())
-        if about and not named and not np.array_equal(classes, np.arange(len(classes))):
-            encoding = VotingClassifier([("encoded", classifier)], voting="soft")
-            with suppress(Exception):
-                return encoding.set_params(flatten_transform=False).fit(X, y, **params)
-        raise
 
 
 def _check_calibration(model: CalibratedClassifierCV, X: Any, y: NDArray[Any], groups: Any) -> None:
@@ -168,21 +143,19 @@ def requesting_weights(estimator: Any) -> Any:
 
 
 def reweighting(model: Any) -> str | None:
-    """What moves a fitted model's probabilities from the class frequencies of its rows, if any."""
-    if isinstance(model, list | tuple):  # of models, or of pairs of names and models
-        return next(filter(None, map(reweighting, model)), None)
-    if isinstance(model, type) or not (hasattr(model, "get_params") or hasattr(model, "estimator")):
-        return None
-    if isinstance(model, CalibratedClassifierCV) and model.method != "temperature":
+    """What moves a model's probabilities from the class frequencies of its rows, if any."""
+    if isinstance(model, FrozenEstimator):
+        return f"{model!r} was fitted to other rows"
+    if isinstance(model, CalibratedClassifierCV) and model.method in ("sigmoid", "isotonic"):
         return None  # which moves them back
-    if isinstance(model, FrozenEstimator | ComplementNB) or hasattr(model, "fit_resample"):
-        return f"{model!r} does not learn them, or from other rows"
-    params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
-    for name, value in params.items():
-        changes = name in REWEIGHTING and str(value) not in ("None", "False", "1", "1.0")
-        if changes or (name == "fit_prior" and not value):
+    for name, value in model.get_params(deep=True).items():
+        is_set = name in REWEIGHTING and value is not None
+        if is_set and not np.array_equal(value, REWEIGHTING[name]):
             return f"{name}={value!r} of {type(model).__name__} changes them"
-    return reweighting(_inside(model))
+        is_model = hasattr(value, "get_params") and not isinstance(value, type)
+        if is_model and (found := reweighting(value)):
+            return found
+    return None
 
 
 def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, time, timedelta
 from decimal import Decimal
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -109,69 +108,6 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
-DAY = 86_400_000_000  # microseconds are exact in float64
-DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
-
-
-def date_columns(X: Any) -> dict[int, str]:
-    """Positions and names of the columns of a DataFrame whose type is one of dates."""
-    if not is_frame(X):
-        return {}
-    columns = enumerate(zip(X.columns, map(str, X.dtypes)))
-    dates = ("date", "timestamp")
-    return {j: str(name) for j, (name, kind) in columns if kind.lower().startswith(dates)}
-
-
-def with_days(X: Any, known: Collection[str] = ()) -> Any:
-    """A DataFrame with days since 1970 (UTC) for dates, NaN for missing ones; all else as it is.
-
-    Columns with `known` names held dates in the training. They may hold strings such as 2026-03-02,
-    and no other values: numbers may be days, seconds or 20260302.
-    """
-    if not is_frame(X):
-        if known:
-            raise ValueError(
-                f"X is a {type(X).__name__}, but the columns {known} held dates in the training; "
-                "expected a DataFrame."
-            )
-        return X
-    dates, names = date_columns(X), enumerate(map(str, X.columns))
-    of_texts = {j: k for j, k in names if k in known and j not in dates}
-    days = {j: _days_of_texts(select(X, j), name) for j, name in of_texts.items()}
-    if not hasattr(X, "iloc"):
-        columns = [type(X[:, j])(X.columns[j], values) for j, values in days.items()]
-        columns += [select(X, j).dt.epoch("us") / DAY for j in dates]
-        return X.with_columns(columns) if columns else X
-    for j in dates:
-        from pandas import to_datetime
-
-        times = to_datetime(X.iloc[:, j], utc=True).dt.tz_localize(None).to_numpy("datetime64[us]")
-        days[j] = (times - np.datetime64(0, "us")) / np.timedelta64(DAY, "us")
-    X = X.copy(deep=False) if days else X
-    for j, values in days.items():
-        X.isetitem(j, values)
-    return X
-
-
-def _days_of_texts(column: Any, name: str) -> NDArray[np.float64]:
-    """Days since 1970 of strings in ISO format, which are in UTC unless they have a zone."""
-    days = np.full(len(column), np.nan)
-    for i, text in enumerate(without_gaps(objects(column)).tolist()):
-        if text == "" or text != text:
-            continue
-        try:
-            iso = DATE.fullmatch(str(text) if isinstance(text, date) else text)
-            day = datetime.fromisoformat(iso[0].replace("Z", "+00:00"))  # type: ignore[index]
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Column {name!r} of X holds {text!r}, but held dates in the training; expected "
-                "dates, as by pandas.to_datetime, or strings such as '2026-03-02'."
-            ) from error
-        epoch = datetime(1970, 1, 1, tzinfo=timezone.utc if day.tzinfo else None)
-        days[i] = (day - epoch) / timedelta(days=1)
-    return days
-
-
 def check_frame(X: Any, *, cells: bool = True) -> None:
     """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully.
 
@@ -186,13 +122,18 @@ def check_frame(X: Any, *, cells: bool = True) -> None:
             "DataFrame without columns."
         )
     if cells:
-        _refuse_times(X)
+        refuse_times(X)
 
 
 # Data on a disk or on other machines, by the module of their type.
 _ELSEWHERE = (
-    *("dask.", "dask_expr.", "datasets.arrow_dataset", "datasets.iterable_dataset"),
-    *("polars.lazyframe", "pyarrow.", "zarr."),
+    "dask.",
+    "dask_expr.",
+    "datasets.arrow_dataset",
+    "datasets.iterable_dataset",
+    "polars.lazyframe",
+    "pyarrow.",
+    "zarr.",
 )
 
 
@@ -222,23 +163,40 @@ def _refuse_one_row(X: Any) -> None:
         )
 
 
-# Types of times, in lower case.
-_TIMES = ("date", "time", "duration", "period")
+# Types of columns and of objects that are times; those of pandas are subclasses.
+_COLUMNS_OF_TIMES = ("date", "time", "duration", "period")
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
-def _refuse_times(X: Any) -> None:
-    """Raise an error for times that are no columns of dates, of which numpy makes numbers."""
+def refuse_times(X: Any) -> None:
+    """Raise an error for dates and times, of which numpy would make numbers of some unit."""
     if is_frame(X):
-        kinds = {f"Column {name!r} of X": str(kind) for name, kind in zip(X.columns, X.dtypes)}
+        for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
+            is_object = str(dtype).lower() == "object"
+            cells = objects(select(X, j)) if is_object else ()
+            _refuse_times(f"Column {name!r} of X", name, [dtype], cells)
+    elif isinstance(X, list | tuple):
+        rows = (row for row in X if isinstance(row, list | tuple))
+        dtypes = {getattr(row, "dtype", None) for row in X}  # of rows that are arrays
+        _refuse_times("X", "date", dtypes, chain.from_iterable(rows))
     else:
-        kinds = {"X": str(getattr(X, "dtype", ""))}
-    for where, kind in kinds.items():
-        if kind.lower().startswith(_TIMES):
-            raise ValueError(
-                f"{where} holds times ({kind}); expected numbers, categories, or a DataFrame with "
-                "a column of dates, as by pandas.to_datetime. Make features of it first, such as "
-                "the days since a date, the month, or the hour."
-            )
+        dtype = getattr(X, "dtype", None)
+        _refuse_times(
+            "X", "date", [dtype], getattr(X, "flat", ()) if str(dtype) == "object" else ()
+        )
+
+
+def _refuse_times(where: str, name: Any, dtypes: Iterable[Any], cells: Iterable[Any]) -> None:
+    found = [kind for kind in map(str, dtypes) if kind.lower().startswith(_COLUMNS_OF_TIMES)]
+    kinds = [kind for kind in set(map(type, cells)) if issubclass(kind, _TIMES)]
+    found += [kind.__name__ for kind in kinds if kind.__name__ not in MISSING]
+    if found:
+        raise ValueError(
+            f"{where} holds times ({found[0]}); expected numbers or categories. Make features of "
+            f"them, such as X['month'] = X[{name!r}].dt.month and X['days'] = (X.pop({name!r}) - "
+            "pd.Timestamp('2026-01-01')).dt.days, or put skrub's DatetimeEncoder in front, in a "
+            "pipeline."
+        )
 
 
 def check_no_mask(values: Any, name: str) -> None:
@@ -260,7 +218,11 @@ def check_row_order(**named: Any) -> None:
     rows that do not. A default index 0 .. n-1, as of a new DataFrame, is a sign only where the
     other one holds the same labels.
     """
-    indexed = {name: rows for name, rows in named.items() if hasattr(rows, "iloc")}
+    given = dict[str, Any]()
+    for name, rows in named.items():
+        is_mapping = isinstance(rows, Mapping) and not sparse.issparse(rows)
+        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if is_mapping else {name: rows}
+    indexed = {name: rows for name, rows in given.items() if hasattr(rows, "iloc")}
     for (name, rows), (other_name, other_rows) in combinations(indexed.items(), 2):
         own, other = rows.index, other_rows.index
         if len(own) != len(other) or own.equals(other):

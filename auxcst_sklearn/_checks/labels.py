@@ -45,14 +45,14 @@ def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and th
         sorted_labels(labels.ravel(), name=name)
 
 
-def check_groups(groups: Any, X: Any, name: str = "groups") -> NDArray[Any]:
+def check_groups(groups: Any, X: Any) -> NDArray[Any]:
     """A group for each row of X; gaps are an error, as numpy makes one large group of them."""
-    check_labels(groups, name, "Give each row whose group is not known a group of its own.")
+    check_labels(groups, "groups", "Give each row whose group is not known a group of its own.")
     found: NDArray[Any] = np.asarray(groups)
     if found.ndim == 0 or found.size != len(found):
-        raise ValueError(f"{name} has shape {found.shape}; expected (n_samples,).")
+        raise ValueError(f"groups has shape {found.shape}; expected (n_samples,).")
     if len(found) != (n := _num_samples(X)):
-        raise ValueError(f"{name} has {len(found)} values; expected {n}, one for each row.")
+        raise ValueError(f"groups has {len(found)} values; expected {n}, one for each row.")
     return found.ravel()
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial, update_wrapper
 from numbers import Integral
-from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
-from .._checks.calls import described_like, warn
-from .._inputs.arrays import ImageInputs, Inputs
-from .._inputs.named import NamedInputs
+from .._checks.calls import inherit_docs, warn
+from .._checks.named import are_named
+from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
+from .._inputs.named import NamedPreprocessor
 from .._training.schedule import RATE_FACTOR
-from ..losses import Loss
-from ..modules._images import ImageInput
+from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
 from ..modules._named_rows import NamedRows
 from ..modules._network import AuxNetwork
@@ -40,7 +37,6 @@ from .parameters import (
     POSITIVE,
     ImageParameters,
     TrainingOptions,
-    in_order,
     layers_with_head,
 )
 
@@ -50,9 +46,41 @@ RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
 RATE_OF_ENCODERS, ENCODER_LR_FACTOR = 5e-3, 0.02
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
-@in_order
-class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
+@dataclass(eq=False, repr=False)
+class ModuleParameters(ImageParameters):
+    """The constructor's parameters, without arguments of the module."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ImageParameters._parameter_constraints,
+        "module": [callable],
+        "hidden_layers": [StrOptions({"auto"}), "array-like"],
+        "head_input": [StrOptions({*HEAD_INPUTS}), callable],
+        "pretrained": [StrOptions({"auto"}), "boolean"],
+        "combine_heads": [StrOptions({"auto"}), "boolean"],
+        "early_stopping": [StrOptions({"auto"}), "boolean"],
+        "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
+        "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "pretrained_lr_factor": [StrOptions({"auto"}), POSITIVE],
+        "learning_rate": [StrOptions({"auto"}), POSITIVE],
+    }
+
+    module: nn.Module | Callable[..., nn.Module]
+    _: KW_ONLY
+    hidden_layers: Literal["auto"] | Sequence[str] = "auto"
+    pretrained: bool | Literal["auto"] = "auto"
+    head_input: HeadInput = "mean"
+    head_gradient: float | Literal["auto"] = "auto"
+    alpha: float | Sequence[float] = 0.2
+    combine_heads: bool | Literal["auto"] = "auto"
+    freeze: int | Sequence[str] | None = None
+    pretrained_lr_factor: float | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"
+    early_stopping: bool | Literal["auto"] = "auto"
+    validation_fraction: float = 0.1
+
+
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
+class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
 
     One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
@@ -67,7 +95,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         The network. A module is copied, and never changed. A class or another callable is called
         for each network of a fit, with torch seeded by `random_state`, and must return a module,
         which is copied too; if `input_shape` is among its required parameters, it gets the shape of
-        one example, (C, H, W) or (n_features,).
+        one example, (C, H, W) or (n_features,). Its other arguments are further keywords with the
+        prefix ``module__``, as in skorch: ``module__width=64``. Searches set them by this name.
 
         The module takes a batch of examples as floats, or the arrays of a mapping by their names.
         It returns the output of an ``nn.Linear``, or rows that it selects from it, as of the last
@@ -82,8 +111,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     pretrained : "auto" or bool, default="auto"
         Whether the weights of the module come from a training: set it to True for a callable that
         loads weights. It decides `head_gradient`, `combine_heads`, `pretrained_lr_factor` and
-        `early_stopping` where they are "auto". "auto" is True for an instance with running means,
-        norms or biases that no new module has, and False otherwise, with a warning for an instance.
+        `early_stopping` where they are "auto". "auto" is True for an instance with norms or
+        biases that no new module has, and False otherwise, with a warning for an instance.
     head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
         Input of a head on feature maps (n_samples, n_channels, ...) or on sequences (n_samples,
         n_steps, n_features): the mean of each channel or feature; every value; or the features at
@@ -136,10 +165,6 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
         int for the same network on every call.
-
-    **module__params : dict
-        Further arguments of a class or callable `module`, with the prefix ``module__``, as in
-        skorch: ``module__width=64``. Searches set them by this name.
 
     Attributes
     ----------
@@ -223,71 +248,12 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ImageParameters._parameter_constraints,
-        "module": [callable],
-        "hidden_layers": [StrOptions({"auto"}), "array-like"],
-        "head_input": [StrOptions({*HEAD_INPUTS}), callable],
-        "pretrained": [StrOptions({"auto"}), "boolean"],
-        "combine_heads": [StrOptions({"auto"}), "boolean"],
-        "early_stopping": [StrOptions({"auto"}), "boolean"],
-        "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
-        "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-        "pretrained_lr_factor": [StrOptions({"auto"}), POSITIVE],
-        "learning_rate": [StrOptions({"auto"}), POSITIVE],
-    }
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        of_module = {name: kwargs.pop(name) for name in [*kwargs] if name.startswith(PREFIX)}
+        super().__init__(*args, **kwargs)
+        self.__dict__.update(of_module)
 
-    def __init__(
-        self,
-        module: nn.Module | Callable[..., nn.Module],
-        *,
-        hidden_layers: Literal["auto"] | Sequence[str] = "auto",
-        pretrained: bool | Literal["auto"] = "auto",
-        head_input: HeadInput = "mean",
-        head_gradient: float | Literal["auto"] = "auto",
-        alpha: float | Sequence[float] = 0.2,
-        combine_heads: bool | Literal["auto"] = "auto",
-        freeze: int | Sequence[str] | None = None,
-        pretrained_lr_factor: float | Literal["auto"] = "auto",
-        image_shape: Sequence[int] | None = None,
-        channels_last: bool = False,
-        augmentation: str | Callable[[Tensor], Tensor] | None = None,
-        loss: str | Loss = "bayes_risk",
-        aux_loss: str | Loss | None = None,
-        cost_matrix: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        decisions: ArrayLike | None = None,
-        n_networks: int = 1,
-        max_epochs: int = 50,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float | Literal["auto"] = "auto",
-        schedule: str | Callable[..., Any] = "one_cycle",
-        weight_decay: float = 1e-2,
-        optimizer: str | Callable[..., Any] = "adamw",
-        early_stopping: bool | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        temperature: float | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        device: str = "auto",
-        precision: Literal["float32", "bf16"] = "float32",
-        checkpoint_dir: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        distributed: Literal["auto", False] = "auto",
-        **module__params: Any,  # a name with the prefix, because scikit-learn's checks pass it
-    ) -> None:
-        given = {k: v for k, v in locals().items() if k not in ("self", "module__params")}
-        for name in module__params:
-            if not name.startswith(PREFIX):
-                raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}; arguments of the module "
-                    f"have the prefix {PREFIX}, as in {PREFIX}{name}."
-                )
-        self.__dict__.update(given | module__params)
+    update_wrapper(__init__, ModuleParameters.__init__)  # for its signature
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, and the arguments of the module with their prefix."""
@@ -301,28 +267,27 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         self.__dict__.update(of_module)
         return self
 
-    def _make_inputs(self, X: Any) -> Inputs:
-        if not isinstance(X, Mapping) or sparse.issparse(X):  # sparse matrices of keys are mappings
-            return ImageInputs(self.image_shape, self.channels_last, self.augmentation)
+    def _make_inputs(self, X: Any) -> Preprocessor:
+        if not are_named(X):
+            return ImagePreprocessor(self.image_shape, self.channels_last, self.augmentation)
         for name in ("image_shape", "augmentation"):
             if (given := getattr(self, name)) is not None:
                 raise ValueError(
                     f"{name}={given!r} is for X as one array, but X is a mapping of arrays; "
                     f"expected {name}=None."
                 )
-        return NamedInputs()
+        return NamedPreprocessor()
 
     def _make_module(
         self, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
-        first, tried = inputs.make_module(), None
+        first, tried = inputs.make_module(), densify(rows)
         if isinstance(first, NamedRows):
-            tried = torch.as_tensor(rows)
             self._check_flatten(first)
         example = example_of(first, tried)
         given = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
-        shape = example if isinstance(first, ImageInput) else None
+        shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
         head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
@@ -360,6 +325,8 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         return np.array(alone) if found is None else found
 
     def _options(self) -> TrainingOptions:
+        # Asked once, because networks and parameters of a fit read it.
+        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
         options, by_default = super()._options(), self._is_pretrained()
         stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
         combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
@@ -368,7 +335,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
     def _is_pretrained(self) -> bool:
         if self.pretrained != "auto":
             return bool(self.pretrained)
-        return isinstance(self.module, nn.Module) and is_trained(self.module)
+        return self._looks_trained
 
     def _head_gradient(self) -> float:
         if self.head_gradient != "auto":
@@ -377,7 +344,7 @@ class CostSensitiveAuxNet(ImageParameters, BaseCostSensitiveNet):
         if self.pretrained == "auto" and not is_pretrained and isinstance(self.module, nn.Module):
             warn(
                 f"The weights of module, a {type(self.module).__name__}, are taken for new ones: "
-                "no running mean, norm or bias tells that they were trained. Set pretrained=True "
+                "no norm or bias tells that they were trained. Set pretrained=True "
                 "if they were, or pretrained=False if not."
             )
         return 0.0 if is_pretrained else 1.0

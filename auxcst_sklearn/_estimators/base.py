@@ -13,14 +13,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import available_if, described_like, unchanged_on_error, warn
+from .._checks.calls import (
+    available_if,
+    inherit_docs,
+    unchanged_on_error,
+    warn,
+    warning_once,
+)
 from .._checks.data import numpy_arrays
-from .._inputs.arrays import Inputs
+from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
-from .._training.held_out import Fold, Unseen, held_out_proba
+from .._training.folds import Fold, Unseen, held_out_proba
 from .._training.runtime import (
+    distributed_fit,
     draw_seed,
-    joined,
     neutral_torch_modes,
     processes,
     thread_limit,
@@ -38,9 +44,8 @@ from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
 from .decision import DecisionMixin, warn_of_missing_costs
 from .decision_module import OutputModule
-from .fit_key import check_same, open_checkpoints
-from .parameters import NetParameters, TrainingOptions
-from .steps import (
+from .fingerprint import check_same, open_checkpoints
+from .fit_steps import (
     build,
     check_block,
     check_classes_are_named,
@@ -52,6 +57,7 @@ from .steps import (
     prepare,
     validate,
 )
+from .parameters import NetParameters, TrainingOptions
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -77,7 +83,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     __metadata_request__score = {"cost": True}
 
     net_: CostNet
-    _inputs: Inputs
+    _inputs: Preprocessor
     _known_costs: bool
     _random_state: np.random.RandomState
 
@@ -89,12 +95,12 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """The parameters that the steps of a fit read."""
         return TrainingOptions.of(self.get_params(deep=False))
 
-    def _make_inputs(self, X: Any) -> Inputs:
+    def _make_inputs(self, X: Any) -> Preprocessor:
         """What X becomes, by the type of X."""
         raise NotImplementedError
 
     def _make_module(
-        self, inputs: Inputs, rows: Any, n_outputs: int
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxNetwork, list[float]]:
         """Build the network for some rows, and the weight alpha of each auxiliary head."""
         raise NotImplementedError
@@ -169,7 +175,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         data, training = self._fit(X, y, folds=folds, **params)
         return held_out_proba(training, data, len(folds))
 
-    @described_like(fit)
+    @inherit_docs(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -270,16 +276,17 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
             unchanged_on_error(self),
+            warning_once(),
             thread_limit(),
             neutral_torch_modes(),
             numpy_arrays(),
-            joined(self.distributed),
+            distributed_fit(self.distributed),
         ):
             self._validate_params()
             yield deepcopy(self._random_state) if resume else new_random_state(self.random_state)
 
     def _set_fitted(
-        self, data: Sample, inputs: Inputs, training: Training, pretrained: dict[str, Any]
+        self, data: Sample, inputs: Preprocessor, training: Training, pretrained: dict[str, Any]
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
@@ -352,7 +359,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         return self._class_costs().expected_cost(probability, cost)
 
     @available_if(lambda self: self._has_probabilities())
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
@@ -368,7 +375,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         return self.net_.predict_proba(rows)
 
     @available_if(lambda self: not self._has_probabilities())
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the estimated costs: larger values mean better classes.
 
@@ -387,7 +394,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         values = self._of_classes(estimate)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
@@ -400,7 +407,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         """
         yield from self._predict_heads(X, every_head=True)
 
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
 

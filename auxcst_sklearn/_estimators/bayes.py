@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from .._checks.classifiers import (
     fitted,
     probabilities,
@@ -34,8 +34,8 @@ from .._checks.classifiers import (
 )
 from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, label_index
+from .._checks.named import sliceable
 from .._inputs.sample import Sample
-from ..costs._evaluation import final_estimator
 from .calibration import (
     folds_of,
     learns_by_default,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@described_like(DecisionMixin)
+@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities decide by expected cost: the Bayes decision.
@@ -136,7 +136,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
-        "trained_prior": [Mapping, None],
+        "train_prior": [Mapping, None],
         "calibration": [StrOptions({"auto", "sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
@@ -146,7 +146,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    trained_prior: Mapping[Any, float] | None = None
+    train_prior: Mapping[Any, float] | None = None
     calibration: str | None = "auto"
     cv: Any = None
 
@@ -206,7 +206,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        given = cost, sample_weight, groups
+        X, given = sliceable(X), (cost, sample_weight, groups)
         sample = self._validate_sample(X, y, *given, **fit_params)
         if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight
@@ -215,13 +215,11 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = fitted(classifier, X, sample.labels, **fit_params)
         self._check_probabilities(model)
-        labels, classes = as_labels(model.classes_, "classes_"), sample.costs.classes
-        columns = label_index(labels, classes, name="estimator.classes_")
-        known = np.asarray(getattr(final_estimator(model), "class_prior_", None))
-        has_prior = known.shape == columns.shape
-        prior = np.bincount(columns, known, len(classes)) if has_prior else None
-        unknown = reweighting(model) or weights_elsewhere(sample.weight is not None, fit_params)
-        self._set_costs(sample, unknown, prior)
+        labels = as_labels(model.classes_, "classes_")
+        label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
+        has_weight = sample.weight is not None
+        unknown = reweighting(classifier) or weights_elsewhere(has_weight, fit_params)
+        self._set_costs(sample, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 

@@ -31,17 +31,17 @@ from ..costs._account import Costs
 from ..costs._evaluation import is_search
 
 if TYPE_CHECKING:  # which imports torch
-    from .._training.held_out import Fold
+    from .._training.folds import Fold
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
-FEWEST_ROWS = 10
+FEWEST_ROWS_OF_CLASS = 10
 # If a larger share of the rows has no probabilities, a warning counts these rows.
 MANY_UNKNOWN = 0.1
 
 
 def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
-    if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS * n_classes:
+    if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS_OF_CLASS * n_classes:
         return False
     while True:
         if isinstance(classifier, Pipeline):

@@ -8,16 +8,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .._checks.calls import described_like
-from .._inputs.arrays import ImageInputs
+from .._checks.calls import inherit_docs
+from .._inputs.arrays import ImagePreprocessor
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, ImageParameters, check_each, in_order, layers_with_head
+from .parameters import COUNT, ImageParameters, check_each, layers_with_head
 
 
-@described_like(ImageParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Residual network on images that estimates costs, with auxiliary cost heads (AuxCST).
@@ -75,7 +74,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     See Also
     --------
     CostSensitiveAuxNet : Any torch module with heads.
-    auxcst_sklearn.datasets.load_image_folder : Images in class folders.
 
     Notes
     -----
@@ -139,9 +137,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     patience: int | Literal["auto"] = 50
     validation_fraction: float = 0.1
 
-    def _make_inputs(self, X: Any) -> ImageInputs:
+    def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation
-        return ImageInputs(*parameters, convolved=True)
+        return ImagePreprocessor(*parameters, convolved=True)
 
     def _make_module(
         self, inputs: Any, rows: Any, n_outputs: int

@@ -12,8 +12,8 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.calls import described_like
-from .._inputs.arrays import Inputs, NumberInputs
+from .._checks.calls import inherit_docs
+from .._inputs.arrays import NumberPreprocessor, Preprocessor
 from .._training.batches import shuffled
 from .._training.rows import Rows
 from .._training.runtime import draw_seed, report, seeded
@@ -28,7 +28,6 @@ from .parameters import (
     NetParameters,
     TrainingOptions,
     check_each,
-    in_order,
     per_layer,
 )
 
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 _BETA = Interval(Real, 0, 1, closed="both")
 
 
-@described_like(NetParameters, AuxParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(NetParameters, AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
@@ -180,10 +178,12 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         # The layers of a cost network would not be pretrained.
         return replace(super()._options(), may_add_cost_network=False)
 
-    def _make_inputs(self, X: Any) -> NumberInputs:
-        return NumberInputs()
+    def _make_inputs(self, X: Any) -> NumberPreprocessor:
+        return NumberPreprocessor()
 
-    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             rows.shape[1],
             n_outputs,

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 
-from .._checks.calls import described_like, warn
+from .._checks.calls import inherit_docs, warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import check_groups, check_labels, shorten
@@ -20,7 +20,6 @@ from .._inputs.sample import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, mean_paid
-from ..costs._named import CostArray, named
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, estimate_prior
 
@@ -66,11 +65,12 @@ class DecisionMixin(ClassifierMixin):
         :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
         arrays is trusted. If None, decisions are the names of the costs, such as the columns of a
         DataFrame whose index holds the classes; costs without names have the classes as columns.
-    trained_prior : mapping of labels to float, default=None
+    train_prior : mapping of labels to float, default=None
         Class frequencies that the probabilities stand for; ``prior=`` replaces them. Set it for a
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
-        If None, the frequencies in the rows of `fit` are used.
+        If None, the frequencies in the rows of `fit` are used, and ``prior=`` is an error for a
+        frozen classifier, `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`.
 
     Attributes
     ----------
@@ -126,19 +126,8 @@ class DecisionMixin(ClassifierMixin):
         ------
         ValueError
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
-            `prior` the frequencies of the training are not known; see `trained_prior`.
+            `prior` the frequencies of the training are not known; see `train_prior`.
         """
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Attributes, with costs as plain arrays, because skops stores a subclass without names."""
-        state: dict[str, Any] = super().__getstate__()
-        names = {k: v._names for k, v in state.items() if isinstance(v, CostArray)}
-        return state | {k: np.asarray(state[k]) for k in names} | {"_names_of_costs": names}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        names = state.pop("_names_of_costs", {})
-        super().__setstate__(state | {k: named(state[k], *names[k]) for k in names})
 
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
@@ -153,7 +142,7 @@ class DecisionMixin(ClassifierMixin):
         """Whether decisions can use the costs of each row, by class probabilities."""
         return True
 
-    @described_like(predict_cost)
+    @inherit_docs(predict_cost)
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest estimated cost.
 
@@ -184,14 +173,14 @@ class DecisionMixin(ClassifierMixin):
             )
         return cost[:, [names.index(label) for label in wanted]]
 
-    @described_like(predict_cost)
+    @inherit_docs(predict_cost)
     def decide(
         self,
         X: ArrayLike,
         cost: ArrayLike | None = None,
         *,
         capacity: Capacity | None = None,
-        by: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         shadow_prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
@@ -202,7 +191,7 @@ class DecisionMixin(ClassifierMixin):
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have, as a number or, as a float, a share; see
             :func:`auxcst_sklearn.decisions.assign`.
-        by : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), default=None
             Groups of samples, such as their days, within each of which `capacity` holds.
         shadow_prices : mapping of decisions to float, default=None
             Shadow prices of limited decisions, in currency, from an earlier batch; see
@@ -219,7 +208,7 @@ class DecisionMixin(ClassifierMixin):
         ValueError
             As `predict_cost`, or if a limit or shadow price is not as described.
         """
-        check_row_order(X=X, by=by)
+        check_row_order(X=X, groups=groups)
         expected = self.predict_cost(X, cost, prior=prior)
         _check_known(expected)
         if capacity is not None and shadow_prices is not None:
@@ -227,10 +216,10 @@ class DecisionMixin(ClassifierMixin):
                 "Got both capacity and shadow_prices; expected one of them: capacity for a whole "
                 "batch, or the shadow prices of an earlier batch."
             )
-        if capacity is None and by is not None:
-            raise ValueError("Got by= without capacity=, whose limits hold within its groups.")
+        if capacity is None and groups is not None:
+            raise ValueError("Got groups= without capacity=, whose limits hold within its groups.")
         if capacity is not None:
-            choice = assign(expected, capacity, decisions=self.decisions_, by=by)
+            choice = assign(expected, capacity, decisions=self.decisions_, groups=groups)
         else:
             choice = (expected + shadow_price_vector(shadow_prices or {}, self.decisions_)).argmin(
                 axis=1
@@ -243,7 +232,7 @@ class DecisionMixin(ClassifierMixin):
             raise ValueError(
                 "prior= corrects the class frequencies that the probabilities stand for, which may "
                 f"not be the shares in the rows of fit: {self._prior_unknown}. Pass them to the "
-                "constructor as trained_prior=, a mapping of the labels."
+                "constructor as train_prior=, a mapping of the labels."
             )
         if isinstance(prior, str) and prior == "estimate":
             found = estimate_prior(probability, self.class_prior_)
@@ -324,7 +313,7 @@ class BayesDecisionMixin(DecisionMixin):
 
     classes: ArrayLike | None
     decisions: ArrayLike | None
-    trained_prior: Mapping[Any, float] | None
+    train_prior: Mapping[Any, float] | None
     cost_matrix_: NDArray[Any]
 
     # Whether `fit` received costs, and whether as a matrix for each sample.
@@ -332,7 +321,7 @@ class BayesDecisionMixin(DecisionMixin):
     _known_costs = False
 
     @abstractmethod
-    @described_like(DecisionMixin.predict_cost)
+    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Compute class probabilities.
 
@@ -362,17 +351,17 @@ class BayesDecisionMixin(DecisionMixin):
         return Sample(X, costs, weight, groups)
 
     def _given_prior(self, classes: NDArray[Any]) -> NDArray[np.float64] | None:
-        if self.trained_prior is None:
+        if self.train_prior is None:
             return None
-        return frequencies_of(self.trained_prior, classes, "trained_prior")
+        return frequencies_of(self.train_prior, classes, "train_prior")
 
-    def _set_costs(self, sample: Sample, unknown: str | None, prior: Any = None) -> None:
-        """Attributes; class frequencies are `prior`, or unless `unknown` the shares of rows."""
+    def _set_costs(self, sample: Sample, unknown: str | None) -> None:
+        """Attributes; class frequencies are `train_prior`, or unless `unknown` those of rows."""
         costs, count = sample.costs, sample.costs.class_weight(sample.weight)
-        given = self._given_prior(costs.classes)
-        prior = prior if given is None else given
         self._prior_unknown = unknown
-        self.class_prior_ = count / (np.nan if unknown else count.sum()) if prior is None else prior
+        self.class_prior_ = count / (np.nan if unknown else count.sum())
+        if (given := self._given_prior(costs.classes)) is not None:
+            self.class_prior_ = given
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
         self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None

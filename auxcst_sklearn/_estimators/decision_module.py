@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._inputs.named import NamedInputs
+from .._inputs.named import NamedPreprocessor
 from .._inputs.scaling import OUTLYING, Scaling
-from .._inputs.tables import TableInputs
-from ..modules._images import ImageInput
+from .._inputs.tables import TablePreprocessor
+from ..modules._images import ImageLayer
+from ..modules._network import copy_of
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
 _LARGEST = 1e30
@@ -79,21 +79,21 @@ class DecisionModule(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.module = deepcopy(model.net_.module_).cpu().eval()
+        self.module = copy_of(model.net_.module_).cpu().eval()
         self.net = [model.net_]  # in a list, so that it is not registered as a submodule
         self.has_probabilities = model._has_probabilities()
         assert model.net_.has_logits in (True, False)  # cached, before the trace has no values
         inputs = model._inputs
         scaling = inputs.row_scaling
         self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
-        images = [part for part in self.module.modules() if isinstance(part, ImageInput)]
+        images = [part for part in self.module.modules() if isinstance(part, ImageLayer)]
         self.integers = any(part.integers for part in images)
 
     def forward(self, x: Tensor | dict[str, Tensor]) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
         sets: Any = (x,) if isinstance(x, dict) else self._prepared(x).unsqueeze(0)
-        output = net.combined(sets, self.module)
+        output = net.forward_ensemble(sets, self.module)
         loss, statistics = net.criterion_.loss, net.statistics
         results = [statistics.to_currency(loss.to_cost(output, statistics).mean(dim=0).double())]
         if self.has_probabilities:
@@ -118,14 +118,14 @@ class OutputModule(nn.Module):
     def __init__(self, model: Any, output: str) -> None:
         super().__init__()
         inputs = model._inputs
-        if isinstance(inputs, TableInputs) and inputs.categories:
+        if isinstance(inputs, TablePreprocessor) and inputs.categories:
             raise ValueError(
                 f"The columns {list(inputs.categories)} of X are categories, which a torch module "
                 "cannot read; expected a network that was fitted with numeric columns. Encode them "
                 "in front, for example using a OneHotEncoder."
             )
         self.decision, self.index = DecisionModule(model), int(output == "probability")
-        self.layout = inputs.layout if isinstance(inputs, NamedInputs) else None
+        self.layout = inputs.layout if isinstance(inputs, NamedPreprocessor) else None
 
     def forward(self, x: Tensor | None = None, **arrays: Tensor) -> Tensor:
         """Costs or probabilities (n_samples, ...), of an array or of arrays by name."""

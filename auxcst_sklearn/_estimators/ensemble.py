@@ -18,19 +18,19 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.calls import described_like, naming, unchanged_on_error
+from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import check_frame
 from .._inputs.arrays import has_columns_of_fit
 from .._inputs.sample import Sample
+from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.geometric_mean import (
     geometric_mean,
     log_clipped,
     log_loss_of,
     mean_weights,
-    nearer_to_networks,
+    shift_to_networks,
 )
-from .._training.held_out import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.runtime import draw_seed, report, reports
 from .base import BaseCostSensitiveNet
 from .calibration import folds_of
@@ -42,11 +42,11 @@ from .members import (
     Member,
     check_members,
     cost_estimators,
+    default_for,
     default_members,
+    folds_with_all_classes,
+    fresh_member,
     is_dropped,
-    knowing_all,
-    prepare,
-    suited,
     with_weight,
 )
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@described_like(DecisionMixin)
+@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
     """Several classifiers as one, for the lowest cost: a weighted geometric mean of probabilities.
@@ -152,7 +152,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         "cost_matrix": ["array-like", None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
-        "trained_prior": [Mapping, None],
+        "train_prior": [Mapping, None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -164,7 +164,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     cost_matrix: ArrayLike | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
-    trained_prior: Mapping[Any, float] | None = None
+    train_prior: Mapping[Any, float] | None = None
     cv: Any = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
@@ -175,12 +175,12 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         """The members as they are given, before they are checked."""
         return default_members() if self.estimators is None else self.estimators
 
-    @described_like(BaseEstimator.get_params)
+    @inherit_docs(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the ensemble, and of its members as ``name__parameter``."""
         return self._get_params("_members", deep=deep)
 
-    @described_like(BaseEstimator.set_params)
+    @inherit_docs(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the ensemble and of its members, or replace a member by its name."""
         of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
@@ -191,7 +191,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     # ------------------------------------------------------------------- fit
 
-    @described_like(BaseCostSensitiveNet.fit)
+    @inherit_docs(BaseCostSensitiveNet.fit)
     def fit(
         self,
         X: ArrayLike,
@@ -232,7 +232,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             self._validate_params()
             members = check_members(self._members, super().get_params(deep=False))
             sample = self._validate_sample(X, y, cost, sample_weight, groups)
-            members = suited(members, len(sample.costs.classes))
+            members = default_for(members, len(sample.costs.classes))
             sample = replace(sample, X=self._validate_rows(X, reset=True))
             check_consistent_length(sample.X, sample.labels)
             passed = self._route(members, sample.weight, fit_params)
@@ -242,15 +242,15 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             sample, passed, given = with_weight(sample, passed, given)
             rng = check_random_state(self.random_state)
             found = self._random_folds(sample, rng) if given is None else given
-            found = knowing_all(found, sample.labels)
+            found = folds_with_all_classes(found, sample.labels)
             ready = [
-                Member(name, *prepare(member, passed[name], sample, rng))
+                Member(name, *fresh_member(member, passed[name], sample, rng))
                 for name, member in members
             ]
             fitted, held_out = self._fit_members(ready, sample, found)
             self._set_ensemble([name for name, _ in members], fitted, held_out, sample, found)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = [*map(reweighting, self.estimators_)]
+            reasons = [reweighting(member) for _, member in members]
             has_weights = sample.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
             self._set_costs(sample, next(filter(None, reasons), None))
@@ -357,7 +357,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             best = min(networks, key=losses.__getitem__)
             first, second, both, _ = (log_clipped(p[:, twice]) for p in held_out)
             logs, n = (first, second, both), fitted[best].n_networks
-            weights = nearer_to_networks(weights, best, n, logs, label[twice], weight[twice])
+            weights = shift_to_networks(weights, best, n, logs, label[twice], weight[twice])
         self.estimator_weights_, self.held_out_losses_ = weights, np.array(losses)
         trios = list(zip(names, weights, fitted))
         self.estimators_ = [model for _, share, model in trios if share > 0]
@@ -373,7 +373,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         logs = []
         for name, model in self.named_estimators_.items():
             if not is_dropped(model):
-                with naming(f"In the member {name!r} of the ensemble"):
+                with error_context(f"In the member {name!r} of the ensemble"):
                     logs.append(log_clipped(probabilities(model, X, self.classes_)))
         return geometric_mean(self.estimator_weights_[self.estimator_weights_ > 0], np.stack(logs))
 

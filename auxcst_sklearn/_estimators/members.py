@@ -14,11 +14,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from .._checks.calls import naming, warn
+from .._checks.calls import error_context, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.labels import as_labels, label_index, shorten
 from .._inputs.sample import Sample
-from .._training.held_out import Fold, Unseen, resolve_n_networks
+from .._training.folds import Fold, Unseen, resolve_n_networks
 from .._training.runtime import draw_seed
 from ..costs._account import Costs
 from .mlp import CostSensitiveAuxMLP
@@ -31,7 +31,7 @@ DEFAULT_MEMBERS, DROP = ("network", "boosting", "logistic"), "drop"
 MOST_ROUNDS = 300  # Boosting stops early.
 # From this number of classes on, boosting, which grows a tree for each class in every round, takes
 # far longer than the network, and logistic regression replaces it.
-MANY_CLASSES = 30
+CLASSES_FOR_LOGISTIC = 30
 
 
 def default_members() -> list[tuple[str, Any]]:
@@ -41,9 +41,9 @@ def default_members() -> list[tuple[str, Any]]:
     return list(zip(DEFAULT_MEMBERS, map(requesting_weights, members)))
 
 
-def suited(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
+def default_for(members: list[tuple[str, Any]], n_classes: int) -> list[tuple[str, Any]]:
     """The members for a number of classes: without boosting or without logistic regression."""
-    unsuited = TableLogistic if n_classes < MANY_CLASSES else TableBoosting
+    unsuited = TableLogistic if n_classes < CLASSES_FOR_LOGISTIC else TableBoosting
     kinds = {type(member) for _, member in members}
     if not {TableLogistic, TableBoosting} <= kinds:
         return members
@@ -129,7 +129,7 @@ class Member(NamedTuple):
         start = time.perf_counter()
         estimator, params = clone(self.estimator), self.fit_params
         p = np.full((len(y), len(classes)), np.nan)
-        with naming(f"In the member {self.name!r} of the ensemble"):
+        with error_context(f"In the member {self.name!r} of the ensemble"):
             if self.holds_out_itself:
                 n_networks = resolve_n_networks(estimator.n_networks, len(y))
                 estimator.set_params(n_networks=max(n_networks, len(folds) + 1))
@@ -177,7 +177,7 @@ def _check_knows(model: Any, y: NDArray[Any]) -> None:
         )
 
 
-def knowing_all(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
+def folds_with_all_classes(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
     """The folds whose training rows have all classes; other fits would lack a class."""
     found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
     if not found:
@@ -229,7 +229,7 @@ def with_weight(
     return kept, passed, given
 
 
-def prepare(
+def fresh_member(
     member: Any, fit_params: dict[str, Any], sample: Sample, rng: np.random.RandomState
 ) -> tuple[Any, dict[str, Any]]:
     """A copy of a member with a random state; a network also with the costs, if it has none."""

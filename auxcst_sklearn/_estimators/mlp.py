@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.calls import described_like
-from .._inputs.arrays import Inputs
-from .._inputs.tables import TableInputs
+from .._checks.calls import inherit_docs
+from .._inputs.arrays import Preprocessor
+from .._inputs.tables import TablePreprocessor
 from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
@@ -25,14 +25,12 @@ from .parameters import (
     SHARE,
     AuxParameters,
     check_each,
-    in_order,
     layers_with_head,
     per_layer,
 )
 
 
-@described_like(AuxParameters, BaseCostSensitiveNet)
-@in_order
+@inherit_docs(AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptrons for cost-sensitive classification, with auxiliary heads (AuxCST).
@@ -170,13 +168,15 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"
 
-    def _make_inputs(self, X: Any) -> TableInputs:
+    def _make_inputs(self, X: Any) -> TablePreprocessor:
         n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
-        return TableInputs(self.categorical_features, self.standardize, n_bins)
+        return TablePreprocessor(self.categorical_features, self.standardize, n_bins)
 
     _allows_nan = True
 
-    def _make_module(self, inputs: Inputs, rows: Any, n_outputs: int) -> tuple[AuxMLP, list[float]]:
+    def _make_module(
+        self, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from inspect import signature
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,18 +32,6 @@ COUNT = Interval(Integral, 1, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-
-# The order of the parameters in signatures and docstrings, after the architecture.
-ORDER = [
-    *("loss", "aux_loss", "cost_matrix", "classes", "decisions"),  # costs
-    *("n_networks", "max_epochs", "learning_rate", "schedule", "batch_size", "optimizer"),
-    *("weight_decay", "ema_epochs", "early_stopping", "patience", "validation_fraction"),
-    "temperature",  # the end of the parameters of the training
-    *("standardize", "categorical_features", "n_bins", "learn_scales"),  # inputs
-    *("image_shape", "channels_last", "augmentation"),
-    *("random_state", "verbose", "warm_start", "device", "precision", "checkpoint_dir"),  # runtime
-    *("checkpoint_every", "callbacks", "net_params", "distributed"),
-]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -130,18 +117,18 @@ class NetParameters:
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     max_epochs: int = 50
-    batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = 1e-3
     schedule: str | Callable[..., Any] = "one_cycle"
-    weight_decay: float = 1e-2
+    batch_size: int | Literal["auto"] = "auto"
     optimizer: str | Callable[..., Any] = "adamw"
+    weight_decay: float = 1e-2
     early_stopping: bool | Literal["auto"] = True
-    validation_fraction: float = 0.2
     patience: int | Literal["auto"] = 10
-    warm_start: bool = False
-    device: str = "auto"
+    validation_fraction: float = 0.2
     random_state: int | np.random.RandomState | None = None
     verbose: int | bool = 0
+    warm_start: bool = False
+    device: str = "auto"
     callbacks: list[Any] | None = None
     net_params: dict[str, Any] | None = None
     distributed: Literal["auto", False] = "auto"
@@ -224,23 +211,6 @@ class ImageParameters(AuxParameters):
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
     augmentation: str | Callable[[Tensor], Tensor] | None = None
-
-
-Estimator = TypeVar("Estimator", bound=type)
-
-
-def in_order(estimator: Estimator) -> Estimator:
-    """Put the keywords of the constructor into the order of their topics."""
-    given = signature(estimator.__init__)  # type: ignore[misc]
-    rank = {name: i for i, name in enumerate(ORDER, start=1)}
-
-    def place(parameter: Any) -> tuple[int, int]:
-        is_keyword = parameter.kind == parameter.KEYWORD_ONLY
-        return parameter.kind, rank.get(parameter.name, 0) if is_keyword else 0
-
-    ordered = given.replace(parameters=sorted(given.parameters.values(), key=place))
-    estimator.__init__.__signature__ = ordered  # type: ignore[misc]
-    return estimator
 
 
 # ------------------------------------------------------------------ the options of a training
@@ -355,9 +325,23 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 # --------------------------------------------------------------- arguments of the skorch net
 
 RESERVED_NET_PARAMS = {
-    *("batch_size", "callbacks", "compile", "criterion", "dataset", "device", "iterator_train"),
-    *("iterator_valid", "lr", "max_epochs", "module", "optimizer", "statistics", "train_split"),
-    *("user_callbacks", "verbose", "warm_start"),
+    "batch_size",
+    "callbacks",
+    "compile",
+    "criterion",
+    "dataset",
+    "device",
+    "iterator_train",
+    "iterator_valid",
+    "lr",
+    "max_epochs",
+    "module",
+    "optimizer",
+    "statistics",
+    "train_split",
+    "user_callbacks",
+    "verbose",
+    "warm_start",
 }
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 

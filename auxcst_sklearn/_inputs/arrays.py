@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from math import isqrt, prod
 from typing import Any
 
@@ -16,17 +17,18 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_frame, date_columns, numpy_arrays, with_days
-from ..modules._images import TRANSFORMS, ImageInput
+from .._checks.data import as_floats, check_frame, numpy_arrays
+from ..modules._images import TRANSFORMS, ImageLayer
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from .columns import refuse_cells
-from .reading import (
+from .lazy_rows import (
     PLAIN_ROWS,
     LazyRows,
     as_float32,
     bounds_of,
     check_resolution,
+    exceeds_float32,
     row_order,
     stays_lazy,
 )
@@ -67,7 +69,7 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
     return rows if is_plain else None
 
 
-class Inputs:
+class Preprocessor:
     """What X becomes: validated rows, and from them the float32 rows of a network.
 
     An estimator makes its inputs when a fit begins. It calls `validate` for every X, `learn` for
@@ -80,15 +82,12 @@ class Inputs:
     allow_nd = False
     # Mask of the columns with categories; None without any.
     is_categorical: NDArray[np.bool_] | None = None
-    dates: Collection[str] = ()  # names of the columns that hold dates
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
-        self.dates = [*date_columns(X).values()] if reset else self.dates
         alone = isinstance(y, str) and not reset and self.is_categorical is None
-        if alone and not self.dates and (plain := plain_rows(estimator, X)) is not None:
+        if alone and (plain := plain_rows(estimator, X)) is not None:
             return self._checked(plain, reset)
-        X = with_days(X, self.dates)
         check_frame(X)
         with numpy_arrays():
             try:
@@ -116,7 +115,7 @@ class Inputs:
 
     def _checked(self, rows: Any, reset: bool) -> Any:
         """Rows in one of the types that the network reads."""
-        if reset and rows.ndim == 2:
+        if reset:
             check_resolution(rows)
         if rows.dtype in self.dtypes:
             return rows
@@ -167,7 +166,7 @@ class Inputs:
         return {}
 
 
-class NumberInputs(Inputs):
+class NumberPreprocessor(Preprocessor):
     """Numbers in [0, 1]; features beyond it are mapped to it by their smallest and largest value.
 
     The network does so a batch at a time, so that sparse rows stay sparse.
@@ -185,8 +184,8 @@ class NumberInputs(Inputs):
         return {"input_range_": self.range}
 
 
-class ImageInputs(Inputs):
-    """X of any number of dimensions, as floats or as uint8 that stays uint8 in memory.
+class ImagePreprocessor(Preprocessor):
+    """X of any number of dimensions, as floats, or as uint8 or int64 that stays so in memory.
 
     With `convolved` a sample is an image whatever its number of dimensions. `shape` is the shape
     of a sample in the caller's order, after flattened rows are reshaped to `image_shape`.
@@ -214,14 +213,21 @@ class ImageInputs(Inputs):
         return super().validate(estimator, X, y, reset=reset)
 
     def _checked(self, rows: Any, reset: bool) -> Any:
-        rows = super()._checked(rows, reset)
+        if exceeds_float32(rows):  # they stay integers, for modules that take integers
+            if reset:
+                check_resolution(rows)
+            read: Any = partial(np.asarray, dtype=np.int64)
+            rows = LazyRows(rows, read, dtype=np.int64) if stays_lazy(rows) else read(rows)
+        else:
+            rows = super()._checked(rows, reset)
+        dtype = "uint8" if rows.dtype == np.uint8 else "float32"
         if reset:
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
-            self.fitted_shape, self.dtype = rows.shape[1:], rows.dtype.name
+            self.fitted_shape, self.dtype = rows.shape[1:], dtype
         self._check_same_shape(rows)  # A list has no shape before.
-        if rows.dtype != self.dtype:
+        if dtype != self.dtype:
             raise ValueError(
-                f"X is {rows.dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 "
+                f"X is {dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 "
                 "from 0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype "
                 f"and range of the training images, {self.dtype}."
             )
@@ -262,13 +268,13 @@ class ImageInputs(Inputs):
     def update(self, X: Any) -> None:
         self.within_1 = self.within_1 and _is_within_1(X)
 
-    def make_module(self) -> ImageInput:
+    def make_module(self) -> ImageLayer:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
         augmentation: Any = self.augmentation
         if isinstance(augmentation, str):
             augmentation = TRANSFORMS[augmentation]
         augmentation = deepcopy(augmentation)  # Its generator is changed.
-        return ImageInput(shape, channels_last=self.channels_last, augmentation=augmentation)
+        return ImageLayer(shape, channels_last=self.channels_last, augmentation=augmentation)
 
     def attributes(self) -> dict[str, Any]:
         return {"image_shape_": self.make_module().out_shape} if self.convolved else {}

@@ -25,7 +25,7 @@ from .._checks.data import (
     select,
     without_gaps,
 )
-from .reading import PLAIN_ROWS, row_blocks, stays_lazy
+from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
@@ -200,6 +200,7 @@ def as_table(X: Any) -> Any:
 
 def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception) -> None:
     """Raise an error that names a column of numbers with strings or objects, if there is one."""
+    _refuse_lengths(X, error)
     if isinstance(error, ValueError) and not OF_CELLS.search(str(error)):
         return
     X = as_table(X)
@@ -223,6 +224,28 @@ def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception
                 "by OneHotEncoder or pandas.to_numeric. For CostSensitiveAuxMLP, name it in "
                 "categorical_features, or pass a DataFrame to fit."
             ) from error
+
+
+def _refuse_lengths(X: Any, error: Exception) -> None:
+    """Raise an error for series of several lengths, or of one length in an array of objects."""
+    is_object = isinstance(X, np.ndarray) and X.dtype == object
+    if not (is_object or isinstance(X, list | tuple)) or not len(X):
+        return
+    try:
+        shapes = sorted({np.shape(row) for row in (X.ravel() if is_object else X)})
+    except ValueError:  # a row has rows of several lengths
+        shapes = []
+    if not shapes or len(shapes) > 1:
+        raise ValueError(
+            f"X holds rows of several lengths ({', '.join(map(str, shapes[:3])) or error}); "
+            "expected one shape for all. Pad series to one length, and pass them to "
+            "CostSensitiveAuxNet as arrays by name with an attention_mask; or cut them."
+        ) from error
+    if is_object and shapes != [()]:
+        raise ValueError(
+            f"X is an array of objects that are arrays of shape {shapes[0]}; expected one array of "
+            "numbers, such as np.stack(X)."
+        ) from error
 
 
 def _name(X: Any, j: int) -> str | int:

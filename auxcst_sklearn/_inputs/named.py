@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from torch import Tensor
 
-from .._checks.data import check_in_memory, check_no_mask
+from .._checks.named import named_arrays
 from ..modules._named_rows import Layout, NamedRows
-from .arrays import Inputs
-from .reading import as_float32, check_resolution, checked_labels
+from .arrays import Preprocessor
+from .lazy_rows import as_float32, check_resolution, checked_labels
 
 # Steps of all sequences in a batch without a gradient, or words of other rows: the activations of a
 # transformer take thousands of times the memory of its tokens.
@@ -23,7 +22,7 @@ PREDICTED_STEPS, PREDICTED_WORDS = 2**14, 2**20
 SAMPLED, N_TRIED, FEWEST_TRIED = 10_000, 8, 3
 
 
-class NamedInputs(Inputs):
+class NamedPreprocessor(Preprocessor):
     """Arrays by name, each with a row per example, as rows of words."""
 
     layout: Layout
@@ -59,8 +58,8 @@ class NamedInputs(Inputs):
             )
         for key, dtype, shape in zip(layout.names, layout.dtypes, layout.shapes):
             found = arrays[key]
-            if found.dtype == bool and dtype == "int64":
-                found = arrays[key] = found.astype(np.int64)
+            if np.can_cast(found.dtype, dtype, "same_kind"):  # such as whole numbers to floats
+                found = arrays[key] = found.astype(dtype, copy=False)
             if shape[:1] == (None,):
                 length = found.shape[1] if length is None and found.ndim > 1 else length
             expected = tuple(length if n is None else n for n in shape)
@@ -100,46 +99,15 @@ class NamedInputs(Inputs):
 
 def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:
     """Arrays of int64, float32 and bool by their names, with as many rows; `new` in a fit."""
-    arrays = {str(name): _array(values, str(name), new) for name, values in X.items()}
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if not lengths or not all(lengths.values()):
-        raise ValueError(
-            f"X holds arrays with the numbers of rows {lengths}; expected at least one array, and "
-            "one row."
-        )
-    first, n_rows = next(iter(lengths.items()))
-    for name, n in lengths.items():
-        if n != n_rows:
-            raise ValueError(
-                f"X[{name!r}] has {n} rows, but X[{first!r}] has {n_rows}; expected a row per "
-                "example in each array."
-            )
-    return arrays
+    return {name: _converted(array, name, new) for name, array in named_arrays(X).items()}
 
 
-def _array(values: Any, name: str, new: bool) -> NDArray[Any]:
+def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
     """Integers as int64, and floats as float32."""
-    check_in_memory(values, f"X[{name!r}]")
-    check_no_mask(values, f"X[{name!r}]")
-    if isinstance(values, Tensor):
-        array = (values.float() if values.dtype == torch.bfloat16 else values).numpy(force=True)
-    else:
-        try:
-            array = np.asarray(values)
-        except ValueError:  # lists of several lengths
-            array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf" or array.ndim == 0 or 0 in array.shape[1:]:
-        shown = "lists of several lengths, or objects" if array.dtype.kind == "O" else array.dtype
-        if 0 in array.shape[1:]:
-            shown = f"rows of shape {array.shape[1:]}"
-        raise ValueError(
-            f"X[{name!r}] holds {shown}; expected an array of numbers with a row per example. A "
-            "tokenizer makes rows of one length with padding=True."
-        )
     if array.dtype.kind != "f":
         return array if array.dtype == bool else array.astype(np.int64)
-    if new and array.ndim == 2:
-        check_resolution(array)
+    if new:
+        check_resolution(array, f"X[{name!r}]")
     assert_all_finite(array, input_name=f"X[{name!r}]")
     found: NDArray[Any] = as_float32(array)
     return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._checks.data import check_some_weight
 from ..costs._account import Costs
 from ..costs._statistics import CostStatistics, unit_of
-from .reading import pick
+from .lazy_rows import pick
 
 # Smaller weights, relative to the largest, vanish in float32.
 SMALLEST_WEIGHT = 1e-30

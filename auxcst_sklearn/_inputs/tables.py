@@ -19,9 +19,9 @@ from .._checks.calls import warn
 from .._checks.data import holds_categories, is_frame, select
 from ..modules._network import AuxNetwork
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
-from .arrays import Inputs, has_columns_of_fit
+from .arrays import Preprocessor, has_columns_of_fit
 from .columns import CategoryCodes, as_table
-from .reading import (
+from .lazy_rows import (
     LazyRows,
     as_float32,
     check_resolution,
@@ -64,7 +64,7 @@ NARROWEST_BIN = 1e-6
 _DENSE = {"dtype": "numeric", "ensure_all_finite": "allow-nan"}
 
 
-class TableInputs(Inputs):
+class TablePreprocessor(Preprocessor):
     """Columns of numbers, with missing values, and of categories.
 
     Validated rows hold unscaled numbers, NaN for missing values, and codes of categories;
@@ -132,8 +132,8 @@ class TableInputs(Inputs):
                     f"'from_dtype'), but has {size} distinct values in {len(X)} rows"
                     f"{f', all dates such as {dates[0]!r}' if are_dates else ''}. Categories have "
                     "no order, and rare ones share one level, together with those that are not in "
-                    "the training set. Convert dates by pandas.to_datetime, which are read as "
-                    "numbers of days, and drop identifiers."
+                    "the training set. Make features of dates, by pandas.to_datetime and its "
+                    ".dt, and drop identifiers."
                 )
 
     # ----------------------------------------------------------------- learn

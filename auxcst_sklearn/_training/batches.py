@@ -131,7 +131,7 @@ class BlockBatches(Batches):
                 self._read(next(blocks), queues)
             parts = [queue.take(size) for queue in queues]
             index = self._part_of(torch.arange(size))
-            parts = [pick(part, index) for part in parts] if len(index) < size else parts
+            parts = [rows_of_batch(part, index) for part in parts] if len(index) < size else parts
             x, target = self._side_by_side(iter(parts))
             yield to_device(x, device), target
 
@@ -170,7 +170,7 @@ class _Queue:
         while n:
             batch, index = self.parts.pop(0)
             if len(index):
-                taken.append(pick(batch, index[:n]))
+                taken.append(rows_of_batch(batch, index[:n]))
             if len(index) > n:
                 self.parts.insert(0, (batch, index[n:]))
             n -= min(n, len(index))
@@ -214,7 +214,7 @@ def evaluation_size(size: int, sets: Sequence[Rows]) -> int:
     return max(1, min(size, EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)))
 
 
-def pick(batch: Batch, index: Tensor) -> Batch:
+def rows_of_batch(batch: Batch, index: Tensor) -> Batch:
     """Some of the rows of a batch, by positions or a mask."""
     x, target = batch
     fields: Any = (None if field is None else field[index] for field in target)

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from .._checks.calls import warn
 from .runtime import report
 from .schedule import Plateaus
+from .state import module_state, set_module_state
 
 HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
@@ -215,7 +216,7 @@ def get_state(training: Any) -> dict[str, Any]:
     """The state to resume from, as tensors and plain values."""
     net, stop, average = training.net, training.stop, training.average
     return {
-        "weights": net.module_.state_dict(),
+        "module": module_state(net.module_),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
         "history": _plain(net.history[training.n_before :]),
@@ -224,6 +225,7 @@ def get_state(training: Any) -> dict[str, Any]:
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
+            "attributes": stop.attributes,
             **{name: _stored(getattr(stop, name)) for name in stop.counts},
         },
         "stopped": stop is not None and not stop.running,
@@ -234,7 +236,7 @@ def get_state(training: Any) -> dict[str, Any]:
 def set_state(training: Any, state: dict[str, Any]) -> None:
     """Restore a state, when weights, optimizer and average of the training exist."""
     net, stop = training.net, training.stop
-    net.module_.load_state_dict(state["weights"])
+    set_module_state(net.module_, state["module"])
     net.optimizer_.load_state_dict(state["optimizer"])
     generators = (*net.generators, net.device_generator)
     for generator, of_state in zip(generators, state["generators"], strict=True):
@@ -245,6 +247,7 @@ def set_state(training: Any, state: dict[str, Any]) -> None:
         training.average.take_up(state["average"]["weights"], state["average"]["step"])
     if stop is not None:
         stop.best = [*map(list, zip(*state["stop"]["best"]))]
+        stop.attributes = state["stop"]["attributes"]
         for name in stop.counts:
             value = state["stop"][name]
             setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)

@@ -101,7 +101,7 @@ def mean_weights(
     return weights
 
 
-def nearer_to_networks(
+def shift_to_networks(
     weights: NDArray[np.float64],
     member: int,
     n_networks: int,
@@ -140,7 +140,7 @@ def log_loss_of(
     return float(-np.average(logs[np.arange(len(label)), label], weights=weight))
 
 
-def useful_weights(
+def weights_if_better(
     logs: NDArray[np.float64],
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64] | None = None,

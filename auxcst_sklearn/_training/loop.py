@@ -32,10 +32,10 @@ class CallbackStop(Exception):  # noqa: N818
 class Training:
     """A training of a net: skorch's loop, without its overhead for each batch.
 
-    `rows` are the training rows of each network. The `held_out` rows of each are used for early
-    stopping, if there is a `patience`, and for the temperature. `ema_epochs` is the horizon, in
-    epochs, of the average of the weights; 0 for the weights themselves. `fold_seed` is the seed
-    that drew the held-out rows.
+    `rows` are the training rows of each network. The `held_out` rows of each are evaluated after
+    each epoch, and are used for early stopping, if there is a `patience`, and for the temperature.
+    `ema_epochs` is the horizon, in epochs, of the average of the weights; 0 for the weights
+    themselves. `fold_seed` is the seed that drew the held-out rows.
 
     Batches are slices of tensors, and callbacks are called for a batch only if they define a method
     for it.
@@ -84,9 +84,10 @@ class Training:
         self.saved = checkpoints.next_training() if checkpoints else None
         self.batches = net.get_iterator(rows, training=True, group=self.group)
         self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
-        if self.held_out is not None and self.patience is not None:
+        if self.held_out is not None:
             self.datasets["dataset_valid"] = self.held_out
             self.evaluated = net.get_iterator(self.held_out, group=self.group)
+        if self.held_out is not None and self.patience is not None:
             self.stop = self.schedule.early_stopping(net, self.patience)
         self._set_schedule(len(self.batches))
 
@@ -235,7 +236,7 @@ class Training:
         if prefix == "valid":  # weighted means
             cost, weight, *refined = of_held_out
             values = values / weight
-        weights = self.net.criterion_.head_weights.numpy(force=True)
+        weights = self.net.criterion_.alphas.numpy(force=True)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
         for layer, of_networks in zip(layers, values):
             record(f"{prefix}_loss_{layer}", float(of_networks.mean()))

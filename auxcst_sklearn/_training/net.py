@@ -23,7 +23,7 @@ from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
-from ..modules._network import AuxNetwork
+from ..modules._network import AuxNetwork, copy_of
 from .batches import Batches, evaluation_size, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
 from .rows import Rows
@@ -165,7 +165,7 @@ class CostNet(NeuralNet):
     def copied(self) -> CostNet:
         """A net of its own, with the same weights, optimizer state and history."""
         copied = CostNet(
-            deepcopy(self.module_),
+            copy_of(self.module_),
             deepcopy(self.criterion_),
             statistics=self.statistics,
             user_callbacks=self.user_callbacks,
@@ -182,7 +182,7 @@ class CostNet(NeuralNet):
         return copied
 
     @torch.no_grad()
-    def continue_in(self, statistics: CostStatistics, *, rescales: bool) -> None:
+    def change_unit(self, statistics: CostStatistics, *, rescales: bool) -> None:
         """Continue with other statistics, perhaps in another unit.
 
         With `rescales` the estimates in currency stay as they are; otherwise they refer to the new
@@ -231,12 +231,12 @@ class CostNet(NeuralNet):
         weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
         return weighted.view(-1, *shape).mean(dim=-1)
 
-    def combined(self, x: Tensor, module: Any = None) -> Tensor:
+    def forward_ensemble(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the networks after the temperature, with the probabilities of their mean.
 
         `module` is a copy of the module of the net, with other settings.
         """
-        loss, output = self.criterion_.loss, self._tempered(self.output(x, module))
+        loss, output = self.criterion_.loss, self._tempered(self.forward_voted(x, module))
         if not self.is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
@@ -258,7 +258,7 @@ class CostNet(NeuralNet):
         loss = self.criterion_.loss
         return isinstance(loss, ProbabilisticLoss) and loss._has_logits(len(self.statistics.weight))
 
-    def output(self, x: Tensor, module: Any = None) -> Tensor:
+    def forward_voted(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the output layer, or with the mean probabilities of all layers.
 
         `module` is a copy of the module of the net, with other settings.
@@ -301,7 +301,7 @@ class CostNet(NeuralNet):
         def compute(x: Tensor) -> list[Tensor]:
             hidden = self.module_.forward_heads(x)[:-1] if every_head else []
             estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
-            output = self.criterion_.loss.to_cost(self.combined(x), self.statistics)
+            output = self.criterion_.loss.to_cost(self.forward_ensemble(x), self.statistics)
             return [r.mean(dim=0) for r in (*estimates, output)]
 
         return [self.statistics.to_currency(cost) for cost in self._predict_batches(X, compute)]
@@ -310,7 +310,7 @@ class CostNet(NeuralNet):
         """Class probabilities (n, K), for losses that have them."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.criterion_.loss.probabilities(self.combined(x)).mean(dim=0)]
+            return [self.criterion_.loss.probabilities(self.forward_ensemble(x)).mean(dim=0)]
 
         (p,) = self._predict_batches(X, compute)
         return p / p.sum(axis=1, keepdims=True)

@@ -11,7 +11,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from .._inputs import reading
+from .._inputs import lazy_rows
 from .._inputs.arrays import as_tensor, densify, is_shareable
 from .._inputs.sample import Sample
 from ..losses import Target
@@ -39,7 +39,7 @@ class Rows:
         self.X = data.X
         is_dense = isinstance(data.X, np.ndarray)
         # A tensor shares the memory of dense rows. Too many rows to copy stay an array.
-        if is_dense and (is_shareable(data.X) or data.X.nbytes <= reading.DISK_BYTES):
+        if is_dense and (is_shareable(data.X) or data.X.nbytes <= lazy_rows.DISK_BYTES):
             self.X = as_tensor(data.X)
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
@@ -69,7 +69,7 @@ class Rows:
     def in_blocks(self) -> bool:
         """Whether the rows are too many to shuffle individually."""
         on_gpu = self.on_device and self.X.device.type == "cuda"
-        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > reading.LARGE_BYTES
+        return not (sparse.issparse(self.X) or on_gpu) and self.X.nbytes > lazy_rows.LARGE_BYTES
 
     # ------------------------------------------------------------------ parts
 

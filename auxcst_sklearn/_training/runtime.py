@@ -252,7 +252,8 @@ class Processes(NamedTuple):
 
     def copy_from_first(self, module: nn.Module) -> None:
         """Set the weights of all ranks to the weights of rank 0."""
-        for tensor in module.state_dict().values() if self.size > 1 else ():
+        weights = [*map(torch.detach, (*module.parameters(), *module.buffers()))]
+        for tensor in weights if self.size > 1 else ():
             whole = tensor.clone(memory_format=torch.contiguous_format)
             self.call(dist.broadcast, whole, src=0)
             tensor.copy_(whole)
@@ -306,7 +307,7 @@ def processes() -> Processes:
 
 
 @contextmanager
-def joined(distributed: str | bool) -> Iterator[None]:
+def distributed_fit(distributed: str | bool) -> Iterator[None]:
     """Distribute a fit over the processes of the group, if any; nested fits belong to it.
 
     An error destroys the group, so that later fits, as of a search, do not meet the others in

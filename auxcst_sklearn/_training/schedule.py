@@ -309,6 +309,7 @@ class EarlyStopping:
     def __init__(self, net: Any, patience: int) -> None:
         self.net, self.patience = net, patience
         self.best = deepcopy(net.module_.weights())
+        self.attributes = net.module_.attributes()
         self.value = np.full(len(self.best), np.inf)
         self.misses = np.zeros(len(self.best), dtype=int)
 
@@ -323,9 +324,11 @@ class EarlyStopping:
         better = values < self.value
         self.value[better] = values[better]
         self.misses = np.where(better, 0, self.misses + 1)
+        attributes = self.net.module_.attributes()
         for i, weights in enumerate(self.net.module_.weights()):
             if better[i]:
                 _copy(weights, self.best[i])
+                self.attributes[i] = attributes[i]
 
     @torch.no_grad()
     def restore(self) -> None:
@@ -333,6 +336,7 @@ class EarlyStopping:
         for i, (best, weights) in enumerate(zip(self.best, self.net.module_.weights())):
             if np.isfinite(self.value[i]):
                 _copy(best, weights)
+                self.net.module_.set_attributes(i, self.attributes[i])
 
 
 class Plateaus(EarlyStopping):

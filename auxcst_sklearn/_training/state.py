@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -15,11 +14,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from ..losses import Loss
+from ..modules._network import OF_EVERY_MODULE, plain_attributes, set_attributes
 
 # Format of the files that this version writes and reads. Increase it for a change of a state.
 FORMAT = 2
-
-OF_EVERY_MODULE = vars(nn.Module())
 
 
 @dataclass
@@ -59,10 +57,9 @@ def to_state(value: Any, states: dict[int, tuple[Any, Any]] | None = None) -> An
         states[id(value)] = value, _tensor_state(value)
         return states[id(value)][1]
     if _is_taken_apart(value):
-        plain = _without_parametrizations(value)
-        state = ObjectState(type(plain), None)
-        states[id(value)] = plain, state
-        state.attributes = to_state(_attributes(plain), states)
+        state = ObjectState(parametrize.type_before_parametrizations(value), None)
+        states[id(value)] = value, state
+        state.attributes = to_state(_attributes(value, state.kind), states)
         return state
     if type(value) in (dict, OrderedDict):
         return type(value)((key, to_state(item, states)) for key, item in value.items())
@@ -86,6 +83,7 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
         if isinstance(part, nn.Module):
             nn.Module.__init__(part)
             part.__setstate__(from_state(value.attributes, values))
+            _restore_class(part)
         else:  # a frozen dataclass
             vars(part).update(from_state(value.attributes, values))
     elif type(value) in (dict, OrderedDict):
@@ -93,6 +91,21 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
     elif type(value) in (list, tuple):
         return type(value)(from_state(item, values) for item in value)
     return values.get(id(value), value)
+
+
+def module_state(module: nn.Module) -> dict[str, Any]:
+    """Parameters, all buffers and plain attributes: the state from which a training resumes."""
+    weights = module.state_dict()
+    others = {name: x for name, x in module.named_buffers() if name not in weights}
+    return {"weights": weights, "buffers": others, "attributes": plain_attributes(module)}
+
+
+def set_module_state(module: nn.Module, state: Mapping[str, Any]) -> None:
+    """Restore the state of a module that has been built in the same way."""
+    module.load_state_dict(state["weights"])
+    for name, values in state["buffers"].items():
+        module.get_buffer(name).copy_(values)
+    set_attributes(module, state["attributes"])
 
 
 def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,25 +147,29 @@ def _is_taken_apart(value: Any) -> bool:
     return isinstance(value, Loss) and any(isinstance(v, Tensor) for v in vars(value).values())
 
 
-def _without_parametrizations(value: Any) -> Any:
-    """A module with plain weights, because torch cannot pickle classes that parametrize them."""
-    if not isinstance(value, nn.Module) or not parametrize.is_parametrized(value):
-        return value
-    plain: Any = deepcopy(value)
-    for name in list(plain.parametrizations):
-        parametrize.remove_parametrizations(plain, name)
-    plain._load_state_dict_pre_hooks.clear()  # weight_norm's translates names of its old weights
-    return plain
+def _restore_class(part: nn.Module) -> None:
+    """The class with parametrized weights that torch makes for each module, and does not pickle."""
+    if not parametrize.is_parametrized(part):
+        return
+    parametrizations: Any = part.parametrizations
+    del part.parametrizations
+    for name in parametrizations:
+        part.register_buffer(name, torch.empty(0))
+        parametrize.register_parametrization(part, name, nn.Identity(), unsafe=True)
+    part.parametrizations = parametrizations
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: Any, kind: type) -> dict[str, Any]:
     """Attributes of a loss, or of a module, without those that every new module has."""
     if not isinstance(value, nn.Module):
         return vars(value)
-    # Python 3.10 has no object.__getstate__.
-    attributes = value.__getstate__() if hasattr(value, "__getstate__") else vars(value)
-    usual = OF_EVERY_MODULE
-    return {k: v for k, v in attributes.items() if k not in usual or v != usual[k]}
+    # Python 3.10 has no object.__getstate__. A parametrized module's own raises an error.
+    get: Any = getattr(kind, "__getstate__", vars)
+    usual = dict(OF_EVERY_MODULE)
+    attributes = {k: v for k, v in get(value).items() if k not in usual or v != usual[k]}
+    if parametrize.is_parametrized(value):
+        attributes.pop("_load_state_dict_pre_hooks", None)  # of weight_norm: for names of old files
+    return attributes
 
 
 def _tensor_state(tensor: Tensor) -> TensorState | Tensor:

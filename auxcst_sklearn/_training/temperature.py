@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
-from .batches import pick
-from .geometric_mean import HEATS, SMALLEST, best_temperature, useful_weights
+from .batches import rows_of_batch
+from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
 from .rows import Rows
 from .runtime import processes
 
@@ -59,7 +59,7 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
     for x, target in net.get_iterator(rows):
         output = net.module_(x).flatten(0, -2).float()
         if target.weight is not None:  # rows that pad the smaller folds have none
-            output, target = pick((output, target), target.weight > 0)
+            output, target = rows_of_batch((output, target), target.weight > 0)
         if len(output):
             of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS))
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
@@ -101,7 +101,7 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
     number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
     of_row = of_row[counts].astype(np.float64)
-    return useful_weights(of_layers, label[counts], of_row, number.numpy()[counts])
+    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts])
 
 
 def _squares(difference: Tensor) -> Tensor:

@@ -12,9 +12,11 @@ from ._matrices import (
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
+from ._named import LabelledCosts
 from ._terms import binary_cost_matrices, cost_matrices
 
 __all__ = [
+    "LabelledCosts",
     "binary_cost_matrices",
     "cost_matrices",
     "cost_vectors",

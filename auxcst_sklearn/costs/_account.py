@@ -19,7 +19,14 @@ from .._checks.labels import (
     shorten,
     sorted_labels,
 )
-from ._named import CostArray, column_names, joined, row_names, same_label_kind, same_labels
+from ._named import (
+    LabelledCosts,
+    column_names,
+    row_names,
+    same_label_kind,
+    same_labels,
+    stack_costs,
+)
 from ._statistics import CostStatistics
 from ._validation import (
     check_cost,
@@ -68,7 +75,7 @@ class Costs:
                 "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
                 "to use per-sample costs, or drop cost=."
             )
-        cost, cost_matrix = joined(cost), joined(cost_matrix)
+        cost, cost_matrix = stack_costs(cost), stack_costs(cost_matrix)
         warn_if_order_is_lost(cost, cost_matrix, decisions if classes is None else classes, y=given)
         check_classification_targets(y)
         found = find_classes(y, classes, cost, cost_matrix, decisions)
@@ -148,7 +155,7 @@ class Costs:
         if cost is not None:
             n, decisions = len(probability), self.other_decisions
             matrices = check_cost_matrices(
-                joined(cost), n_samples=n, classes=self.classes, decisions=decisions
+                stack_costs(cost), n_samples=n, classes=self.classes, decisions=decisions
             )
         if matrices is None:
             return probability @ self.values
@@ -245,7 +252,7 @@ def _labels_of_costs(
 ) -> NDArray[Any]:
     """Take the classes from the labels of the costs, in the type of the labels in y."""
     name = "cost_matrix" if cost is None else "cost"
-    is_named = isinstance(cost_matrix if cost is None else cost, CostArray)
+    is_named = isinstance(cost_matrix if cost is None else cost, LabelledCosts)
     named = f"The classes of {name}" if is_named else f"The columns of {name}"
     missing = np.setdiff1d(present, labels)
     if len(missing):
@@ -288,7 +295,7 @@ def labels_of_evaluation(
             classes = sorted_labels(*ys, name=" or ".join(given))
         return np.asarray(classes), None
     rows = of_rows if classes is None else np.asarray(classes)
-    if rows is None and isinstance(costs, CostArray):
+    if rows is None and isinstance(costs, LabelledCosts):
         rows = row_names(_named_rows(cost, cost_matrix), like=ys[0])
     if rows is None:
         rows = np.unique(ys[0])
@@ -320,7 +327,7 @@ def find_decisions(
     names = {str(label) for label in columns.tolist()}
     missing = [label for label in classes.tolist() if str(label) not in names]
     # A misspelt label, a transposed matrix, encoded labels, or decisions.
-    may_be_classes = len(columns) == len(classes) and not isinstance(costs, CostArray)
+    may_be_classes = len(columns) == len(classes) and not isinstance(costs, LabelledCosts)
     if 0 < len(missing) < len(classes) or (missing and may_be_classes):
         name = "cost_matrix" if cost is None else "cost"
         raise ValueError(
@@ -335,7 +342,7 @@ def _named_rows(cost: Any, cost_matrix: Any) -> Any:
     """Costs whose rows may have names of classes: an index of costs per sample names samples."""
     if cost is None:
         return cost_matrix
-    return cost if isinstance(cost, CostArray) and cost.ndim == 3 else None
+    return cost if isinstance(cost, LabelledCosts) and cost.ndim == 3 else None
 
 
 def labels_of_rows(costs: Any, present: NDArray[Any]) -> NDArray[Any] | None:
@@ -346,7 +353,7 @@ def labels_of_rows(costs: Any, present: NDArray[Any]) -> NDArray[Any] | None:
     columns, rows = column_names(costs, like=present), row_names(costs, like=present)
     if columns is None or rows is None or set(rows.tolist()) == set(columns.tolist()):
         return None
-    if isinstance(costs, CostArray):
+    if isinstance(costs, LabelledCosts):
         return rows
     named = set(map(str, rows.tolist()))
     return rows if {str(label) for label in present.tolist()} <= named else None

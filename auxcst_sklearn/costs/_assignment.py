@@ -41,10 +41,13 @@ def shadow_price_vector(
 
 
 def assignments(
-    expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None, by: ArrayLike | None
+    expected_cost: ArrayLike,
+    capacity: Capacity,
+    decisions: ArrayLike | None,
+    groups: ArrayLike | None,
 ) -> Iterator[tuple[Any, Any, NDArray[np.intp], dict[Hashable, float]]]:
     """Label, rows, their columns, and shadow prices of the limits of each group of rows."""
-    check_row_order(expected_cost=expected_cost, by=by)
+    check_row_order(expected_cost=expected_cost, groups=groups)
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
@@ -60,22 +63,24 @@ def assignments(
             f"capacity={capacity!r}; expected a mapping of decisions to their largest number or "
             "share, such as {'review': 200}."
         )
-    for group, rows in groups_of_rows(by, cost):
+    for group, rows in groups_of_rows(groups, cost):
         of_rows = cost[rows]
-        limit = _limits(capacity, labels, len(of_rows), "" if by is None else f" of by={group!r}")
+        where = "" if groups is None else f" of groups={group!r}"
+        limit = _limits(capacity, labels, len(of_rows), where)
         choice, price = solve(of_rows, limit)
         yield group, rows, choice, {label: float(price[labels.index(label)]) for label in capacity}
 
 
-def groups_of_rows(by: ArrayLike | None, cost: NDArray[Any]) -> Iterator[tuple[Any, Any]]:
+def groups_of_rows(groups: ArrayLike | None, cost: NDArray[Any]) -> Iterator[tuple[Any, Any]]:
     """The label and the rows of each group, sorted by the labels; without groups all rows."""
-    if by is None:
+    if groups is None:
         yield None, slice(None)
         return
-    found = check_groups(by, cost, "by")
+    found = check_groups(groups, cost)
     _, group, count = np.unique(found, return_inverse=True, return_counts=True)
-    given: Any = by.to_list() if hasattr(by, "to_list") else found  # numpy drops zones
-    given = by if isinstance(by, list | tuple) else given  # and makes strings of mixed labels
+    given: Any = groups.to_list() if hasattr(groups, "to_list") else found  # numpy drops zones
+    # Of mixed labels, numpy makes strings.
+    given = groups if isinstance(groups, list | tuple) else given
     for rows in np.split(np.argsort(group, kind="stable"), count.cumsum()[:-1]):
         label = given[rows[0]]
         times = np.datetime64, np.timedelta64

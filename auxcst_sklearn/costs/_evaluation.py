@@ -15,7 +15,7 @@ from sklearn.utils import check_consistent_length
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import as_labels, label_index
 from ._account import Costs, labels_of_evaluation
-from ._named import joined, same_labels
+from ._named import same_labels, stack_costs
 from ._validation import (
     check_cost_matrix,
     is_per_sample_matrix,
@@ -41,7 +41,7 @@ def evaluated(
     determines the order of the decisions.
     """
     check_one_source(cost, cost_matrix)
-    cost, cost_matrix = joined(cost), joined(cost_matrix)
+    cost, cost_matrix = stack_costs(cost), stack_costs(cost_matrix)
     ys = [as_labels(y, name) for name, y in given.items()]
     check_row_order(**given, cost=cost, sample_weight=sample_weight)
     check_consistent_length(*ys)

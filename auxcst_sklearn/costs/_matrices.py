@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._checks.labels import as_labels, label_index, sorted_labels
 from ._account import Costs, labels_of_evaluation
-from ._named import joined, named
+from ._named import LabelledCosts, stack_costs
 from ._validation import is_per_sample_matrix
 
 Path = str | Sequence[str]
@@ -20,7 +20,7 @@ Path = str | Sequence[str]
 
 def cost_vectors(
     y: ArrayLike, cost_matrix: ArrayLike, *, classes: ArrayLike | None = None
-) -> NDArray[np.float64]:
+) -> LabelledCosts:
     """Return the cost vector of each sample: the cost matrix row of its class.
 
     Parameters
@@ -38,9 +38,9 @@ def cost_vectors(
 
     Returns
     -------
-    ndarray of shape (n_samples, n_classes)
-        One cost vector per sample, columns in the order of `classes`. The array has their labels
-        as its attribute `decisions`, by which estimators and metrics match the columns.
+    LabelledCosts of shape (n_samples, n_classes)
+        One cost vector per sample, columns in the order of `classes`. Estimators and metrics match
+        the columns by their labels, `decisions`. The array is `values`.
 
     Raises
     ------
@@ -52,27 +52,27 @@ def cost_vectors(
     --------
     >>> from auxcst_sklearn.costs import cost_vectors
     >>> cost_vectors(["no", "yes", "yes"], [[0, 1], [5, 0]])
-    CostArray([[0., 1.],
-               [5., 0.],
-               [5., 0.]],
-              decisions=['no', 'yes'])
+    LabelledCosts([[0., 1.],
+                   [5., 0.],
+                   [5., 0.]],
+                  decisions=['no', 'yes'])
     """
     labels = as_labels(y, "y")
     if cost_matrix is None:
         raise ValueError("cost_matrix=None; expected costs of shape (n_classes, n_classes).")
-    cost_matrix = joined(cost_matrix)
+    cost_matrix = stack_costs(cost_matrix)
     of_each = is_per_sample_matrix(cost_matrix)
     costs = (cost_matrix, None) if of_each else (None, cost_matrix)
     rows, columns = labels_of_evaluation(*costs, classes, None, {"y": y}, labels)
     if classes is None:
         rows = np.sort(rows)
     found = Costs.of_labels(label_index(labels, rows, name="y"), rows, columns, *costs)
-    return named(found.vectors(), None, found.decisions)
+    return LabelledCosts(found.vectors(), None, found.decisions)
 
 
 def randomized_proportional_cost_matrix(
     y: ArrayLike, random_state: int | np.random.RandomState | None = None
-) -> NDArray[np.float64]:
+) -> LabelledCosts:
     """Draw a cost matrix in which mistakes on rare classes tend to be expensive.
 
     The diagonal is zero, and the cost of predicting class k for class y is drawn from the
@@ -87,9 +87,9 @@ def randomized_proportional_cost_matrix(
 
     Returns
     -------
-    ndarray of shape (n_classes, n_classes)
-        Cost matrix, rows and columns in the order of the sorted labels of `y`, which are its
-        attributes `classes` and `decisions`.
+    LabelledCosts of shape (n_classes, n_classes)
+        Cost matrix, rows and columns in the order of the sorted labels of `y`. The array is
+        `values`.
 
     References
     ----------
@@ -99,7 +99,7 @@ def randomized_proportional_cost_matrix(
     Examples
     --------
     >>> from auxcst_sklearn.costs import randomized_proportional_cost_matrix
-    >>> randomized_proportional_cost_matrix([0, 0, 0, 1], random_state=0).round(2)
+    >>> randomized_proportional_cost_matrix([0, 0, 0, 1], random_state=0).values.round(2)
     array([[ 0.  ,  2.38],
            [18.08,  0.  ]])
     """
@@ -110,12 +110,12 @@ def randomized_proportional_cost_matrix(
     cost_matrix: NDArray[np.float64] = random.uniform(size=(len(count), len(count))) * 10.0
     cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
-    return named(cost_matrix, classes, classes)
+    return LabelledCosts(cost_matrix, classes, classes)
 
 
 def tree_distance_cost_matrix(
     paths: Sequence[Path] | Mapping[Any, Path],
-) -> NDArray[np.float64]:
+) -> LabelledCosts | NDArray[np.float64]:
     """Count the edges between the leaves of a class tree, so that close classes cost less.
 
     Parameters
@@ -127,9 +127,9 @@ def tree_distance_cost_matrix(
 
     Returns
     -------
-    ndarray of shape (n_classes, n_classes)
-        Number of edges between each pair of classes, in the order of `paths`; for a dict, with the
-        labels as attributes `classes` and `decisions`, which estimators match with `y`.
+    ndarray or LabelledCosts of shape (n_classes, n_classes)
+        Number of edges between each pair of classes, in the order of `paths`. For a dict, costs
+        with its labels, which estimators match with `y`.
 
     Raises
     ------
@@ -144,9 +144,9 @@ def tree_distance_cost_matrix(
            [2., 0., 4.],
            [4., 4., 0.]])
     >>> tree_distance_cost_matrix({"cat": "animal/cat", "car": "vehicle/car"})
-    CostArray([[0., 4.],
-               [4., 0.]],
-              classes=['cat', 'car'], decisions=['cat', 'car'])
+    LabelledCosts([[0., 4.],
+                   [4., 0.]],
+                  classes=['cat', 'car'], decisions=['cat', 'car'])
     """
     labels = list(paths) if isinstance(paths, Mapping) else None
     nodes: list[tuple[str, ...]] = []
@@ -168,7 +168,7 @@ def tree_distance_cost_matrix(
         for j, b in enumerate(nodes[:i]):
             shared = next((s for s, (u, v) in enumerate(zip(a, b)) if u != v), min(len(a), len(b)))
             distance[i, j] = distance[j, i] = len(a) + len(b) - 2 * shared
-    return named(distance, labels, labels)
+    return distance if labels is None else LabelledCosts(distance, labels, labels)
 
 
 def ordinal_cost_matrix(
@@ -177,7 +177,7 @@ def ordinal_cost_matrix(
     *,
     over_cost: float = 1.0,
     under_cost: float = 1.0,
-) -> NDArray[np.float64]:
+) -> LabelledCosts | NDArray[np.float64]:
     """Cost matrix of ordered classes, from their distances: ``abs(i - j) ** power``.
 
     Parameters
@@ -192,9 +192,9 @@ def ordinal_cost_matrix(
 
     Returns
     -------
-    ndarray of shape (n_classes, n_classes)
-        Cost matrix; for labels, with the attributes `classes` and `decisions`, which estimators
-        match with the labels of `y`.
+    ndarray or LabelledCosts of shape (n_classes, n_classes)
+        Cost matrix. For labels, costs with these labels, which estimators match with the labels of
+        `y`.
 
     Raises
     ------
@@ -210,10 +210,10 @@ def ordinal_cost_matrix(
            [1., 0., 1.],
            [4., 1., 0.]])
     >>> ordinal_cost_matrix(["low", "medium", "high"], over_cost=5)
-    CostArray([[ 0.,  5., 10.],
-               [ 1.,  0.,  5.],
-               [ 2.,  1.,  0.]],
-              classes=['low', 'medium', 'high'], decisions=['low', 'medium', 'high'])
+    LabelledCosts([[ 0.,  5., 10.],
+                   [ 1.,  0.,  5.],
+                   [ 2.,  1.,  0.]],
+                  classes=['low', 'medium', 'high'], decisions=['low', 'medium', 'high'])
     """
     labels = None if isinstance(classes, Integral) else list(classes)  # type: ignore[arg-type]
     n_classes = len(labels) if labels is not None else int(classes)  # type: ignore[arg-type]
@@ -236,4 +236,4 @@ def ordinal_cost_matrix(
             f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "
             "such as 1 for absolute or 2 for squared distances."
         )
-    return named(cost_matrix, labels, labels)
+    return cost_matrix if labels is None else LabelledCosts(cost_matrix, labels, labels)

@@ -1,4 +1,4 @@
-"""Costs with names: an array that holds the labels of its axes, and how they match others."""
+"""Costs with the labels of their axes, and how these match the labels of samples."""
 
 from __future__ import annotations
 
@@ -11,238 +11,169 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks.labels import check_spelling, if_encoded, shorten
 
 Labels = NDArray[Any]
-Names = tuple["Labels | None", "Labels | None"]  # of the classes and of the decisions
-
-KEEP_NAMES = (np.take, np.flip, np.clip)
-# Functions that write to an array, or choose from several, by position.
-BY_POSITION = (
-    *(np.copyto, np.place, np.put, np.putmask, np.put_along_axis),
-    *(np.choose, np.select, np.where),
-)
 
 
-class CostArray(np.ndarray[Any, Any]):
-    """Costs whose last two axes have names, or for cost vectors the last one.
+class LabelledCosts:
+    """Costs with the labels of their true classes and decisions, which nothing changes.
 
-    The functions of :mod:`auxcst_sklearn.costs` make it. Estimators, metrics and displays match
-    rows and columns by the names. A selection keeps the names of what it selects, and elementwise
-    arithmetic keeps them. Arithmetic and assignments are by position, so that two arrays with other
-    names, or another order of names, raise a ValueError. Everything else, such as a sum or a new
-    shape, returns a plain array; so does ``np.asarray``.
+    The functions of :mod:`auxcst_sklearn.costs` return it. Estimators, metrics and displays match
+    rows and columns by the labels. Rows are selected as from an array, by an integer, a slice, a
+    mask or an array of positions, so that ``train_test_split`` and cross-validation keep the
+    labels. For all else, such as arithmetic or a selection of columns, use `values`, an array, and
+    make a new value: ``LabelledCosts(1.1 * costs.values, costs.classes, costs.decisions)``.
+    ``np.asarray(costs)`` is the same array as `values`.
 
     Parameters
     ----------
-    values : array-like
-        Costs.
-    classes, decisions : array-like, default=None
-        Labels of the last axis but one, None for cost vectors, and of the last axis. The array has
-        them as attributes.
+    values : array-like of shape (n_samples, n_classes, n_decisions), (n_classes, n_decisions), \
+            (n_samples, n_decisions) or (n_decisions,)
+        Cost matrices of samples, a cost matrix, cost vectors of samples, or one of them.
+    classes : array-like of shape (n_classes,) or None
+        Labels of the true classes, for matrices. None for cost vectors.
+    decisions : array-like of shape (n_decisions,)
+        Labels of the decisions.
+
+    Attributes
+    ----------
+    values : ndarray
+        The costs, a read-only array.
+    classes, decisions : ndarray
+        The labels, read-only arrays. `classes` is None for cost vectors.
+
+    Raises
+    ------
+    ValueError
+        If the labels do not fit the shape of the values, or one occurs twice.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import LabelledCosts
+    >>> costs = LabelledCosts([[0.0, 5.0], [20.0, 0.0]], ["good", "bad"], ["pay", "refuse"])
+    >>> LabelledCosts(1.1 * costs.values, costs.classes, costs.decisions)
+    LabelledCosts([[ 0. ,  5.5],
+                   [22. ,  0. ]],
+                  classes=['good', 'bad'], decisions=['pay', 'refuse'])
     """
 
-    classes: Labels | None = None
-    decisions: Labels | None = None
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
 
-    def __new__(
-        cls, values: ArrayLike, classes: ArrayLike | None = None, decisions: ArrayLike | None = None
-    ) -> Any:
-        return named(np.asarray(values), classes, decisions)
+    values: NDArray[Any]
+    classes: Labels | None
+    decisions: Labels
 
-    def __array_finalize__(self, source: Any) -> None:
-        if isinstance(source, CostArray) and source.shape == self.shape:  # a copy, or a view
-            self.classes, self.decisions = source._names
+    def __init__(self, values: ArrayLike, classes: ArrayLike | None, decisions: ArrayLike) -> None:
+        costs, labels = frozen(values), {"decisions": frozen(decisions)}
+        if classes is not None:
+            labels["classes"] = frozen(classes)
+        expected = 1 if classes is None else 2
+        if costs.ndim not in (expected, expected + 1):
+            raise ValueError(
+                f"values has shape {costs.shape}; expected a row for each class and a column for "
+                "each decision, perhaps for each sample; without classes, cost vectors."
+            )
+        for axis, (name, found) in enumerate(labels.items(), 1):
+            size = costs.shape[-axis]
+            if found.shape != (size,) or len(set(found.tolist())) < size:
+                raise ValueError(
+                    f"{name} are {shorten(found)}; expected {size} labels, each once, because "
+                    f"values has shape {costs.shape}. The cost vector of each sample is "
+                    "cost_vectors(y, cost_matrix)."
+                )
+        self.__setstate__({"values": costs, "classes": None} | labels)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for array in state.values():
+            if array is not None:
+                array.flags.writeable = False
+        vars(self).update(state)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name} cannot be set. {CHANGES}")
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # as scikit-learn selects rows
+        if rows is None or isinstance(rows, bool | tuple) or np.ndim(rows) > 1:
+            raise TypeError(f"Only rows can be selected, by positions or a mask. {CHANGES}")
+        found, classes = self.values[rows], self.classes
+        if found.ndim == 0:
+            return found
+        if self.ndim == 2 and classes is not None:
+            classes = classes[rows] if found.ndim == 2 else None
+        return LabelledCosts(found, classes, self.decisions)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:  # pandas looks for it
+        return map(self.__getitem__, range(len(self)))
 
     @property
-    def _names(self) -> Names:
-        return self.classes, self.decisions
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
 
-    def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        if not isinstance(found, CostArray):
-            return found
-        axes = zip((-2, -1), self._names)
-        return named(found, *(selected(labels, axis, self.shape, key) for axis, labels in axes))
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if [*_arrays(value)]:
-            common_names(self[key], value)
-        np.asarray(self)[key] = _plain(value)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
 
-    def __iter__(self) -> Iterator[Any]:  # numpy's __iter__ does not call __getitem__
-        return (self[i] for i in range(len(self)))
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-        if axis is None or out is not None or mode != "raise":
-            return _on_plain("take")(self, indices, axis, out, mode)
-        return self[(slice(None),) * (axis % self.ndim) + (indices,)]
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelledCosts):
+            return False
+        pairs = ((vars(self)[name], vars(other)[name]) for name in vars(self))
+        return all(np.array_equal(a, b) for a, b in pairs)
 
-    def put(self, *args: Any, **kwargs: Any) -> None:
-        np.put(self, *args, **kwargs)
+    def _refuse(self, *args: Any) -> Any:
+        raise TypeError(f"Costs with labels have no arithmetic and no assignment. {CHANGES}")
 
-    def sort(self, *args: Any, **kwargs: Any) -> None:
-        raise ValueError(
-            "Costs with names cannot be sorted, partitioned or resized in place: they would lie "
-            "below other names. Use np.sort(costs), or another function that returns a new array."
-        )
-
-    partition = resize = sort
-
-    def __reduce_ex__(self, protocol: Any) -> Any:  # as a plain array, which joblib can map
-        return named, (np.asarray(self), *self._names)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        out: Any = kwargs.get("out", ())
-        names: Names = (None, None)
-        if method == "__call__" and ufunc.signature is None:
-            names = common_names(*inputs, *out)
-        elif method == "at":
-            common_names(inputs[0][inputs[1]], *inputs[2:])
-        else:
-            _check_target(inputs, out)
-        result = getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs))
-        if out:
-            return out[0] if len(out) == 1 else out
-        has_costs = isinstance(result, np.ndarray) and result.dtype != bool
-        return named(result, *names) if has_costs else result
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in KEEP_NAMES:
-            return super().__array_function__(func, types, args, kwargs)
-        if func in BY_POSITION:
-            common_names(*args, *kwargs.values())
-        else:
-            _check_target(args, kwargs.get("out"))
-        return func(*_plain(args), **_plain(kwargs))
+    __add__ = __radd__ = __sub__ = __rsub__ = __neg__ = __matmul__ = __rmatmul__ = _refuse
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __setitem__ = _refuse
 
     def __repr__(self) -> str:
-        text = np.array2string(np.asarray(self), separator=", ", prefix="CostArray(")
-        names = zip(("classes", "decisions"), self._names)
-        shown = [f"{name}={shorten(labels)}" for name, labels in names if labels is not None]
-        return ",\n          ".join([f"CostArray({text}", *filter(None, [", ".join(shown)])]) + ")"
+        text = np.array2string(self.values, separator=", ", prefix="LabelledCosts(")
+        names = "" if self.classes is None else f"classes={shorten(self.classes)}, "
+        names += f"decisions={shorten(self.decisions)}"
+        return f"LabelledCosts({text},\n              {names})"
 
 
-def _on_plain(name: str) -> Any:
-    """A method whose result has no names."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _check_target(self, [*args[1:], kwargs.get("out")])
-        return getattr(np.asarray(self), name)(*_plain(args), **_plain(kwargs))
-
-    return method
+CHANGES = (
+    "Compute with the array of values, such as costs.values * 1.1, then "
+    "LabelledCosts(values, costs.classes, costs.decisions)."
+)
 
 
-for _name in (
-    *("argmax", "argmin", "argpartition", "argsort", "choose", "compress", "diagonal", "dot"),
-    *("flatten", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "transpose"),
-):
-    setattr(CostArray, _name, _on_plain(_name))
-for _name in ("T", "mT", "flat", "real"):
-    _get = property(lambda self, name=_name: getattr(np.asarray(self), name))  # type: ignore[misc]
-    setattr(CostArray, _name, _get)
-
-
-def named(values: NDArray[Any], classes: Any = None, decisions: Any = None) -> NDArray[Any]:
-    """The array with names; a plain one if the names of decisions do not fit or occur twice.
-
-    If only the names of classes do not fit, as in one row for each sample, they are left out.
-    """
-    rows, columns = (-1, -1, *values.shape)[-2:]
-    labels = fixed(classes, rows), fixed(decisions, columns)
-    if labels[1] is None:
-        return values.view(np.ndarray)
-    found = values.view(CostArray)
-    found.classes, found.decisions = labels
-    return found
-
-
-def common_names(*values: Any) -> Names:
-    """The names of arrays and of the arrays in lists; a ValueError if they differ."""
-    found: Names = (None, None)
-    for array in _arrays(values):
-        for axis, a, b in zip(("classes", "decisions"), found, array._names):
-            if a is not None and b is not None and a.tolist() != b.tolist():
-                raise _different(axis, a.tolist(), b.tolist())
-        found = tuple(b if a is None else a for a, b in zip(found, array._names))  # type: ignore[assignment]
-    return found
-
-
-def _check_target(given: Any, out: Any) -> None:
-    if [*_arrays(out)] and [*_arrays(given)]:
-        raise ValueError("out= has names, but the result has none. Pass out=np.asarray(...).")
-
-
-def _arrays(value: Any) -> Iterator[CostArray]:
-    """The arrays with names among values and in lists, DataFrames included."""
-    if hasattr(value, "columns"):
-        index = getattr(value, "index", None)
-        rows = None if type(index).__name__ == "RangeIndex" else index
-        value = named(np.asarray(value), rows, value.columns)
-    if isinstance(value, CostArray):
-        yield value
-    for part in value if type(value) in (list, tuple) else ():
-        yield from _arrays(part)
-
-
-def _plain(value: Any) -> Any:
-    """The value with plain arrays in place of named ones."""
-    if isinstance(value, CostArray):
-        return value.view(np.ndarray)
-    if type(value) in (list, tuple):
-        return type(value)(_plain(item) for item in value)
-    return {key: _plain(item) for key, item in value.items()} if type(value) is dict else value
-
-
-# --------------------------------------------------------------- names of axes
-
-
-def fixed(labels: Any, size: int) -> Labels | None:
-    """Labels of an axis, which no code changes; None if they do not name it."""
-    if labels is None:
-        return None
-    array = labels if isinstance(labels, np.ndarray) else np.array(list(labels))
-    if array.shape != (size,) or len(set(array.tolist())) < size:
-        return None
-    if array.flags.writeable:
-        array = array.copy()
-        array.flags.writeable = False
-    return array
-
-
-def selected(labels: Labels | None, axis: int, shape: tuple[int, ...], key: Any) -> Labels | None:
-    """The labels of an axis of a selection, found by the same selection of their positions."""
-    if labels is None:
-        return None
-    if not isinstance(key, tuple) and len(shape) - max(np.ndim(key), 1) >= -axis:
-        return labels  # of an axis that the key does not reach
-    position = np.arange(len(labels), dtype=np.min_scalar_type(len(labels)))
-    place = np.broadcast_to(position.reshape(-1, *[1] * (-1 - axis)), shape)[key]
-    if not place.size:
-        return None
-    place = np.moveaxis(place[None, None], axis, -1)
-    first = place[(0,) * (place.ndim - 1)]
-    # An axis without strides repeats its first part.
-    parts = place[tuple(slice(None) if step else slice(1) for step in place.strides)]
-    return labels[first] if (parts == first).all() else None
-
-
-def _different(axis: str, a: list[Any], b: list[Any]) -> ValueError:
-    remedy = "Select the same labels, or pass np.asarray(b) to combine them by position."
-    if len(a) == len(b) and set(a) == set(b):
-        order = [b.index(label) for label in a]
-        remedy = f"Reorder the second by b[..., {order}{', :' if axis == 'classes' else ''}]."
-    return ValueError(
-        f"The {axis} of two arrays of costs, a and b, are {shorten(np.array(a))} and "
-        f"{shorten(np.array(b))}; expected the same in the same order. {remedy}"
-    )
+def frozen(values: Any) -> NDArray[Any]:
+    """An array that the caller cannot change, because it is read-only or a copy."""
+    is_array = isinstance(values, np.ndarray)
+    array = np.asarray(values if is_array else list(values))
+    return array.copy() if is_array and array.flags.writeable else array
 
 
 # ------------------------------------------------- names of costs, and other labels
 
 
-def joined(costs: Any) -> Any:
-    """Costs in a list of arrays with names as one array with names; other values unchanged."""
-    if not isinstance(costs, list | tuple) or not any(isinstance(c, CostArray) for c in costs):
+def stack_costs(costs: Any) -> Any:
+    """Costs with labels in a list as one value; a ValueError if labels differ; others unchanged."""
+    if not isinstance(costs, list | tuple) or not any(isinstance(c, LabelledCosts) for c in costs):
         return costs
-    return named(np.stack([np.asarray(part) for part in costs]), *common_names(*costs))
+    first = next(c for c in costs if isinstance(c, LabelledCosts))
+    for other in costs:
+        for name in ("classes", "decisions") if isinstance(other, LabelledCosts) else ():
+            a, b = getattr(first, name), getattr(other, name)
+            if not np.array_equal(a, b):
+                raise ValueError(
+                    f"The {name} of costs in a list are {a} and {b}; expected the same in the same "
+                    "order."
+                )
+    return LabelledCosts(np.stack(costs), first.classes, first.decisions)
 
 
 def column_names(cost: Any, like: Labels | None = None) -> Labels | None:
@@ -250,8 +181,8 @@ def column_names(cost: Any, like: Labels | None = None) -> Labels | None:
 
     Strings are converted to the numbers in the labels `like` that they represent.
     """
-    cost = joined(cost)
-    if isinstance(cost, CostArray):
+    cost = stack_costs(cost)
+    if isinstance(cost, LabelledCosts):
         return _in_type(cost.decisions, like)
     columns = getattr(cost, "columns", None)
     if columns is None:
@@ -267,7 +198,7 @@ def column_names(cost: Any, like: Labels | None = None) -> Labels | None:
 
 def row_names(cost: Any, like: Labels | None = None) -> Labels | None:
     """Labels of the rows of a cost matrix, or of matrices of samples, that has some."""
-    if isinstance(cost, CostArray):
+    if isinstance(cost, LabelledCosts):
         return _in_type(cost.classes, like)
     if column_names(cost) is None or not hasattr(cost, "index"):
         return None

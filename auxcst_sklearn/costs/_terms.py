@@ -1,12 +1,8 @@
-"""Cost matrices of each row: from a table of numbers and formulas, or from four outcomes."""
+"""Cost matrices of each row: from a table of costs, or from four outcomes."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Callable, Mapping
-from functools import reduce
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,35 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_row_order, is_frame, with_days
+from .._checks.data import as_floats, check_row_order, is_frame
 from .._checks.labels import check_spelling
-from ._named import column_names, named
+from ._named import LabelledCosts, column_names
 from ._validation import as_numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Terms = Mapping[Any, Mapping[Any, "str | ArrayLike"]]
 
-# What Python's operators and functions are in numpy.
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mult": np.multiply,
-    "Div": np.divide,
-    "min": np.minimum,
-    "max": np.maximum,
-    "Lt": np.less,
-    "LtE": np.less_equal,
-    "Gt": np.greater,
-    "GtE": np.greater_equal,
-    "Eq": np.equal,
-}
-_COMPARISONS = {"Lt", "LtE", "Gt", "GtE", "Eq"}
-
-
-def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.float64]:
-    """Compute a cost matrix for each row from a table of labelled costs.
+def cost_matrices(terms: Mapping[Any, Mapping[Any, ArrayLike]] | DataFrame) -> LabelledCosts:
+    """Arrange a table of labelled costs as a cost matrix, or as one for each sample.
 
     The order in which the table is written has no effect on the order of the classes.
 
@@ -50,34 +28,24 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     ----------
     terms : dict of dict, or DataFrame of pandas
         The cost of each decision for each true class: ``{true class: {decision: cost}}``, or a
-        DataFrame whose index holds the true classes and whose columns are the decisions. A cost
-        is, in currency, a number, an array of shape (n_samples,), or a formula of numbers and
-        columns of `amounts`, such as ``"0.75 * limit + 20"``, with ``+ - * /`` and parentheses,
-        ``min(a, b)`` and ``max(a, b)``, and the comparisons ``< <= > >= ==``, which are 1 or 0: a
-        loss above a deductible is ``"max(loss - 500, 0)"``, and a fee on small amounts
-        ``"20 * (amount < 100)"``. Names that are no identifiers are written in backticks, as in
-        pandas' ``DataFrame.eval``: ``"2 * `net-amount`"``.
-    amounts : DataFrame of pandas or polars, or dict of float or array-like of shape \
-            (n_samples,), default=None
-        The columns that formulas name, with a row for each sample; in a dict also numbers. The
-        dates of a DataFrame are days since 1970, as for estimators.
+        DataFrame whose index contains the true classes and whose columns are the decisions. A cost
+        is, in currency, a number or an array of shape (n_samples,), such as ``0.75 *
+        customers["limit"]`` or ``np.maximum(claims["loss"] - 500, 0)``.
 
     Returns
     -------
-    ndarray of shape (n_samples, n_classes, n_decisions), or (n_classes, n_decisions) if all costs \
-            are numbers and `amounts` is None
+    LabelledCosts of shape (n_samples, n_classes, n_decisions), or (n_classes, n_decisions) if all \
+            costs are numbers
         Matrices for ``cost=`` of ``fit``, ``predict``, ``score`` and the metrics, or one for
         ``cost_matrix=``. True classes are in the order of the sorted labels. So are the decisions,
         if they are the classes; other decisions are in the order of the columns or of the first
-        row. The array has both as its attributes `classes` and `decisions`, by which estimators,
-        metrics and displays match rows and columns. Selections and elementwise arithmetic keep
-        these names; all other operations return a plain array.
+        row. Estimators, metrics and displays match rows and columns by the labels.
 
     Raises
     ------
     ValueError
-        If a row lacks a decision, a formula cannot be read or names such a column without
-        backticks, a cost is not finite, or arrays differ in length or in the order of their index.
+        If a row lacks a decision, a cost is not finite, or arrays differ in length or in the order
+        of their index.
 
     See Also
     --------
@@ -87,46 +55,32 @@ def cost_matrices(terms: Terms | DataFrame, amounts: Any = None) -> NDArray[np.f
     --------
     A default loses three quarters of the limit, and a refused good customer the margin:
 
+    >>> import numpy as np
     >>> from auxcst_sklearn.costs import cost_matrices
+    >>> limit = np.array([1000.0, 4000.0])
     >>> terms = {
-    ...     "paid": {"paid": 0, "default": "0.05 * limit + 20"},
-    ...     "default": {"paid": "0.75 * limit", "default": 0},
+    ...     "paid": {"paid": 0, "default": 0.05 * limit + 20},
+    ...     "default": {"paid": 0.75 * limit, "default": 0},
     ... }
-    >>> cost_matrices(terms, {"limit": [1000.0, 4000.0]})  # sorted: default, paid
-    CostArray([[[   0.,  750.],
-                [  70.,    0.]],
+    >>> cost_matrices(terms)  # sorted: default, paid
+    LabelledCosts([[[   0.,  750.],
+                    [  70.,    0.]],
     <BLANKLINE>
-               [[   0., 3000.],
-                [ 220.,    0.]]],
-              classes=['default', 'paid'], decisions=['default', 'paid'])
+                   [[   0., 3000.],
+                    [ 220.,    0.]]],
+                  classes=['default', 'paid'], decisions=['default', 'paid'])
     """
-    rows, columns, cells = _read(terms)
-    amounts = with_days(amounts)
-    if not (amounts is None or is_frame(amounts) or isinstance(amounts, Mapping)):
-        kind = type(amounts).__name__
-        raise TypeError(f"amounts is a {kind}; expected a DataFrame or a dict of columns.")
-    names = [] if amounts is None else list(getattr(amounts, "columns", amounts))
-
-    def column(name: str) -> NDArray[np.float64]:
-        return _as_costs(amounts[name], f"amounts[{name!r}]")
-
-    costs = {
-        name: _computed(cell, name, names, column) if isinstance(cell, str) else cell
-        for name, cell in cells.items()
-    }
-    given = {} if amounts is None else {"amounts": amounts}
-    if isinstance(amounts, Mapping):
-        given = {f"amounts[{name!r}]": column for name, column in amounts.items()}
-    check_row_order(**given, **costs)
+    rows, columns, costs = _read(terms)
+    check_row_order(**costs)
     values = {name: _as_costs(cost, name) for name, cost in costs.items()}
-    parts = (*given.values(), *values.values())
-    with_rows = [part for part in parts if is_frame(part) or np.ndim(part)]
+    with_rows = [value for value in values.values() if value.ndim]
     check_consistent_length(*with_rows)
-    n_rows = [len(part) for part in with_rows[:1]]
+    n_rows = [len(value) for value in with_rows[:1]]
     matrices = np.empty((*n_rows, len(rows), len(columns)))
     for (i, j), value in zip(np.ndindex(matrices.shape[-2:]), values.values(), strict=True):
         matrices[..., i, j] = value
-    return named(matrices, rows, columns)
+    matrices.flags.writeable = False
+    return LabelledCosts(matrices, rows, columns)
 
 
 def binary_cost_matrices(
@@ -137,7 +91,7 @@ def binary_cost_matrices(
     tn_cost: ArrayLike = 0,
     classes: ArrayLike,
     pos_label: Any,
-) -> NDArray[np.float64]:
+) -> LabelledCosts:
     """Arrange the costs of the four outcomes of a binary decision as cost matrices.
 
     Rows are true classes, columns predictions, both in the order of the sorted labels, as
@@ -160,10 +114,9 @@ def binary_cost_matrices(
 
     Returns
     -------
-    ndarray of shape (n_samples, 2, 2), or (2, 2) if all costs are scalars
+    LabelledCosts of shape (n_samples, 2, 2), or (2, 2) if all costs are scalars
         A matrix for each sample, or one for all. Pass the former to ``fit(..., cost=)``,
-        ``predict(..., cost=)`` and the metrics, the latter as ``cost_matrix=``. The array has the
-        labels as its attributes `classes` and `decisions`, like :func:`cost_matrices`.
+        ``predict(..., cost=)`` and the metrics, the latter as ``cost_matrix=``.
 
     Raises
     ------
@@ -181,12 +134,12 @@ def binary_cost_matrices(
     >>> amount = [20.0, 500.0]                                   # of two payments
     >>> binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount,
     ...                      classes=["fraud", "good"], pos_label="fraud")
-    CostArray([[[  5.,  20.],
-                [  5.,   0.]],
+    LabelledCosts([[[  5.,  20.],
+                    [  5.,   0.]],
     <BLANKLINE>
-               [[  5., 500.],
-                [  5.,   0.]]],
-              classes=['fraud', 'good'], decisions=['fraud', 'good'])
+                   [[  5., 500.],
+                    [  5.,   0.]]],
+                  classes=['fraud', 'good'], decisions=['fraud', 'good'])
     """
     labels = np.unique(np.asarray(classes))
     if np.shape(classes) != (2,) or len(labels) != 2:
@@ -201,7 +154,8 @@ def binary_cost_matrices(
     matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
     matrices[..., p, p], matrices[..., 1 - p, 1 - p] = costs["tp_cost"], costs["tn_cost"]
     matrices[..., p, 1 - p], matrices[..., 1 - p, p] = costs["fn_cost"], costs["fp_cost"]
-    return named(matrices, labels, labels)
+    matrices.flags.writeable = False
+    return LabelledCosts(matrices, labels, labels)
 
 
 def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -210,7 +164,10 @@ def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
         values = as_numbers(cost)
         values = (as_floats(values) if values.ndim else values).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as numbers: {error}.") from error
+        raise ValueError(
+            f"{name} cannot be read as numbers: {error}; expected a number, or one for each "
+            "sample, such as 0.75 * customers['limit']."
+        ) from error
     if values.ndim > 1 or not np.isfinite(values).all():
         raise ValueError(
             f"{name} has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} values "
@@ -259,69 +216,3 @@ def _are_texts_of_numbers(labels: list[Any]) -> bool:
         return all(isinstance(label, str) and np.isfinite(float(label)) for label in labels)
     except ValueError:
         return False
-
-
-# ------------------------------------------------------------------ formulas
-
-
-def _computed(text: str, name: str, columns: list[Any], column: Callable[[str], Any]) -> Any:
-    """The value of a formula: a number, or one for each row."""
-
-    def value(node: ast.AST) -> Any:
-        match node:
-            case ast.BinOp(left=left, op=op, right=right) if _kind(op) in _OPERATIONS:
-                return _OPERATIONS[_kind(op)](value(left), value(right))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -value(operand)
-            case ast.Compare(left=a, ops=ops, comparators=b) if {*map(_kind, ops)} <= _COMPARISONS:
-                pairs = zip(map(_kind, ops), pairwise(map(value, [a, *b])))
-                return reduce(np.multiply, (compared(op, *pair) for op, pair in pairs))
-            case ast.Call(func=ast.Name(id="min" | "max" as f), args=[_, _, *_] as a, keywords=[]):
-                return reduce(_OPERATIONS[f], map(value, a))
-            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-                return np.float64(number)
-            case ast.Name(id=found) | ast.Constant(value=str() as found):
-                if isinstance(node, ast.Name):  # as written: Python's parser normalises it
-                    found = ast.get_source_segment(source, node) or found
-                if found in columns:
-                    return column(found)
-                raise ValueError(
-                    f"{name}={text!r} names {found!r}; expected columns of amounts: {columns}."
-                )
-        raise ValueError(
-            f"{name}={text!r} cannot be read; expected numbers and columns of amounts with + - * / "
-            "< <= > >= ==, min(a, b), max(a, b) and parentheses, column names with other "
-            "characters in backticks. For anything else, pass an array."
-        )
-
-    def compared(operation: str, a: Any, b: Any) -> Any:
-        """1 or 0, and NaN where one of the values is not finite, which is an error."""
-        return _OPERATIONS[operation](a, b) + 0 * (a + b)
-
-    _check_names(text, name, columns)
-    source = re.sub("`([^`]*)`", lambda name: repr(name[1]), text.strip())
-    with np.errstate(all="ignore"):  # what is not finite is an error elsewhere
-        return value(_parsed(source))
-
-
-def _parsed(source: str) -> ast.AST:
-    try:
-        return ast.parse(source, mode="eval").body
-    except SyntaxError:
-        return ast.Pass()  # which cannot be read
-
-
-def _kind(operator: ast.AST) -> str:
-    return type(operator).__name__
-
-
-def _check_names(text: str, name: str, columns: list[Any]) -> None:
-    """Raise an error for a column without backticks whose name reads as an operation."""
-    for column in map(str, columns):
-        if not re.search(r"\w.*[-+*/<>=#]", column):
-            continue
-        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", re.sub("`[^`]*`", "", text)):
-            raise ValueError(
-                f"{name}={text!r} holds the name of the column {column!r}, which reads as an "
-                "operation. Write the name in backticks, or an operation with other spaces."
-            )

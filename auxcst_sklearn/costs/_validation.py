@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._checks.calls import warn
 from .._checks.labels import own_order, shorten
-from ._named import CostArray, column_names, column_positions, row_names
+from ._named import LabelledCosts, column_names, column_positions, row_names
 
 # Where costs of another number of dimensions belong.
 _OTHER_COSTS = {
@@ -34,7 +34,7 @@ def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[n
     labels = column_names(cost)
     if labels is not None:
         order = column_positions(labels, classes, "the columns of cost")
-        return _in_order(values, order, 1) if isinstance(cost, CostArray) else values[:, order]
+        return _in_order(values, order, 1) if isinstance(cost, LabelledCosts) else values[:, order]
     _check_count(n_columns, classes, f"cost has {n_columns} columns")
     return values
 
@@ -60,7 +60,7 @@ def check_cost_matrices(
             "that are the same for all samples belong in cost_matrix=; select the same rows of "
             "cost as of X. Columns other than the classes are named by decisions=."
         )
-    if isinstance(cost, CostArray):
+    if isinstance(cost, LabelledCosts):
         for axis, labels, wanted in ((2, cost.decisions, columns), (1, cost.classes, classes)):
             if labels is not None:
                 part = "classes" if axis == 1 else "decisions"

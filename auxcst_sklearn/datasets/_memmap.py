@@ -14,7 +14,7 @@ from scipy import sparse
 
 from .._checks.calls import validate_params
 from .._checks.data import as_floats, check_no_mask, decoded, holds_string
-from .._inputs.reading import unresolved
+from .._inputs.lazy_rows import unresolved
 
 # Values of an array or a DataFrame that are converted at a time.
 BLOCK_SIZE = 2**23
@@ -146,7 +146,8 @@ def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
         n_rows += len(rows)
     if not n_rows or not names:
         raise ValueError("source is empty; expected at least one row and one column.")
-    for j in unresolved(low, high, dtype) if dtype.kind == "f" else ():  # such as timestamps
+    lost = unresolved(low, high, dtype) if dtype.kind == "f" else ()
+    for j in np.flatnonzero(lost).tolist():  # such as timestamps
         raise ValueError(
             f"Column {names[j]!r} of source has values from {low[j]:.17g} to {high[j]:.17g}, whose "
             f"differences {dtype} cannot hold. Pass dtype='float64', or subtract a constant."

@@ -244,14 +244,14 @@ class LayerWiseLoss(nn.Module):
     (tensor(0.7000), tensor([1.0000, 0.2000]))
     """
 
-    head_weights: Tensor
+    alphas: Tensor
 
     def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
         super().__init__()
         self.loss = loss
         self.aux_loss = aux_loss
         weights = torch.tensor([*alpha, 1.0], dtype=torch.float32).unsqueeze(1)
-        self.register_buffer("head_weights", weights, persistent=False)
+        self.register_buffer("alphas", weights, persistent=False)
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
         """Weighted sum of the heads' mean losses, and these losses.
@@ -277,7 +277,7 @@ class LayerWiseLoss(nn.Module):
             means = _means(self.loss, outputs[-1:], target)
             if len(outputs) > 1:
                 means = torch.cat([_means(self.aux_loss, outputs[:-1], target), means])
-        total = means.sum() if len(outputs) == 1 else (means * self.head_weights).sum()
+        total = means.sum() if len(outputs) == 1 else (means * self.alphas).sum()
         return total, means.detach()
 
 

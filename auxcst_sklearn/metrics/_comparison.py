@@ -22,10 +22,11 @@ from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._checks.calls import described_like, naming
+from .._checks.calls import error_context, inherit_docs
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import check_row_order
 from .._checks.labels import as_labels, check_groups
+from .._checks.named import sliceable
 from ..costs._account import Costs
 from ..costs._evaluation import (
     check_one_source,
@@ -41,7 +42,7 @@ MOST_PROBABLE = "most probable class"
 MANY_DECISIONS = 15
 
 
-@described_like(mean_cost)
+@inherit_docs(mean_cost)
 def compare_costs(
     models: Mapping[str, Any],
     X: ArrayLike,
@@ -130,7 +131,7 @@ def compare_costs(
     _check_models(models)
     check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
-    X, labels = indexable(X, as_labels(y, "y"))
+    X, labels = indexable(sliceable(X), as_labels(y, "y"))
     units = None if groups is None else check_groups(groups, labels)
     costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
@@ -198,7 +199,7 @@ class _Task(NamedTuple):
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
         times = [perf_counter()]
-        with naming(f"models[{name!r}]"):
+        with error_context(f"models[{name!r}]"):
             ready = self._fit(model, train)
             times.append(perf_counter())
             chosen = self._columns(ready, train, test)

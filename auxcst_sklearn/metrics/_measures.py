@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._checks.calls import described_like, warn
+from .._checks.calls import inherit_docs, warn
 from .._checks.data import check_row_order
 from .._checks.labels import check_groups
 from ..costs._account import find_decisions
@@ -77,7 +77,7 @@ def mean_cost(
     return mean_paid(given, cost, cost_matrix, classes, decisions, sample_weight)
 
 
-@described_like(mean_cost)
+@inherit_docs(mean_cost)
 def savings_score(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -145,7 +145,7 @@ class CostDifference(NamedTuple):
     high: float
 
 
-@described_like(mean_cost)
+@inherit_docs(mean_cost)
 def cost_difference(
     y_true: ArrayLike,
     y_pred_a: ArrayLike,

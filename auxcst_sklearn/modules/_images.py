@@ -10,8 +10,11 @@ from torch import Tensor, nn
 
 from ._layers import SeededModule
 
+# Float32 has all integers up to this one.
+MOST_EXACT = 2**24
 
-class ImageInput(nn.Module):
+
+class ImageLayer(nn.Module):
     """First layer of a network on images: shape, channel order, range, augmentation.
 
     It converts one mini-batch at a time, on the device, so the data themselves do not change: flat
@@ -48,14 +51,17 @@ class ImageInput(nn.Module):
         if self.channels_last:
             x = x.movedim(-1, 1)
         if self.integers:
-            if x.is_floating_point() and not torch.equal(x, x.trunc()):
+            if x.is_floating_point() and ((x != x.trunc()) | (x.abs() > MOST_EXACT)).any():
+                other = x[(x != x.trunc()) | (x.abs() > MOST_EXACT)][0].item()
                 raise ValueError(
-                    f"X holds {x[x != x.trunc()][0].item():g}, but the module takes integers "
-                    "alone, as an nn.Embedding does; expected whole numbers, in any dtype."
+                    f"X holds {other:.10g}, but the module takes integers alone, as an "
+                    "nn.Embedding does; expected whole numbers, in any dtype up to "
+                    f"{MOST_EXACT}, and beyond, where float32 merges some, in one of integers."
                 )
             x = x.long()  # Scikit-learn's tools may hold indices as floats.
         elif not x.is_floating_point():
-            x = x.float() / 255 if len(self.shape) > 1 else x.float()
+            is_image = x.dtype == torch.uint8 and len(self.shape) > 1
+            x = x.float() / 255 if is_image else x.float()
         if self.augmentation is None or not self.training:
             return x
         augmented = self.augmentation(x)
@@ -109,6 +115,12 @@ class RandomFlipShift(SeededModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transformed images (n_samples, n_channels, height, width)."""
+        if x.dim() != 4:
+            raise ValueError(
+                f"augmentation mirrors or shifts images (n_samples, C, H, W), but a batch of X has "
+                f"the shape {tuple(x.shape)}; expected images. For series and numbers, leave it "
+                "out, or pass a function of a batch."
+            )
         n, n_channels, *size = x.shape
         height, width = size
         shift = min(size) // 8 if self.max_shift is None else self.max_shift

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 MASK = "attention_mask"
 
+# Rows of which one token is left, on which a module shows how it reads padding.
+N_SHORT = 3
+
 # Words of an integer, a float and a flag.
 _WORDS = {"int64": 2, "float32": 1, "bool": 1}
 
@@ -115,8 +118,28 @@ class NamedRows(nn.Module):
             return None
         return self._lengths(self.layout.unpack(torch.as_tensor(X[:]), self.layout.masks))
 
+    def shortened(self, rows: Tensor) -> Tensor:
+        """The first rows with their first token alone, and padding as in some row after it.
+
+        A maximum over all steps, say, shows that it reads padding only where few tokens are left.
+        """
+        arrays = self.layout.unpack(rows)
+        mask = self._mask(arrays)
+        few = range(min(N_SHORT, len(rows)))
+        first, gaps = mask.int().argmax(dim=1)[few], (~mask).nonzero().tolist()
+        for name, shape in zip(self.layout.names, self.layout.shapes):
+            if None in shape:
+                padding = arrays[name][tuple(gaps[0])].clone() if gaps else arrays[name][few, 1:]
+                arrays[name][few, 0] = arrays[name][few, first]
+                arrays[name][few, 1:] = 0 if name in self.layout.masks else padding
+        return torch.as_tensor(self.layout.pack({k: v.numpy()[few] for k, v in arrays.items()}))
+
+    def _mask(self, arrays: Mapping[str, Tensor]) -> Tensor:
+        """Whether a mask has a 1 at a step of a row."""
+        return torch.stack([arrays[name] != 0 for name in self.layout.masks]).any(dim=0)
+
     def _lengths(self, arrays: Mapping[str, Tensor]) -> Tensor:
         """Position of the last 1 in the masks of each row, counted from 1; at least 1."""
-        mask = torch.stack([arrays[name] != 0 for name in self.layout.masks]).any(dim=0)
+        mask = self._mask(arrays)
         position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
         return (position * mask).amax(dim=1).clamp(min=1)

@@ -4,11 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from operator import attrgetter
+from types import NoneType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+OF_EVERY_MODULE = vars(nn.Module())
+
+# Attributes of modules that belong to their state, such as a number of steps: by path and name.
+Attributes = dict[str, dict[str, Any]]
+PLAIN = (bool, int, float, complex, str, NoneType)
+
+
+def plain_attributes(module: nn.Module) -> Attributes:
+    """The attributes of all submodules that are numbers, strings, bools or None."""
+    return {path: _plain(part) for path, part in module.named_modules()}
+
+
+def _plain(part: nn.Module) -> dict[str, Any]:
+    """Plain attributes of a module; numbers of numpy as tensors, as in files of plain values."""
+    found = {}
+    for name, value in vars(part).items():
+        if name not in OF_EVERY_MODULE and type(value) in PLAIN:
+            found[name] = value
+        elif isinstance(value, np.number | np.bool_):
+            found[name] = torch.as_tensor(value)
+    return found
+
+
+def set_attributes(module: nn.Module, attributes: Attributes) -> None:
+    """Set the attributes that `plain_attributes` returned."""
+    for path, values in attributes.items():
+        for name, value in values.items():
+            value = value.numpy()[()] if isinstance(value, Tensor) else value
+            vars(module.get_submodule(path))[name] = value
+
+
+def copy_of(module: nn.Module) -> Any:
+    """A deep copy, also of a module that keeps tensors with a history, which torch refuses."""
+    kept = [x for part in module.modules() for x in (*vars(part).values(), *part.buffers(False))]
+    others = [x for x in kept if isinstance(x, Tensor) and not x.is_leaf]
+    return deepcopy(module, {id(x): x.detach().clone() for x in others})
 
 
 class AuxNetwork(nn.Module):
@@ -74,6 +114,13 @@ class AuxNetwork(nn.Module):
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, as views of the parameters."""
         return [*map(list, zip(*map(torch.detach, self.parameters())))]
+
+    def attributes(self) -> list[Attributes]:
+        """The attributes of each network that training may change."""
+        return [{}] * self.n_networks
+
+    def set_attributes(self, i: int, attributes: Attributes) -> None:
+        """Set the attributes of a network."""
 
     @classmethod
     def join(cls, networks: Sequence[Any]) -> AuxNetwork:
@@ -178,8 +225,16 @@ class SideBySide(AuxNetwork):
             network.rescale_heads(factor, shift, output=output, hidden=hidden)
 
     def weights(self) -> list[list[Tensor]]:
-        """The tensors of each network, statistics of batches included."""
-        return [list(network.state_dict().values()) for network in self.networks]
+        """The tensors of each network, all buffers included."""
+        return [[*map(torch.detach, (*n.parameters(), *n.buffers()))] for n in self.networks]
+
+    def attributes(self) -> list[Attributes]:
+        """The attributes of each network."""
+        return [*map(plain_attributes, self.networks)]
+
+    def set_attributes(self, i: int, attributes: Attributes) -> None:
+        """Set the attributes of a network."""
+        set_attributes(self.networks[i], attributes)
 
 
 class ClassAndCostNetwork(AuxNetwork):
@@ -227,6 +282,15 @@ class ClassAndCostNetwork(AuxNetwork):
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each pair."""
         return [[*one, *other] for one, other in zip(self.classes.weights(), self.costs.weights())]
+
+    def attributes(self) -> list[Any]:
+        """The attributes of each pair."""
+        return [*zip(self.classes.attributes(), self.costs.attributes())]
+
+    def set_attributes(self, i: int, attributes: Any) -> None:
+        """Set the attributes of a pair."""
+        for network, own in zip((self.classes, self.costs), attributes):
+            network.set_attributes(i, own)
 
     @classmethod
     def join(cls, networks: Sequence[ClassAndCostNetwork]) -> ClassAndCostNetwork:

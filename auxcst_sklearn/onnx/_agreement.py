@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from skorch.helper import SliceDict
 
-from .._checks.classifiers import parts
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.labels import label_index, shorten
-from .._estimators.table_models import TableBoosting, TableLogistic
 from ..costs._evaluation import final_estimator, last_step
+from ..modules._named_rows import Layout
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
@@ -49,11 +48,12 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]
-    tables = [*parts(model, (TableBoosting, TableLogistic))]
-    with _as_in_a_file(networks, tables):
+    with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
-        for rows in _tables(X, partial(_is_taken, model)):
+        by_name = isinstance(X, SliceDict)
+        taken = partial(_is_taken, model)
+        for rows in _named(X, networks[0]._inputs.layout) if by_name else _tables(X, taken):
             shape = (len(rows), len(last.classes_), len(last.decisions_))
             cost = rng.uniform(1, 9, shape) if takes_costs else None
             with _explained(graph):
@@ -168,39 +168,24 @@ def _shown(rows: Any, row: int) -> str:
 
 
 @contextmanager
-def _as_in_a_file(networks: list[Any], tables: list[Any]) -> Iterator[None]:
-    """Compute in float32, not in bfloat16 or on a GPU in TF32, and from days instead of dates."""
-    parts = [part for network in networks for part in network.net_.module_.modules()]
-    parts = [part for part in parts if getattr(part, "bf16", False)]
-    dates = [(network._inputs, "dates", network._inputs.dates) for network in networks]
-    dates += [(table, "_dates", table._dates) for table in tables]
-    try:
-        for owner, name, _ in dates:
-            setattr(owner, name, ())
-        for part in parts:
-            part.bf16 = False
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with torch.backends.cudnn.flags(allow_tf32=False):
-                yield
-    finally:
-        for owner, name, value in dates:
-            setattr(owner, name, value)
-        for part in parts:
-            part.bf16 = True
+def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
+    """Compute in float32, not in bfloat16 or on a GPU in TF32.
+
+    The networks are those of a copy of the model, so that they stay changed.
+    """
+    for network in networks:
+        network.net_.module_.set_precision(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.backends.cudnn.flags(allow_tf32=False):
+            yield
 
 
 # ------------------------------------------------------------------------ rows
 
 
 def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
-    """Rows of X, and rows drawn from its columns, with unusual values that the model takes.
-
-    Of arrays by name, rows of X, whose sequences are also given three more steps of zeros.
-    """
-    if isinstance(X, SliceDict):
-        yield from _named_tables(X)
-        return
+    """Rows of X, and rows drawn from its columns, with unusual values that the model takes."""
     columns, rng = _columns(X), np.random.default_rng(0)
     n = min(MOST_ROWS, max(8, MOST_VALUES // len(columns)))
     at = np.linspace(0, len(X) - 1, min(n, len(X))).astype(int)
@@ -224,13 +209,14 @@ def _tables(X: Any, takes: Callable[[Any], bool]) -> Iterator[Any]:
     yield _joined(X, drawn)
 
 
-def _named_tables(X: SliceDict) -> Iterator[SliceDict]:
+def _named(X: SliceDict, layout: Layout) -> Iterator[SliceDict]:
+    """Rows of arrays by name, and the same with three more steps of zeros in all sequences."""
     few = X[np.linspace(0, len(X) - 1, min(MOST_ROWS, len(X))).astype(int)]
     yield few
-    if "attention_mask" in few:
-        like = few["attention_mask"].shape
-        of_steps = [name for name, a in few.items() if a.dtype.kind in "ib" and a.shape == like]
-        yield SliceDict(**few | {k: np.pad(few[k], ((0, 0), (0, 3))) for k in of_steps})
+    of_steps = [name for name, shape in zip(layout.names, layout.shapes) if None in shape]
+    if of_steps:
+        padding = {k: [(0, 0), (0, 3), *[(0, 0)] * (few[k].ndim - 2)] for k in of_steps}
+        yield SliceDict(**few | {name: np.pad(few[name], padding[name]) for name in of_steps})
 
 
 def _changed(

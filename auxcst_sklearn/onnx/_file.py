@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.data import date_columns, is_frame, with_days
+from .._checks.data import is_frame
+from .._checks.named import are_named
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
@@ -54,9 +56,8 @@ def to_onnx(
         all others are float64; sparse rows are passed to the file as dense ones. Texts for a
         ``TfidfVectorizer``, (n,), are one input of strings. A DataFrame has an
         input of shape (n, 1) for each column, with its name: of strings for string columns, float64
-        for all others; for dates of days since 1970 (UTC). The name of an output or of
-        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
-        string ``""``.
+        for all others. The name of an output or of ``"cost_matrices"`` becomes ``"cost_"`` and the
+        like. A missing number is NaN, a missing string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
@@ -70,8 +71,7 @@ def to_onnx(
         The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
         position of the cheapest decision, -1 if a cost is not finite, and ``"probability"`` (n,
         n_classes) if the model has class probabilities. Its metadata hold the labels, ``"classes"``
-        and ``"decisions"``, as JSON, which are the same unless the costs name other decisions; and
-        the columns of ``"dates"``, if X has some.
+        and ``"decisions"``, as JSON, which are the same unless the costs name other decisions.
 
     Raises
     ------
@@ -137,13 +137,11 @@ def to_onnx(
         estimator._inputs.validate(estimator, before, reset=False)
     else:
         estimator.predict_proba(before)
+    model = deepcopy(model)  # which is changed to compute as a file does; the given one may serve
     with _extra():
         file, graph = assemble(model, rows, takes_costs)
     check_agreement(file, model, rows, graph)
     held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
-    inputs = {given.name for given in file.graph.input}
-    if dates := [name for name in date_columns(X).values() if name in inputs]:
-        held["dates"] = dates
     for key, labels in held.items():
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
@@ -152,13 +150,13 @@ def to_onnx(
 
 
 def _rows(X: Any) -> Any:
-    """A DataFrame, with dates as days, arrays by name, or an array."""
-    if isinstance(X, Mapping) and not sparse.issparse(X):
+    """A DataFrame, arrays by name, or an array."""
+    if are_named(X):
         from skorch.helper import SliceDict  # skorch is slow to import: on first use
 
         return SliceDict(**as_arrays(X))
     if is_frame(X):
-        return with_days(X)
+        return X
     if sparse.issparse(X):
         return X.tocsr()[:100].toarray()
     rows = np.asarray(X)

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from .._estimators.decision_module import DecisionModule
-from .._inputs.arrays import ImageInputs
-from .._inputs.named import NamedInputs
-from .._inputs.tables import TableInputs
+from .._inputs.arrays import ImagePreprocessor
+from .._inputs.named import NamedPreprocessor
+from .._inputs.tables import TablePreprocessor
 from ..modules.wrapping import WrappedNetwork
 from ._graph import DEEP_TOLERANCE, OPSET, ROWS, Graph, GraphRows, array_type, first_line
 from ._pipelines import coded_rows
@@ -29,32 +29,34 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
     """Costs in currency, and probabilities and cost matrices of rows if the loss has them."""
     key = (id(model), rows.value)
     if key not in graph.networks:  # an ensemble reads its networks for two purposes
-        if isinstance(model._inputs, TableInputs):
+        if isinstance(model._inputs, TablePreprocessor):
             rows = coded_rows(model._inputs.categories, graph, rows)
         graph.converted.append(type(model).__name__)
-        if isinstance(model._inputs, NamedInputs):
+        if isinstance(model._inputs, NamedPreprocessor):
             graph.tolerance = DEEP_TOLERANCE
             part = _exported(model, *_named_example(model._inputs, rows.sample))
         else:
-            part = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
+            part = _exported(model, *_example(model, np.asarray(rows.sample)))
         outputs = graph.embed(part, rows)
         graph.networks[key] = model, outputs
     return graph.networks[key][1]
 
 
-def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
+def _example(model: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
     """Rows of an array, their free dimensions, and the name of the input."""
-    images = isinstance(inputs, ImageInputs)
-    dtype = np.dtype(inputs.dtype) if images else array_type(X.dtype)
+    integers = any(getattr(part, "integers", False) for part in model.net_.module_.modules())
+    is_image = isinstance(model._inputs, ImagePreprocessor) and not integers
+    dtype = np.dtype(model._inputs.dtype) if is_image else array_type(X.dtype)
     example = torch.from_numpy(np.zeros((N_ROWS, *X.shape[1:]), dtype))
     return example, {0: torch.export.Dim.DYNAMIC}, [ROWS]
 
 
-def _named_example(inputs: NamedInputs, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
+def _named_example(inputs: NamedPreprocessor, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
     """The same of arrays by name; the length of sequences is free, too."""
     layout, free = inputs.layout, torch.export.Dim.DYNAMIC
     rows = np.resize(np.arange(len(X)), N_ROWS)
-    example = {name: torch.as_tensor(X[name][rows]) for name in layout.names}
+    types = zip(layout.names, layout.dtypes)
+    example = {name: torch.as_tensor(X[name][rows].astype(dtype)) for name, dtype in types}
     shapes = zip(layout.names, layout.shapes)
     return (
         example,

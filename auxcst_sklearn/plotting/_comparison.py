@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from ._drawing import COLORS, Display, amount, axes, tidy
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class CostComparisonDisplay:
     comparison: Any
 
     @classmethod
-    @described_like(Display)
+    @inherit_docs(Display)
     def from_comparison(cls, comparison: Any, **plot_kw: Any) -> CostComparisonDisplay:
         """Draw the differences of a comparison.
 
@@ -61,7 +61,7 @@ class CostComparisonDisplay:
         """
         return cls(comparison).plot(**plot_kw)
 
-    @described_like(Display)
+    @inherit_docs(Display)
     def plot(
         self, ax: Axes | None = None, *, rows: Sequence[str] | None = None, unit: str | None = None
     ) -> CostComparisonDisplay:

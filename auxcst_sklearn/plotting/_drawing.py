@@ -56,25 +56,6 @@ def draw_legend(ax: Axes, title: str | None = None) -> Any:
     return ax.legend(title=title, fontsize="small", title_fontsize="small", framealpha=0.7)
 
 
-def cell_points(ax: Axes, n: int) -> float:
-    """Size of a cell in points, the unit of font sizes, if the axes have n by n of them."""
-    box = ax.get_window_extent()
-    return min(box.width, box.height) * 72 / ax.figure.dpi / n
-
-
-def thin_out_ticks(ax: Axes, rows: list[str], columns: list[str]) -> None:
-    """Label as many cells as fit, with vertical text below the matrix if names are long."""
-    n = max(len(rows), len(columns))
-    cell = cell_points(ax, n)
-    size = float(ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize())
-    width = 0.65 * size * max(map(len, columns))
-    upright = width > max(cell, 2.5 * size)
-    room = 1.2 * (size if upright else max(size, width))
-    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, n) if step >= min(n, room / cell))
-    ax.set_xticks(range(0, len(columns), step), columns[::step], rotation=90 if upright else 0)
-    ax.set_yticks(range(0, len(rows), step), rows[::step])
-
-
 def amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like
+from .._checks.calls import inherit_docs
 from ..costs._evaluation import final_estimator
 from ._drawing import Display, axes, draw_legend, tidy
 
@@ -59,7 +59,7 @@ class LayerLossDisplay:
     held_out: Losses | None = None
 
     @classmethod
-    @described_like(Display)
+    @inherit_docs(Display)
     def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
         """Draw the training of a fitted network.
 
@@ -89,7 +89,7 @@ class LayerLossDisplay:
         train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
         return cls(epochs, train, held_out or None).plot(**plot_kw)
 
-    @described_like(Display)
+    @inherit_docs(Display)
     def plot(self, ax: Axes | None = None) -> LayerLossDisplay:
         """Draw the curves."""
         self.ax_ = ax = axes(ax)

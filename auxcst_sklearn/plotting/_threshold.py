@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import described_like, validate_params
+from .._checks.calls import inherit_docs, validate_params
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order
 from .._checks.labels import as_labels
@@ -102,7 +102,7 @@ class CostThresholdDisplay:
         self.best_alert_rate = float(self.alert_rate[best])
 
     @classmethod
-    @described_like(Display)
+    @inherit_docs(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -149,7 +149,7 @@ class CostThresholdDisplay:
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
     @classmethod
-    @described_like(Display, _measures.mean_cost)
+    @inherit_docs(Display, _measures.mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -195,7 +195,7 @@ class CostThresholdDisplay:
         found: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
         return cls(*costs.curve(probability), **found)
 
-    @described_like(Display)
+    @inherit_docs(Display)
     @validate_params({"xscale": [StrOptions({"linear", "log"})]})
     def plot(
         self,

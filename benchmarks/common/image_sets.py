@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
-from auxcst_sklearn.datasets import load_image_folder
+from benchmarks.common.image_folders import load_image_folder
 
 
 class ImageSet(NamedTuple):

@@ -51,7 +51,7 @@ def load_texts(name: str, data_home: Path, seed: int, n_train: int = N_TRAIN) ->
     (texts, labels), (test_texts, test_labels) = zip(*train), zip(*test)
     code, test_code = (np.array([index[one] for one in part]) for part in (labels, test_labels))
     if name == "banking77":
-        costs = randomized_proportional_cost_matrix(code, random_state=0)
+        costs = randomized_proportional_cost_matrix(code, random_state=0).values
         costs = costs / costs[costs > 0].mean() * 3
     else:
         group = _domains(data_home / "texts") if name == "clinc150" else None

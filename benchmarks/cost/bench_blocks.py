@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._inputs import reading
+from auxcst_sklearn._inputs import lazy_rows
 from auxcst_sklearn._training import batches
 from auxcst_sklearn.metrics import mean_cost
 from benchmarks.common.folders import RESULTS
@@ -46,7 +46,7 @@ def costs_of(shares: list, cost: list, seed: int) -> dict[str, float]:
     found = {}
 
     def run(name: str, X: np.ndarray, y: np.ndarray, large_bytes: int) -> None:
-        reading.LARGE_BYTES = large_bytes
+        lazy_rows.LARGE_BYTES = large_bytes
         model = CostSensitiveAuxMLP(
             cost_matrix=cost, width=64, n_networks=2, batch_size=256, random_state=seed
         )

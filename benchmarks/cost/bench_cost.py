@@ -107,7 +107,9 @@ def main() -> None:
     else:
         settings, methods = choose(options)
         runs = run_all(
-            *(settings, options.seeds, methods),
+            settings,
+            options.seeds,
+            methods,
             folder=options.runs,
             data_home=options.data_home,
             n_jobs=options.n_jobs,

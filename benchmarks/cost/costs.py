@@ -35,7 +35,7 @@ def by_class(cost_matrix: NDArray) -> Costs:
 
 
 def proportional(X: NDArray, y: NDArray, rng: RandomState) -> Costs:
-    return by_class(randomized_proportional_cost_matrix(y, random_state=rng))
+    return by_class(randomized_proportional_cost_matrix(y, random_state=rng).values)
 
 
 def lognormal(X: NDArray, y: NDArray, rng: RandomState) -> Costs:
@@ -72,7 +72,7 @@ def squared(X: NDArray, y: NDArray, rng: RandomState) -> Costs:
 
 def scaled(X: NDArray, y: NDArray, rng: RandomState) -> Costs:
     """A proportional matrix times exp of a random direction of x."""
-    cost_matrix = randomized_proportional_cost_matrix(y, random_state=rng)
+    cost_matrix = randomized_proportional_cost_matrix(y, random_state=rng).values
     stake = _random_directions(X, 1, rng)
     return Costs(lambda X: np.exp(stake(X))[:, np.newaxis] * cost_matrix, cost_matrix)
 
@@ -112,7 +112,13 @@ def _random_directions(X: NDArray, n: int, rng: RandomState) -> Callable[[NDArra
 COSTS: dict[str, Callable[[NDArray, NDArray, RandomState], Costs]] = {
     cost.__name__: cost
     for cost in (
-        *(proportional, lognormal, tree, absolute, squared),
-        *(scaled, individual, tumour),
+        proportional,
+        lognormal,
+        tree,
+        absolute,
+        squared,
+        scaled,
+        individual,
+        tumour,
     )
 }

@@ -150,7 +150,8 @@ class Network(FitMethod):
 
     def temperature(self, draw: Draw) -> float:
         X, X_held_out, y, y_held_out = train_test_split(
-            *(draw.X_train, draw.y_train),
+            draw.X_train,
+            draw.y_train,
             test_size=0.2,
             stratify=draw.y_train,
             random_state=draw.random_state,

@@ -98,6 +98,6 @@ def draw(generator: str, seed: int, n_train: int, n_test: int) -> FraudDraw:
     money = np.exp(LOG_MEAN + LOG_DEVIATION * amount)
     cost = binary_cost_matrices(
         fp_cost=ALERT, tp_cost=ALERT, fn_cost=money, classes=[0, 1], pos_label=1
-    )
+    ).values
     train, test = slice(n_train), slice(n_train, None)
-    return FraudDraw(*(X[train], y[train], cost[train], X[test], y[test], cost[test]), random_state)
+    return FraudDraw(X[train], y[train], cost[train], X[test], y[test], cost[test], random_state)

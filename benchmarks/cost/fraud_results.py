@@ -110,8 +110,15 @@ def _generator(rows: Sequence[Row]) -> str:
     numbers = ("mean_cost", "standard_error", "ratio", "ratio_error", "to_constant")
     return table(
         [
-            *("method", "mean cost", "s.e.", "ratio", "s.e.", "to constant"),
-            *("alerts", "frauds found", "CPU s"),
+            "method",
+            "mean cost",
+            "s.e.",
+            "ratio",
+            "s.e.",
+            "to constant",
+            "alerts",
+            "frauds found",
+            "CPU s",
         ],
         (
             [

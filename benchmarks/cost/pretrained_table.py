@@ -28,7 +28,7 @@ from auxcst_sklearn._training.geometric_mean import (
     geometric_mean,
     log_clipped,
     mean_weights,
-    useful_weights,
+    weights_if_better,
 )
 from auxcst_sklearn.losses import BayesRisk, OneSided, Target
 from benchmarks.common.folders import RESULTS
@@ -96,7 +96,7 @@ def voting(arrays: Arrays, of: Callable[..., Any], *, alone: bool = False) -> tu
         for part in ("held_out", "test")
     ]
     label = arrays["held_out_target"]
-    weights = None if alone else useful_weights(logs[0], label)
+    weights = None if alone else weights_if_better(logs[0], label)
     if weights is None:
         logs = [log[-1:] for log in logs]
         weights = mean_weights(logs[0], label)

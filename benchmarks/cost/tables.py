@@ -60,8 +60,18 @@ def _section(title: str, *parts: str) -> Iterator[str]:
 
 def _summary(results: Results) -> str:
     header = [
-        *("method", "settings", "ratio", "s.e.", "default there", "worst", "at"),
-        *("below 1 on", "to plain", "worst", "mean rank", "CPU s"),
+        "method",
+        "settings",
+        "ratio",
+        "s.e.",
+        "default there",
+        "worst",
+        "at",
+        "below 1 on",
+        "to plain",
+        "worst",
+        "mean rank",
+        "CPU s",
     ]
     rows = [
         [
@@ -128,8 +138,12 @@ def _heads(results: Results) -> str:
         ["method", "against", "settings", "ratio", "s.e.", "below 1 on"],
         (
             [
-                *(row["with_heads"], row["without"], str(row["n_settings"])),
-                *(number(row["ratio"]), number(row["standard_error"]), str(row["n_lower"])),
+                row["with_heads"],
+                row["without"],
+                str(row["n_settings"]),
+                number(row["ratio"]),
+                number(row["standard_error"]),
+                str(row["n_lower"]),
             ]
             for row in results.heads()
         ),

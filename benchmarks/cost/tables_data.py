@@ -122,7 +122,7 @@ def heavy_tailed(y: NDArray, rng: RandomState) -> NDArray:
 
 
 def two_class_costs(**costs: Any) -> NDArray:
-    return binary_cost_matrices(**costs, classes=[0, 1], pos_label=1)
+    return binary_cost_matrices(**costs, classes=[0, 1], pos_label=1).values
 
 
 def churn(known: dict[str, NDArray]) -> NDArray:
@@ -215,8 +215,10 @@ def make_split(table: Table, train: NDArray, test: NDArray, seed: int) -> TableS
         costs = costs(y, RandomState(seed))
     matrix, known = (costs, None) if costs.ndim == 2 else (None, costs)
     return TableSplit(
-        *(X.iloc[train].reset_index(drop=True), y[train]),
-        *(X.iloc[test].reset_index(drop=True), y[test]),
+        X.iloc[train].reset_index(drop=True),
+        y[train],
+        X.iloc[test].reset_index(drop=True),
+        y[test],
         matrix,
         *((None, None) if known is None else (known[train], known[test])),
         random_state=seed,

@@ -55,7 +55,7 @@ def rare_is_dear(y: NDArray) -> NDArray:
 
 
 def proportional(y: NDArray, rng: RandomState) -> NDArray:
-    return randomized_proportional_cost_matrix(y, random_state=rng)
+    return randomized_proportional_cost_matrix(y, random_state=rng).values
 
 
 KEEL = {

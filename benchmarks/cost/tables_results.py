@@ -186,12 +186,22 @@ def _title(text: str) -> str:
 def _summary(rows: Sequence[Row]) -> str:
     return table(
         [
-            *("method", "sets", "splits", "ratio", "s.e.", "worst", "at", "log loss"),
-            *("mean rank", "CPU s"),
+            "method",
+            "sets",
+            "splits",
+            "ratio",
+            "s.e.",
+            "worst",
+            "at",
+            "log loss",
+            "mean rank",
+            "CPU s",
         ],
         (
             [
-                *(row["method"], str(row["n_sets"]), str(row["n_splits"])),
+                row["method"],
+                str(row["n_sets"]),
+                str(row["n_splits"]),
                 *(number(row[key]) for key in ("geometric_mean", "standard_error", "worst")),
                 row["worst_set"],
                 number(row["loss_ratio"]),
@@ -220,7 +230,9 @@ def _against(rows: Sequence[Row]) -> str:
         ["method", "sets", "splits", "ratio of the default", "s.e.", "below 1 on"],
         (
             [
-                *(row["method"], str(row["n_sets"]), str(row["n_splits"])),
+                row["method"],
+                str(row["n_sets"]),
+                str(row["n_splits"]),
                 *(number(row[key]) for key in ("geometric_mean", "standard_error")),
                 str(row["n_lower"]),
             ]
@@ -235,7 +247,9 @@ def _cell(rows: Sequence[Row]) -> str:
         ["method", "splits", "mean cost", "s.e.", "ratio", "s.e.", "to constant", "CPU s"],
         (
             [
-                *(row["method"], str(row["n_splits"]), number(row["mean_cost"], 4)),
+                row["method"],
+                str(row["n_splits"]),
+                number(row["mean_cost"], 4),
                 *(number(row[key], 4 if key == "standard_error" else 3) for key in numbers),
                 number(row["cpu_seconds"], 1),
             ]

@@ -69,7 +69,7 @@ def draw(configuration: Drawing, data: Dataset) -> Draw:
             f"--train-size {configuration.train_size} leaves some of the {len(np.unique(data.y))} "
             f"classes of {configuration.dataset} without an example; use a larger one."
         )
-    cost_matrix = randomized_proportional_cost_matrix(y, random_state=seeds[2])
+    cost_matrix = randomized_proportional_cost_matrix(y, random_state=seeds[2]).values
     test = np.arange(data.n_train, len(data.y))
     if configuration.tuning:
         rows, test = train_test_split(

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils import resample
 from torch.nn.functional import interpolate
 
-from auxcst_sklearn.datasets import load_image_folder
 from benchmarks.common.class_tree import caltech256_taxonomy
+from benchmarks.common.image_folders import load_image_folder
 from benchmarks.common.image_sets import load_cifar10
 
 CIFAR10_BRANCHES = {

@@ -136,7 +136,8 @@ class Raw:
         self.network = network.to(self.case.device)
         self.history = self.loop.train(
             self.network,
-            *(x, label),
+            x,
+            label,
             self.loop.make_loss(self.loss, self.cost_matrix, self.recipe.smoothing),
             epochs=self.case.epochs,
             batch_size=batch_size(len(x)),
@@ -145,7 +146,9 @@ class Raw:
 
     def predict(self, X: NDArray) -> NDArray:
         choice = self.loop.predict(
-            *(self.network, self._on_device(X), self.cost_matrix),
+            self.network,
+            self._on_device(X),
+            self.cost_matrix,
             loss=self.loss,
         )
         return choice.cpu().numpy()

@@ -330,8 +330,12 @@ def test_runs_without_the_default_are_rendered():
 
 def test_table_is_aligned():
     assert table(["x", "long"], [["abc", "1"], ["d", "2.5"]]).splitlines() == [
-        *("===  ====", "x    long", "===  ===="),
-        *("abc     1", "d     2.5", "===  ===="),
+        "===  ====",
+        "x    long",
+        "===  ====",
+        "abc     1",
+        "d     2.5",
+        "===  ====",
     ]
 
 

@@ -129,8 +129,14 @@ def test_json_has_a_line_per_value_and_a_line_per_record():
     text = to_json(content)
     assert json.loads(text) == content
     assert text.splitlines() == [
-        *("{", ' "b": [1, -2.5e-07, null],', ' "a": ['),
-        *('  {"x": "[\\n 1]"},', '  {"y": [2, 3]}', " ],", ' "c": []', "}"),
+        "{",
+        ' "b": [1, -2.5e-07, null],',
+        ' "a": [',
+        '  {"x": "[\\n 1]"},',
+        '  {"y": [2, 3]}',
+        " ],",
+        ' "c": []',
+        "}",
     ]
 
 

@@ -110,7 +110,20 @@ def test_failed_write_leaves_nothing_behind(tmp_path, content):
 
 def test_every_option_that_matters_is_part_of_the_identity():
     other = DenseConfiguration(
-        *("mnist-imb", None, 1, "csae", 3, 8, 5, "one_sided", "tanh", "adam", 1.0, 0.0, 0.1, 2.0),
+        "mnist-imb",
+        None,
+        1,
+        "csae",
+        3,
+        8,
+        5,
+        "one_sided",
+        "tanh",
+        "adam",
+        1.0,
+        0.0,
+        0.1,
+        2.0,
         early_stopping=True,
         tuning=True,
         curves=True,

@@ -108,7 +108,12 @@ def test_rates(data_home, tmp_path, monkeypatch, capsys):
     assert title == "mnist, aux, depth 2, by alpha; seeds: 1"
     assert columns.split() == ["rate", "0.0", "1.0"]
     assert [line.split()[0] for line in lines if line] == [
-        *("0.1", "0.2", "mnist-imb,", "rate", "0.1", "0.2"),
+        "0.1",
+        "0.2",
+        "mnist-imb,",
+        "rate",
+        "0.1",
+        "0.2",
     ]
 
 

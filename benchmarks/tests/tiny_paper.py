@@ -5,7 +5,10 @@ from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.runs import RUNS
 
 TINY = DenseConfiguration(
-    *("mnist", 100, 0, "aux"),
+    "mnist",
+    100,
+    0,
+    "aux",
     depth=2,
     width=4,
     epochs=2,

@@ -285,10 +285,7 @@ def reliability():
 def decisions():
     """Cost by threshold, and what another review is worth."""
     from auxcst_sklearn import CostSensitiveAuxMLP
-    from auxcst_sklearn.plotting import (
-        CostCapacityDisplay,
-        CostThresholdDisplay,
-    )
+    from auxcst_sklearn.plotting import CostThresholdDisplay
 
     X_train, X_test, y_train, y_test, C_train, C_test = payments()
     model = CostSensitiveAuxMLP(random_state=0).fit(X_train, y_train, cost=C_train)
@@ -299,9 +296,16 @@ def decisions():
     three = [np.dstack([C, np.full(C.shape[:2], 4.0)]) for C in (C_train, C_test)]
     desk = CostSensitiveAuxMLP(decisions=["pass", "decline", "review"], random_state=0)
     expected = desk.fit(X_train, y_train, cost=three[0]).predict_cost(X_test, three[1])
-    CostCapacityDisplay.from_predictions(
-        expected, "review", decisions=desk.decisions_, capacity=100, ax=axes[1]
-    )
+    j, k = list(desk.decisions_).index("review"), 100
+    without = np.delete(expected, j, axis=1).min(axis=1)
+    gain = np.sort(without - expected[:, j])[::-1].clip(0)
+    total = without.sum() - np.append(0, gain.cumsum())
+    enough = np.count_nonzero(gain)
+    axes[1].plot(total[: int(1.2 * enough)])
+    axes[1].axvline(enough, ls="--", color="#D55E00", label=f"{enough}: one more is worth nothing")
+    axes[1].plot(k, total[k], "o", color="#009E73", label=f"{k}: one more saves {gain[k]:.2f}")
+    axes[1].set(xlabel="capacity of review", ylabel="expected cost")
+    axes[1].legend(fontsize="small")
     save(figure, "decisions")
 
 
@@ -335,8 +339,14 @@ def confusion():
 
 
 PICTURES = [
-    *(network, costs, relative_costs, alphas, growth),
-    *(reliability, decisions, confusion),
+    network,
+    costs,
+    relative_costs,
+    alphas,
+    growth,
+    reliability,
+    decisions,
+    confusion,
 ]
 
 if __name__ == "__main__":

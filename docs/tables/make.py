@@ -320,8 +320,22 @@ TABLES = {
     **{
         make.__name__: make
         for make in (
-            *(toy, losses, vectors, images, growth, ablation, desk, pretrained, texts, encoders),
-            *(keel, methods, alphas, deep, fine_tuning, closeness),
+            toy,
+            losses,
+            vectors,
+            images,
+            growth,
+            ablation,
+            desk,
+            pretrained,
+            texts,
+            encoders,
+            keel,
+            methods,
+            alphas,
+            deep,
+            fine_tuning,
+            closeness,
         )
     },
 }

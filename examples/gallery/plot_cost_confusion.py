@@ -31,19 +31,20 @@ models = {
 }
 
 # %%
-# Each cell shows the cost in euros and, below it, the number of digits. Correct digits are on the
-# diagonal and cost nothing. Colours are relative to the most expensive cell of each model.
+# Each cell shows the cost in euros. Correct digits are on the diagonal and cost nothing. Colours
+# are relative to the most expensive cell of each model.
 fig, axes = plt.subplots(1, 2, figsize=(12, 5.6), layout="constrained")
 read = {}
 for ax, (name, model) in zip(axes, models.items()):
     read[name] = model.fit(X, y).predict(X_test)
     display = CostConfusionDisplay.from_predictions(
-        y_test, read[name], cost_matrix=M, unit="EUR", colorbar=False, ax=ax
+        y_test, read[name], cost_matrix=M, colorbar=False, ax=ax
     )
-    ax.set_title(f"{name}: {display.ax_.get_title()}", fontsize="medium")
-    print(f"{name}: {np.mean(read[name] != y_test):.1%} wrong, {display.total_cost:.0f} EUR in all")
-    worst = np.unravel_index(display.cost.argmax(), M.shape)
-    n = display.counts[worst]
+    paid = display.confusion_matrix
+    ax.set_title(f"{name}: {paid.sum():.0f} EUR", fontsize="medium")
+    print(f"{name}: {np.mean(read[name] != y_test):.1%} wrong, {paid.sum():.0f} EUR in all")
+    worst = np.unravel_index(paid.argmax(), M.shape)
+    n = paid[worst] / M[worst]
     print(f"  most expensive: {worst[0]} read as {worst[1]}, {n:.0f} times {M[worst]:.0f} EUR")
 plt.show()
 

@@ -35,7 +35,7 @@ options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
 session = onnxruntime.InferenceSession(file, options)
 decisions = json.loads(session.get_modelmeta().custom_metadata_map["decisions"])
-rows, matrices = X[1500:], C[1500:]
+rows, matrices = X[1500:], C.values[1500:]
 cost, index, probability = session.run(None, {"X": rows, "cost_matrices": matrices})
 print(f"{len(file) / 1e6:.1f} MB, decisions {decisions}")
 print("same decisions:", np.mean(np.array(decisions)[index] == model.predict(rows, cost=matrices)))

@@ -22,15 +22,19 @@ from auxcst_sklearn import CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.metrics import cost_scorer
 
-COSTS = {
-    "pays": {"approve": 0, "refuse": "0.15 * line + 20"},
-    "defaults": {"approve": "0.75 * line", "refuse": 0},
-}
+
+def costs_of(line):
+    """The costs of customers with these credit lines."""
+    pays = {"approve": 0, "refuse": 0.15 * line + 20}
+    return cost_matrices({"pays": pays, "defaults": {"approve": 0.75 * line, "refuse": 0}})
+
+
 data = load_credit_scoring_pakdd(backend=pd)
 table = data.data.assign(line=data.instance_costs["cl"], defaults=data.target)
 table = table.loc[:, table.nunique() > 1].sample(5000, random_state=0, ignore_index=True)
 y = table.pop("defaults").map({0: "pays", 1: "defaults"})
-C, line = cost_matrices(COSTS, table), table.pop("line")
+line = table.pop("line")
+C = costs_of(line)
 X, X_test, y_test, C_test, line = table[:4000], table[4000:], y[4000:], C[4000:], line[4000:]
 model = CostSensitiveEnsembleClassifier(random_state=0)
 model.fit(X, y[:4000], cost=C[:4000])
@@ -51,7 +55,7 @@ def excess(rows, cost):
 narrow = (excess(X_test, C_test) > 0) & (excess(X_test, C_test) < 40)
 i = np.argmax(np.where(narrow, line, 0))
 row, asked, C = X_test.iloc[[i]], line.iloc[i], C_test[[i]]
-parts = pd.DataFrame(model.predict_proba(row).T * C[0], model.classes_, model.decisions_)
+parts = pd.DataFrame(model.predict_proba(row).T * C.values[0], model.classes_, model.decisions_)
 parts.loc["expected cost (BRL)"] = model.predict_cost(row, cost=C)[0]
 print(parts.round(1), f"\ncredit line: {asked:.0f} BRL, {model.decide(row, cost=C)[0]}")
 
@@ -62,7 +66,7 @@ print(parts.round(1), f"\ncredit line: {asked:.0f} BRL, {model.decide(row, cost=
 # ``KernelExplainer`` takes strings; shap's other explainers subtract values, and fail.
 lines = np.arange(10, 1.2 * asked, 5)
 offers = row.loc[row.index.repeat(len(lines))]
-approve, refuse = model.predict_cost(offers, cost=cost_matrices(COSTS, {"line": lines})).T
+approve, refuse = model.predict_cost(offers, cost=costs_of(lines)).T
 limit = lines[approve < refuse].max()
 explainer = shap.KernelExplainer(
     lambda rows: excess(pd.DataFrame(rows, columns=X.columns), np.repeat(C, len(rows), axis=0)),

@@ -16,7 +16,6 @@ from sklearn.datasets import make_classification
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.metrics import cost_difference, mean_cost
-from auxcst_sklearn.plotting import CostCapacityDisplay
 
 DAYS, N, DESK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], 4000, 200
 DECISIONS = ["pass", "decline", "review"]
@@ -31,11 +30,11 @@ C[:, 0, 1], C[:, 1, 0], C[:, :, 2] = 10 + amount / 20, amount, 4
 
 # %%
 # Train on 6,000 earlier payments. ``decide`` takes the least expected cost; with ``capacity=`` it
-# gives the capacity of 200 to the payments that save most, with ``by=`` day by day.
+# gives the capacity of 200 to the payments that save most, with ``groups=`` day by day.
 model = CostSensitiveAuxMLP(n_networks=2, decisions=DECISIONS, random_state=0)
 model.fit(X[:6000], fraud[:6000], cost=C[:6000])
 X, fraud, C, amount, day = (rows[6000:] for rows in (X, fraud, C, amount, day))
-best = model.decide(X, C, capacity={"review": DESK}, by=day)
+best = model.decide(X, C, capacity={"review": DESK}, groups=day)
 free = model.decide(X, C)
 print("reviews a day without a limit:", np.bincount(day[free == "review"]))
 
@@ -52,7 +51,7 @@ def habit(order):
 
 
 expected = model.predict_cost(X, C)
-prices = shadow_prices(expected, {"review": DESK}, decisions=DECISIONS, by=day)
+prices = shadow_prices(expected, {"review": DESK}, decisions=DECISIONS, groups=day)
 singly = [model.decide(X[day == d], C[day == d], shadow_prices=prices[d - 1]) for d in range(1, 7)]
 print(
     "reviews a day by the shadow price of the day before:",
@@ -77,10 +76,14 @@ for name, chosen in ways.items():
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.bar(DAYS, [prices[d]["review"] for d in range(7)], color="#0072B2")
 left.set(ylabel="saved by one more review (EUR)", title="shadow price")
-CostCapacityDisplay.from_predictions(
-    expected[day == 0], "review", decisions=DECISIONS, ax=right, capacity=DESK, unit="EUR"
-)
-right.set(title="Monday")
+monday = expected[day == 0]
+without = monday[:, :2].min(axis=1)
+gain = np.sort(without - monday[:, 2])[::-1].clip(0)  # of each review, the best first
+total = without.sum() - np.append(0, gain.cumsum())
+right.plot(total[:1000])
+right.plot(DESK, total[DESK], "o", label=f"{DESK}: one more saves {gain[DESK]:.2f} EUR")
+right.set(title="Monday", xlabel="capacity of review", ylabel="expected cost (EUR)")
+right.legend()
 plt.show()
 
 # %%

@@ -167,7 +167,7 @@ def test_decisions_in_blocks_with_a_matrix_for_each_row():
     matrices = np.random.default_rng(1).exponential(size=(240, 3, 3))
     blocks = da.from_array(X, chunks=(100, 6)), da.from_array(matrices, chunks=(100, 3, 3))
     found = da.blockwise(
-        *(model.predict, "i", blocks[0], "ij", blocks[1], "ikl"), concatenate=True, dtype=np.int64
+        model.predict, "i", blocks[0], "ij", blocks[1], "ikl", concatenate=True, dtype=np.int64
     )
     np.testing.assert_array_equal(found.compute(), model.predict(X, cost=matrices))
 

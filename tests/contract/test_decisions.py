@@ -241,9 +241,9 @@ def test_limits_prices_and_priors(data, kind):
 
     chosen = assign(expected, capacity, decisions=model.decisions_)
     np.testing.assert_array_equal(limited, model.decisions_[chosen])
-    by = {"by": np.arange(90) // 45}
-    chosen = assign(expected, capacity, decisions=model.decisions_, **by)
-    by_half = model.decide(X, capacity=capacity, **by)
+    groups = {"groups": np.arange(90) // 45}
+    chosen = assign(expected, capacity, decisions=model.decisions_, **groups)
+    by_half = model.decide(X, capacity=capacity, **groups)
     np.testing.assert_array_equal(by_half, model.decisions_[chosen])
     prices = shadow_prices(expected, capacity, decisions=model.decisions_)
     at = expected + [0, prices["bee"], 0, prices["refer"], prices["hold"]]

@@ -11,8 +11,15 @@ import pytest
 validate = pytest.importorskip("numpydoc.validate").validate
 
 ROOMS = [
-    *("", "costs", "losses", "modules", "metrics"),
-    *("decisions", "datasets", "plotting", "onnx"),
+    "",
+    "costs",
+    "losses",
+    "modules",
+    "metrics",
+    "decisions",
+    "datasets",
+    "plotting",
+    "onnx",
 ]
 
 # Rules of taste: no See Also, summaries in any person and of one sentence, returns with a name.

@@ -31,7 +31,9 @@ def fraud():
     """Rare positives, whose amounts have nothing to do with the features."""
     X, y = make_classification(240, weights=[0.8], flip_y=0.1, random_state=0)
     amount = np.random.default_rng(0).lognormal(3, 1.5, 240)
-    cost = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
+    cost = binary_cost_matrices(
+        fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1
+    ).values
     return X.astype(np.float32), y, cost
 
 
@@ -206,7 +208,7 @@ def test_held_out_rows_are_decided_by_their_own_costs(fraud):
     model.set_params(temperature=1.0).fit(X, y, cost=cost)
     random_state = np.random.RandomState(0)
     random_state.randint(np.iinfo(np.int32).max)  # the seed of the weights
-    from auxcst_sklearn._training.held_out import hold_out
+    from auxcst_sklearn._training.folds import hold_out
 
     seed = random_state.randint(np.iinfo(np.int32).max)
     _, held_out = hold_out(y, 0.5, random_state=seed)
@@ -326,5 +328,5 @@ def test_a_search_and_a_display_decide_by_known_costs():
         expected = model.fit(X, y, cost=cost).score(X, y, cost=cost)
     plt = pytest.importorskip("matplotlib.pyplot")
     display = CostConfusionDisplay.from_estimator(model, X, y, cost=cost)
-    np.testing.assert_allclose(display.cost.sum() / 300, -expected)
+    np.testing.assert_allclose(display.confusion_matrix.sum() / 300, -expected)
     plt.close("all")

@@ -1,7 +1,6 @@
 """Models inside of others: what a rule, an ensemble, a comparison and a file see of them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
@@ -13,9 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from skorch import NeuralNetClassifier
-from torch import nn, tensor
+from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.metrics import compare_costs
@@ -77,19 +74,6 @@ def ensemble_of(member):
     return CostSensitiveEnsembleClassifier([("only", member)], random_state=0)
 
 
-def test_class_weights_of_skorch_are_recognised():
-    net = NeuralNetClassifier(
-        nn.Sequential(nn.Linear(3, 2)),
-        criterion=nn.CrossEntropyLoss,
-        criterion__weight=tensor([1.0, 9.0]),
-        max_epochs=1,
-        verbose=0,
-    )
-    net.set_params(train_split=None)
-    model = BayesMinimumRiskClassifier(make_pipeline(FunctionTransformer(np.float32), net))
-    assert np.isnan(model.fit(X, y).class_prior_).all()
-
-
 @pytest.mark.parametrize("kind", ["csr", "coo", "bsr", "dia"])
 def test_a_temperature_is_learnt_from_sparse_rows_of_all_formats(kind):
     dense = rng.poisson(0.5, size=(60, 8)) * 1.0
@@ -98,24 +82,6 @@ def test_a_temperature_is_learnt_from_sparse_rows_of_all_formats(kind):
     expected = model.fit(sparse.csr_array(dense), label).temperature_
     rows = sparse.csr_matrix(dense).asformat(kind)
     assert model.fit(rows, label).temperature_ == pytest.approx(expected)
-
-
-class Pruned(Exception):  # noqa: N818
-    """A signal whose text has words of errors about labels."""
-
-
-@pytest.mark.parametrize("labels", [y, np.array(["no", "yes"])[y]])
-def test_a_signal_passes_and_the_fit_is_not_repeated(labels):
-    calls = []
-
-    def step(rows):
-        calls.append(1)
-        raise Pruned("pruned: target not reached by class 'yes'")
-
-    model = make_pipeline(FunctionTransformer(step), LogisticRegression())
-    with pytest.raises(Pruned):
-        BayesMinimumRiskClassifier(model).fit(X, labels)
-    assert len(calls) == 1
 
 
 def search(model, grid):
@@ -144,7 +110,7 @@ def test_costs_of_rows_beside_a_search_over_cost_matrices_are_an_error():
         compare_costs({"m": model}, X, y, cost=cost, cv=3)
 
 
-def test_files_of_searches_over_texts_and_of_ensembles_with_dates():
+def test_files_of_searches_over_texts():
     pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
     pytest.importorskip("torch", minversion="2.7")
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -158,10 +124,3 @@ def test_files_of_searches_over_texts_and_of_ensembles_with_dates():
     session = onnxruntime.InferenceSession(file.SerializeToString())
     (index,) = session.run(["index"], {"X": np.array(texts, object)})
     assert model.decisions_[index].tolist() == model.predict(texts).tolist()
-
-    days = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(80), "D")
-    table = pd.DataFrame({"opened": days, "n": np.arange(80.0) % 7})
-    ensemble = CostSensitiveEnsembleClassifier(random_state=0).fit(table, np.arange(80) > 40)
-    before = ensemble.predict_proba(table)
-    to_onnx(ensemble, table)  # which compares the file with the model
-    np.testing.assert_array_equal(ensemble.predict_proba(table), before)

@@ -59,17 +59,6 @@ def test_constructors(estimator):
     assert positional(estimator) == POSITIONAL[estimator.__name__]
 
 
-NETWORKS = [estimator for estimator in ESTIMATORS if hasattr(estimator, "partial_fit")]
-
-
-@pytest.mark.parametrize("estimator", NETWORKS)
-def test_keywords_are_grouped_by_topic(estimator):
-    names = list(inspect.signature(estimator).parameters)
-    topics = ["loss", "cost_matrix", "max_epochs", "learning_rate", "random_state", "distributed"]
-    places = [names.index(name) for name in topics if name in names]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions(function):
     assert not {"cost", "cost_matrix"} & set(positional(function))

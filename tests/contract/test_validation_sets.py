@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._training.held_out import hold_out
+from auxcst_sklearn._training.folds import hold_out
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_cnn, small_mlp
 
@@ -66,7 +66,7 @@ def test_the_validation_set_serves_the_temperature(halves):
     )
 
     assert model.temperature_ > 1
-    assert "valid_cost" not in model.history_[0]
+    assert len(model.history_) == 30
 
 
 def test_weights_of_the_validation_set_count(halves):
@@ -145,11 +145,17 @@ def test_mistakes_are_named_and_leave_the_network_as_it_was(halves, changed, mes
     np.testing.assert_array_equal(model.predict_cost(X), before)
 
 
-def test_a_validation_set_without_use_is_refused(halves):
+def test_validation_losses_are_recorded_without_early_stopping_and_change_nothing(halves):
     (X, y, _), (X_val, y_val, _) = halves
     for parameters in ({"loss": "squared"}, {"temperature": 1.0}):
-        with pytest.raises(ValueError, match="X_val has no use here"):
-            small_mlp(**parameters).fit(X, y, X_val=X_val, y_val=y_val)
+        plain = small_mlp(**parameters).fit(X, y)
+        watched = small_mlp(**parameters).fit(X, y, X_val=X_val, y_val=y_val)
+
+        np.testing.assert_array_equal(watched.predict_cost(X_val), plain.predict_cost(X_val))
+        paid = mean_cost(y_val, watched.predict(X_val), cost_matrix=1 - np.eye(3))
+        assert watched.history_[-1]["valid_cost"] == pytest.approx(paid)
+        assert all(np.isfinite(record["valid_loss"]) for record in watched.history_)
+        assert "valid_loss" not in plain.history_[0]
 
 
 def test_a_pipeline_transforms_the_validation_set(halves, routing):

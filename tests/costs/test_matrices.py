@@ -119,8 +119,8 @@ def test_ordinal_cost_matrix():
 
 def test_ordinal_costs_of_too_high_and_too_low():
     found = ordinal_cost_matrix(["low", "medium", "high"], power=2, over_cost=3, under_cost=0.5)
-    assert found[0, 2] == 3 * 4  # predicted too high
-    assert found[2, 0] == 0.5 * 4
+    assert found.values[0, 2] == 3 * 4  # predicted too high
+    assert found.values[2, 0] == 0.5 * 4
     assert (np.diag(found) == 0).all()
     for wrong in (-1, np.inf, np.nan):
         with pytest.raises(ValueError, match="under_cost=.*; expected the cost of one class"):
@@ -137,7 +137,7 @@ def test_labels_of_classes_are_names():
         cost_vectors(y, found, classes=sorted(grades)), [[0, 4, 1], [4, 0, 1]]
     )
     tree = tree_distance_cost_matrix({"dog": "pet/dog", "ant": "ant"})
-    assert tree[0, 1] == 3
+    assert tree.values[0, 1] == 3
     assert list(tree.classes) == list(tree.decisions) == ["dog", "ant"]
 
 

@@ -209,7 +209,7 @@ def test_text_columns_match_numbers_everywhere_alike(frame, labels):
     assert mean_cost(y, y_pred, cost_matrix=columns) == pytest.approx(expected)
     own_order = np.array(labels)
     vectors = cost_vectors(y, columns, classes=own_order)
-    np.testing.assert_array_equal(vectors[:, np.argsort(labels)], cost)
+    np.testing.assert_array_equal(vectors.values[:, np.argsort(labels)], cost)
     X = np.eye(3)[np.searchsorted(sorted(labels), y)]
     models = [small_mlp().fit(X, y, cost=c).predict_cost(X) for c in (framed, cost)]
     np.testing.assert_array_equal(*models)

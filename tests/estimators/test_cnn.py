@@ -52,7 +52,7 @@ def test_one_alpha_per_layer(digits):
     estimator = small_cnn(channels=(4, 5, 6), alpha=[0.0, 0.7]).fit(X[:200], y[:200])
 
     assert estimator.hidden_layers_ == ["stage2.block1"]
-    assert estimator.net_.criterion_.head_weights.flatten().tolist() == pytest.approx([0.7, 1.0])
+    assert estimator.net_.criterion_.alphas.flatten().tolist() == pytest.approx([0.7, 1.0])
     assert small_cnn(alpha=0).fit(X[:200], y[:200]).hidden_layers_ == []
 
 

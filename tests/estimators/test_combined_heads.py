@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn._training.geometric_mean import useful_weights
+from auxcst_sklearn._training.geometric_mean import weights_if_better
 from auxcst_sklearn.modules import CostHead
 from auxcst_sklearn.onnx import to_onnx
 
@@ -48,7 +48,7 @@ def fine_tuned(rows, **parameters):
 
 
 @pytest.fixture(scope="module")
-def combined(rows):
+def forward_ensemble(rows):
     return fine_tuned(rows)
 
 
@@ -204,13 +204,13 @@ def test_an_ensemble_that_gains_less_than_its_noise_is_not_used():
     other[np.arange(300), label] += 2
     logs = np.log(softmax([noise, other, good], axis=2))
 
-    assert useful_weights(logs[[0, 2]], label) is None
-    assert useful_weights(logs[1:], label) == pytest.approx([1, 1], abs=0.2)
-    assert useful_weights(logs[1:, :40], label[:40]) is None  # too few rows
+    assert weights_if_better(logs[[0, 2]], label) is None
+    assert weights_if_better(logs[1:], label) == pytest.approx([1, 1], abs=0.2)
+    assert weights_if_better(logs[1:, :40], label[:40]) is None  # too few rows
     weight = np.repeat([1.0, 0.0], 150)
-    of_half = useful_weights(logs[1:, :150], label[:150])
+    of_half = weights_if_better(logs[1:, :150], label[:150])
     wrong = np.where(weight > 0, label, (label + 1) % 3)
-    assert useful_weights(logs[1:], wrong, weight) == pytest.approx(of_half, rel=0.2)
+    assert weights_if_better(logs[1:], wrong, weight) == pytest.approx(of_half, rel=0.2)
 
 
 def test_rows_of_one_sample_judge_the_weights_as_one():
@@ -220,12 +220,12 @@ def test_rows_of_one_sample_judge_the_weights_as_one():
     good[np.arange(60), label] += 2
     noise[np.arange(60), label] += 0.7
     logs = np.log(softmax([noise, good], axis=2))
-    assert useful_weights(logs, label) is None
+    assert weights_if_better(logs, label) is None
 
     copies = np.tile(logs, (1, 9, 1)), np.tile(label, 9)
 
-    assert useful_weights(*copies) is not None
-    assert useful_weights(*copies, number=np.tile(np.arange(60), 9)) is None
+    assert weights_if_better(*copies) is not None
+    assert weights_if_better(*copies, number=np.tile(np.arange(60), 9)) is None
 
 
 def test_several_networks_do_not_make_samples_of_a_validation_set(rows):

@@ -38,7 +38,7 @@ from auxcst_sklearn._training.geometric_mean import (
     geometric_mean,
     log_clipped,
     mean_weights,
-    nearer_to_networks,
+    shift_to_networks,
 )
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay
@@ -144,7 +144,7 @@ def test_weights_move_towards_networks_as_far_as_the_mean_of_their_errors_pays(n
     logs = np.stack([[one, other] for one in network])
     weights = mean_weights(logs[0], label)
 
-    found = nearer_to_networks(weights, 0, 5, logs, label, np.ones(4000))
+    found = shift_to_networks(weights, 0, 5, logs, label, np.ones(4000))
 
     def loss_of_the_mean(w):
         both = np.stack([log_clipped(p.mean(axis=0)), other])
@@ -153,7 +153,7 @@ def test_weights_move_towards_networks_as_far_as_the_mean_of_their_errors_pays(n
     assert (found[0] > weights[0]) == (noise > 0)
     assert loss_of_the_mean(found) <= loss_of_the_mean(weights)
     few = logs[:, :, :49], label[:49], np.ones(49)
-    np.testing.assert_array_equal(nearer_to_networks(weights, 0, 5, *few), weights)
+    np.testing.assert_array_equal(shift_to_networks(weights, 0, 5, *few), weights)
 
 
 # --- the ensemble ---------------------------------------------------------------------------------
@@ -426,19 +426,11 @@ def test_members_get_dates_as_dates(dates, columns):
     np.testing.assert_array_equal(model.predict(X[200:]), y[200:])
 
 
-def test_the_default_members_read_dates_as_days(dates):
-    X, _ = dates
-    y = (X["opened"] > "2026-06-01").astype(int)
+def test_the_default_members_refuse_dates_with_a_recipe(dates):
+    X, y = dates
     model = CostSensitiveEnsembleClassifier(random_state=0)
-    model.set_params(network__max_epochs=3, network__width=8, boosting__max_iter=20).fit(X, y)
-
-    assert (model.predict(X) == y).mean() > 0.95
-    texts = X.assign(opened=X["opened"].astype(str))
-    days = X.assign(opened=(X["opened"] - pd.Timestamp(0)) / pd.Timedelta("1D"))
-    for member in model.estimators_:
-        np.testing.assert_array_equal(member.predict_proba(X), member.predict_proba(texts))
-        with pytest.raises(ValueError, match="but held dates in the training"):
-            member.predict_proba(days)
+    with pytest.raises(ValueError, match=r"Column 'opened' of X holds times .*DatetimeEncoder"):
+        model.fit(X, y)
 
 
 def test_members_get_numbers_in_lists_as_numbers():
@@ -581,6 +573,19 @@ def test_boosting_learns_from_strings(table):
     expected = HistGradientBoostingClassifier(**parameters).fit(known, y)
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(known))
     np.testing.assert_array_equal(found.predict(X), expected.predict(known))
+
+
+def test_boosting_keeps_its_parameters_during_a_fit(table):
+    X, y = table
+    noted = []
+
+    def score(model, X, y):
+        noted.append(model.get_params()["categorical_features"])
+        return 0.0
+
+    TableBoosting(max_iter=2, early_stopping=True, scoring=score).fit(X, y)
+
+    assert set(noted) == {"from_dtype"}
 
 
 def test_a_row_of_a_table_gets_alone_what_it_gets_among_others(table):
@@ -825,7 +830,7 @@ def test_logistic_regression_takes_tables_as_they_are():
     X, y = many_classes(30)
     table = pd.DataFrame(X[:, :5], columns=list("abcde"))
     table["text"] = np.array([f"word {k % 10}" for k in y])
-    table["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(y, "D")
+    table["days"] = y
     table.loc[::7, "a"] = np.nan
     logistic = CostSensitiveEnsembleClassifier().get_params()["logistic"]
     model = ensemble([("logistic", logistic)], cv=2).fit(table, y)

@@ -13,7 +13,7 @@ from auxcst_sklearn import (
     CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
-from auxcst_sklearn._inputs import reading
+from auxcst_sklearn._inputs import lazy_rows
 from auxcst_sklearn._training import batches
 
 COST = [[0, 1, 5], [2, 0, 1], [10, 4, 0]]
@@ -22,12 +22,12 @@ N = 900
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    monkeypatch.setattr(reading, "DISK_BYTES", 1000)
+    monkeypatch.setattr(lazy_rows, "DISK_BYTES", 1000)
 
 
 @pytest.fixture
 def in_blocks(on_disk, monkeypatch):
-    monkeypatch.setattr(reading, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(lazy_rows, "LARGE_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 2**9)
     monkeypatch.setattr(batches, "MIXED_BYTES", 2**13)
 
@@ -126,7 +126,7 @@ def test_blocks_cost_what_single_rows_cost(data, in_blocks, tmp_path, name, is_s
         expected = found.predict_cost(X_test)
         same = model.fit(stored(X, tmp_path), y).predict_cost(X_test)
         np.testing.assert_array_equal(same, expected)
-    monkeypatch.setattr(reading, "LARGE_BYTES", 2**30)
+    monkeypatch.setattr(lazy_rows, "LARGE_BYTES", 2**30)
     cost = -model.fit(X, y).score(X_test, y_test)
     assert in_blocks_cost < 1.35 * cost + 0.05
 

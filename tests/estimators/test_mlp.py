@@ -115,7 +115,7 @@ def test_one_alpha_per_layer(data):
     estimator = small(alpha=[0.0, 0.7]).fit(*data)
 
     assert estimator.hidden_layers_ == ["hidden2"]
-    assert estimator.net_.criterion_.head_weights.flatten().tolist() == pytest.approx([0.7, 1.0])
+    assert estimator.net_.criterion_.alphas.flatten().tolist() == pytest.approx([0.7, 1.0])
 
 
 def test_history_has_the_loss_of_every_layer(data):

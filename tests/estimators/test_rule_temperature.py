@@ -205,7 +205,7 @@ def test_a_row_of_weight_zero_does_not_change_the_warning_of_the_rule():
         inner,
         cost_matrix=cost,
         calibration="temperature",
-        trained_prior=dict.fromkeys(range(10), 0.1),
+        train_prior=dict.fromkeys(range(10), 0.1),
     )
     with pytest.warns(UserWarning, match="expected cost costs .* a row, the most probable class"):
         model.fit(

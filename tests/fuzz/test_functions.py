@@ -82,7 +82,7 @@ def test_cost_vectors(data):
 def test_matrices(data):
     y = data.draw(labels(data.draw(st.sampled_from([0, 1, 9]))), label="y")
     found = checked(lambda: randomized_proportional_cost_matrix(y, random_state=0), y)
-    assert found is None or (np.isfinite(found).all() and not np.diag(found).any())
+    assert found is None or (np.isfinite(found.values).all() and not np.diag(found).any())
 
     n, power = data.draw(st.tuples(st.integers(-1, 6), st.floats() | st.integers(-2, 3)))
     found = checked(lambda: ordinal_cost_matrix(n, power))
@@ -111,5 +111,5 @@ def test_binary_matrices(data):
 
     found = checked(call, fp, fn, tp)
     if found is not None:
-        assert np.isfinite(found).all()
+        assert np.isfinite(found.values).all()
         assert found.shape[-2:] == (2, 2)

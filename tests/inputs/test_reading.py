@@ -5,7 +5,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._inputs.reading import as_float32, check_resolution
+from auxcst_sklearn._inputs.lazy_rows import as_float32, check_resolution
 from tests.factories import small_mlp
 
 

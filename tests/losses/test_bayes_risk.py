@@ -290,7 +290,7 @@ def test_the_network_of_costs_starts_alike_with_and_without_heads():
     X, y, cost = individual_costs(60)
     starts = [
         CostSensitiveAuxMLP(
-            *(2, 8, alpha), max_epochs=1, learning_rate=1e-12, weight_decay=0, random_state=0
+            2, 8, alpha, max_epochs=1, learning_rate=1e-12, weight_decay=0, random_state=0
         )
         .fit(X, y, cost=cost)
         .net_.module_.costs.state_dict()

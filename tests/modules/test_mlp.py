@@ -36,7 +36,7 @@ def states(network):
 def test_forward_agrees_with_an_independent_computation(n_sets, trains):
     inputs = Standardize(range(5), [0.5] * 5)
     network = AuxMLP(
-        *(5, 3), width=[7, 6], head_layers=[0], activation="tanh", inputs=inputs, n_networks=3
+        5, 3, width=[7, 6], head_layers=[0], activation="tanh", inputs=inputs, n_networks=3
     )
     network.double().train(trains)
     x = np.random.RandomState(0).normal(size=(n_sets, 4, 5))

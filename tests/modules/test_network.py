@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from auxcst_sklearn.modules import ResidualCNN
-from auxcst_sklearn.modules._images import ImageInput
+from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules._mlp import AuxMLP
 from auxcst_sklearn.modules._network import ClassAndCostNetwork, SideBySide
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
@@ -22,7 +22,7 @@ def test_start_at_sets_the_biases_of_all_heads():
 
 def make_networks(n=3, n_outputs=4, hidden_layers=("stage1.block1",)):
     torch.manual_seed(0)
-    parts = [(ImageInput((1, 6, 6)), ResidualCNN((1, 6, 6), channels=(3, 5))) for _ in range(n)]
+    parts = [(ImageLayer((1, 6, 6)), ResidualCNN((1, 6, 6), channels=(3, 5))) for _ in range(n)]
     return [WrappedNetwork(*part, n_outputs, hidden_layers=hidden_layers) for part in parts]
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.modules import RandomFlipShift, ResidualCNN, find_hidden_layers
-from auxcst_sklearn.modules._images import ImageInput
+from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules._residual import BatchNorm
 from auxcst_sklearn.modules.wrapping import MirroredNetwork
 
@@ -100,7 +100,7 @@ def test_a_single_value_is_normalised_by_what_was_seen_before():
 
 def mirrored(augmentation, shape=(1, 6, 8)):
     torch.manual_seed(0)
-    images = ImageInput(shape, augmentation=augmentation)
+    images = ImageLayer(shape, augmentation=augmentation)
     body = ResidualCNN(shape, channels=(4, 5))
     return MirroredNetwork(images, body, 3, hidden_layers=["stage1.block1"])
 

@@ -22,8 +22,14 @@ from tests.onnx.files import run
 
 # Words of one letter, capitals, accents, digits, punctuation, and no word at all.
 TEXTS = [
-    *("Pay a bill", "lost card", "CARD Été stolen", "bill payment 2nd", "Where's my card?"),
-    *("I pay the été_bill", "?", ""),
+    "Pay a bill",
+    "lost card",
+    "CARD Été stolen",
+    "bill payment 2nd",
+    "Where's my card?",
+    "I pay the été_bill",
+    "?",
+    "",
 ] * 6
 Y = np.array(["card" if "card" in text.lower() else "bill" for text in TEXTS])
 RULE = {"cost_matrix": [[0, 1], [3, 0]]}

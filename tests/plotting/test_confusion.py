@@ -4,7 +4,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import CenteredNorm
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
@@ -13,6 +16,10 @@ from auxcst_sklearn.metrics import cost_difference, mean_cost
 from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
 
 COST_MATRIX = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
+GRADES = ["low", "medium", "high"]
+DECIDED = pd.DataFrame(
+    [[0.0, 2, 4, 0.9], [3, 0, 1, 0.2], [8, 1, 0, 0.6]], [0, 1, 2], ["0", "1", "2", "refer"]
+)
 
 
 def paid_cells(y_true, y_pred, costs, classes, weight=None):
@@ -30,20 +37,40 @@ def predictions(n=60, classes=("a", "b", "c")):
     return rng.choice(classes, n), rng.choice(classes, n), rng
 
 
+def names_of(ticks):
+    return [tick.get_text() for tick in ticks]
+
+
 def test_cells_are_sums_of_sample_costs():
     y_true, y_pred, rng = predictions()
     cost, weight = rng.uniform(size=(60, 3)), rng.uniform(size=60)
     display = CostConfusionDisplay.from_predictions(y_true, y_pred, cost=cost, sample_weight=weight)
     expected = paid_cells(y_true, y_pred, cost, "abc", weight)
-    np.testing.assert_allclose(display.cost, expected)
-    np.testing.assert_allclose(
-        display.counts, paid_cells(y_true, y_pred, np.ones((60, 3)), "abc", weight)
-    )
-    assert display.total_cost == pytest.approx(expected.sum())
-    assert display.mean_cost == pytest.approx(
-        mean_cost(y_true, y_pred, cost=cost, sample_weight=weight)
-    )
+    np.testing.assert_allclose(display.confusion_matrix, expected)
     np.testing.assert_allclose(display.im_.get_array(), expected)
+
+
+@pytest.mark.parametrize(("normalize", "axis"), [("all", None), ("true", 1), ("pred", 0)])
+def test_normalized_costs_are_means(normalize, axis):
+    y_true, y_pred, rng = predictions()
+    cost, weight = rng.uniform(size=(60, 3)) - 0.2, rng.uniform(size=60)
+    given = {"cost": cost, "sample_weight": weight}
+    display = CostConfusionDisplay.from_predictions(y_true, y_pred, normalize=normalize, **given)
+
+    n = paid_cells(y_true, y_pred, np.ones((60, 3)), "abc", weight)
+    expected = paid_cells(y_true, y_pred, cost, "abc", weight) / n.sum(axis=axis, keepdims=True)
+    np.testing.assert_allclose(display.confusion_matrix, expected)
+    if normalize == "all":
+        assert expected.sum() == pytest.approx(mean_cost(y_true, y_pred, **given))
+
+
+def test_a_class_without_samples_has_no_mean_cost():
+    display = CostConfusionDisplay.from_predictions(
+        [0, 0], [0, 1], cost_matrix=[[0, 1], [5, 0]], classes=[0, 1], normalize="true"
+    )
+    np.testing.assert_array_equal(display.confusion_matrix, [[0, 0.5], [0, 0]])
+    with pytest.raises(ValueError, match="'normalize' parameter of .* must be"):
+        CostConfusionDisplay.from_predictions([0], [0], cost_matrix=[[0, 1]], normalize="row")
 
 
 def test_cost_matrix_and_class_order():
@@ -51,209 +78,75 @@ def test_cost_matrix_and_class_order():
     frame = pd.DataFrame(COST_MATRIX, index=list("cba"), columns=list("cba"))
     display = CostConfusionDisplay.from_predictions(y_true, y_pred, cost_matrix=frame)
     costs = COST_MATRIX[["cba".index(label) for label in y_true]]
-    np.testing.assert_allclose(display.cost, paid_cells(y_true, y_pred, costs, "cba"))
-    assert display.counts[1].sum() == 0
-    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["c", "b", "a"]
+    np.testing.assert_allclose(display.confusion_matrix, paid_cells(y_true, y_pred, costs, "cba"))
+    assert names_of(display.ax_.get_yticklabels()) == ["c", "b", "a"]
 
 
 def test_costs_of_the_estimator_itself(search, data):
     X, y = data
-    display = CostConfusionDisplay.from_estimator(search, X, y)
     y_pred = search.predict(X)
-    np.testing.assert_allclose(display.cost, paid_cells(y, y_pred, COST_MATRIX[y], [0, 1, 2]))
-    assert display.mean_cost == pytest.approx(-search.score(X, y))
-    assert display.ax_.get_title() == (
-        f"total cost {display.total_cost:.0f}, mean {display.mean_cost:.3g}"
-    )
+    paid = CostConfusionDisplay.from_estimator(search, X, y).confusion_matrix
+    np.testing.assert_allclose(paid, paid_cells(y, y_pred, COST_MATRIX[y], [0, 1, 2]))
+    assert paid.sum() / len(y) == pytest.approx(-search.score(X, y))
     given = CostConfusionDisplay.from_estimator(search, X, y, cost=np.ones((90, 3)))
-    np.testing.assert_array_equal(given.cost, display.counts)
+    np.testing.assert_array_equal(given.confusion_matrix, confusion_matrix(y, y_pred))
     other = CostConfusionDisplay.from_estimator(search, X, y, cost_matrix=2 * COST_MATRIX)
-    np.testing.assert_allclose(other.cost, 2 * display.cost)
-
-
-def test_classes_are_in_the_order_of_labelled_costs(data):
-    X, y = data
-    names = np.array(["low", "medium", "high"])
-    model = GaussianNB().fit(X, names[y % 3])
-    matrix = ordinal_cost_matrix(list(names))
-
-    display = CostConfusionDisplay.from_estimator(model, X, names[y % 3], cost_matrix=matrix)
-    plain = CostConfusionDisplay.from_estimator(
-        model, X, names[y % 3], cost_matrix=matrix[np.ix_(np.argsort(names), np.argsort(names))]
-    )
-
-    assert list(display.display_labels) == list(names)
-    order = np.argsort(names)
-    np.testing.assert_array_equal(plain.cost, display.cost[np.ix_(order, order)])
-    np.testing.assert_array_equal(plain.counts, display.counts[np.ix_(order, order)])
-
-
-GRADES = ["low", "medium", "high"]
+    np.testing.assert_allclose(other.confusion_matrix, 2 * paid)
 
 
 def test_labels_are_the_order_of_the_axes(data):
     X, y = data
     graded = np.array(GRADES)[y]
     model = GaussianNB().fit(X, graded)
-    matrix = np.arange(9.0).reshape(3, 3)  # rows and columns high, low, medium
+    matrix = ordinal_cost_matrix(GRADES, over_cost=3)
     plain = CostConfusionDisplay.from_estimator(model, X, graded, cost_matrix=matrix)
-    frame = pd.DataFrame(matrix, index=sorted(GRADES), columns=sorted(GRADES))
 
-    for cost_matrix in (matrix, frame):
-        display = CostConfusionDisplay.from_estimator(
-            model,
-            X,
-            graded,
-            cost_matrix=cost_matrix,
-            labels=GRADES,
-            display_labels=["1: low", "2: medium", "3: high"],
-        )
-        order = [1, 2, 0]
-        np.testing.assert_array_equal(display.cost, plain.cost[np.ix_(order, order)])
-        np.testing.assert_array_equal(display.counts, plain.counts[np.ix_(order, order)])
-        assert display.counts[0].sum() == (graded == "low").sum()
-        ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
-        assert ticks == ["1: low", "2: medium", "3: high"]
-    assert plain.display_labels.tolist() == sorted(GRADES)
-    for wrong in (GRADES[:2], [*GRADES, "high"]):
-        with pytest.raises(ValueError, match=r"labels=.* expected each of the classes .* once"):
-            CostConfusionDisplay.from_predictions(graded, graded, cost_matrix=matrix, labels=wrong)
-
-
-@pytest.mark.parametrize(
-    ("classes", "names"),
-    [
-        (["low", "medium", "high"], GRADES),
-        (["low", "medium", "high"], ["Low", "Medium", "High"]),
-        ([0, 1, 2], [2, 1, 0]),
-        ([0, 1, 2], ["1", "0", "2"]),
-        ([False, True], ["True", "False"]),
-    ],
-)
-@pytest.mark.parametrize("labelled", [False, True])
-def test_names_that_permute_the_labels_are_refused(classes, names, labelled):
-    classes = sorted(classes)
-    matrix = 1 - np.eye(len(classes))
-    if labelled:
-        matrix = pd.DataFrame(matrix, index=classes, columns=classes)
-    y = np.array(classes)
-    with pytest.raises(ValueError, match="are the labels .* in another order, .* pass labels="):
-        CostConfusionDisplay.from_predictions(y, y, cost_matrix=matrix, display_labels=names)
-    model = GaussianNB().fit(np.arange(len(y) * 2)[:, np.newaxis], np.repeat(y, 2))
-    with pytest.raises(ValueError, match="in another order"):
-        CostConfusionDisplay.from_estimator(
-            model, [[0.0]], y[:1], cost_matrix=matrix, display_labels=names
-        )
-    for fitting in (classes, [str(label) for label in classes], range(1, len(classes) + 1)):
-        CostConfusionDisplay.from_predictions(y, y, cost_matrix=matrix, display_labels=fitting)
-
-
-def test_names_in_the_order_of_a_frame_are_its_labels():
-    frame = pd.DataFrame(1 - np.eye(3), index=GRADES, columns=GRADES)
-    y = np.array(GRADES)
-    given = CostConfusionDisplay.from_predictions(
-        y, y, cost_matrix=frame, display_labels=["Low", "Medium", "High"]
+    display = CostConfusionDisplay.from_estimator(
+        model, X, graded, cost_matrix=matrix, labels=GRADES, display_labels=["1", "2", "3"]
     )
-    assert given.ax_.get_xticklabels()[2].get_text() == "High"
-    with pytest.raises(ValueError, match="in another order"):
-        CostConfusionDisplay.from_predictions(
-            y, y, cost_matrix=frame, display_labels=sorted(GRADES)
-        )
+
+    order = np.ix_([1, 2, 0], [1, 2, 0])  # plain has high, low, medium
+    np.testing.assert_array_equal(display.confusion_matrix, plain.confusion_matrix[order])
+    assert names_of(display.ax_.get_yticklabels()) == ["1", "2", "3"]
+    assert names_of(plain.ax_.get_xticklabels()) == sorted(GRADES)
+    with pytest.raises(ValueError, match="labels holds labels that are not among the classes"):
+        CostConfusionDisplay.from_predictions(graded, graded, cost_matrix=matrix, labels=["none"])
 
 
-def test_classifier_without_costs_needs_some(data):
+def test_labels_select_classes():
+    y_true, y_pred, rng = predictions()
+    cost = rng.uniform(size=(60, 3))
+    display = CostConfusionDisplay.from_predictions(y_true, y_pred, cost=cost, labels=["c", "a"])
+    expected = paid_cells(y_true, y_pred, cost, "abc")[np.ix_([2, 0], [2, 0])]
+    np.testing.assert_allclose(display.confusion_matrix, expected)
+
+
+def test_a_classifier_needs_costs_and_a_fit(data):
     X, y = data
-    classifier = LogisticRegression().fit(X, y)
+    classifier = LogisticRegression()
+    with pytest.raises(NotFittedError):
+        CostConfusionDisplay.from_estimator(classifier, X, y, cost_matrix=COST_MATRIX)
     with pytest.raises(ValueError, match="neither cost nor cost_matrix"):
-        CostConfusionDisplay.from_estimator(classifier, X, y)
-    display = CostConfusionDisplay.from_estimator(classifier, X, y, cost_matrix=COST_MATRIX)
-    assert display.mean_cost == pytest.approx(
-        mean_cost(y, classifier.predict(X), cost_matrix=COST_MATRIX)
-    )
+        CostConfusionDisplay.from_estimator(classifier.fit(X, y), X, y)
 
 
-@pytest.mark.parametrize(("normalize", "axis"), [("all", None), ("true", 1), ("pred", 0)])
-def test_shares_add_up_to_a_hundred(normalize, axis):
-    cost = np.array([[0.0, 2.0, 1.0], [4.0, 0.0, 3.0], [6.0, 5.0, 0.0]])
-    display = CostConfusionDisplay(cost, np.ones((3, 3))).plot(normalize=normalize)
-    shown = display.im_.get_array()
-    np.testing.assert_allclose(shown.sum(axis=axis), 100)
-    np.testing.assert_allclose(shown, 100 * cost / cost.sum(axis=axis, keepdims=True))
-    np.testing.assert_array_equal(display.cost, cost)
-
-
-def test_shares_of_nothing_are_zero():
-    cost = np.array([[0.0, 1.0], [0.0, 0.0]])
-    display = CostConfusionDisplay(cost, np.ones((2, 2))).plot(normalize="true")
-    np.testing.assert_array_equal(display.im_.get_array(), [[0, 100], [0, 0]])
-
-
-def test_negative_costs_have_colours_around_zero_and_no_shares():
-    display = CostConfusionDisplay(np.array([[-4.0, 1.0], [2.0, 0.0]]), np.ones((2, 2))).plot()
-    assert display.im_.get_clim() == (-4, 4)
-    with pytest.raises(ValueError, match="some costs are negative, down to -4"):
-        display.plot(normalize="all")
-
-
-def test_numbers_stand_where_something_was_paid():
-    display = CostConfusionDisplay(np.array([[0.0, 64.58], [0.61, 0.0]]), np.ones((2, 2))).plot()
-    assert display.text_[0, 0].get_text() == "0.0\nn = 1"
-    texts = [display.text_[0, 1].get_text(), display.text_[1, 0].get_text()]
-    assert texts == ["64.6\nn = 1", "0.6\nn = 1"]
+def test_values_stand_in_the_cells():
+    display = CostConfusionDisplay(np.array([[0.0, 64.58], [1234.5, -0.611]])).plot()
+    texts = [[text.get_text() for text in row] for row in display.text_]
+    assert texts == [["0", "64.6"], ["1,234", "-0.611"]]
+    assert display.plot(values_format=".1f").text_[0, 1].get_text() == "64.6"
+    assert display.plot(text_kw={"size": 3}).text_[0, 1].get_size() == 3
     assert display.plot(include_values=False).text_ is None
-    many = CostConfusionDisplay(np.eye(100), np.eye(100))
-    many.plot(include_values=True, max_classes=None)
-    assert many.text_[99, 99].get_text() == "1"
 
 
-def test_counts_stand_below_the_costs_wherever_there_are_samples():
-    cost, counts = np.array([[0.0, 64.58], [0, 0.61]]), np.array([[1200.0, 3], [0, 2.5]])
-    display = CostConfusionDisplay(cost, counts).plot()
-
-    texts = [[text and text.get_text() for text in row] for row in display.text_]
-    assert texts == [["0.0\nn = 1,200", "64.6\nn = 3"], [None, "0.6\nn = 2.5"]]
-    shares = display.plot(normalize="all").text_[0, 1].get_text()
-    assert shares == "99.1\nn = 3"
-
-
-def test_many_classes_have_few_labels_and_no_numbers():
-    names = [f"class {i}" for i in range(100)]
-    display = CostConfusionDisplay(np.ones((100, 100)), np.ones((100, 100)), display_labels=names)
-    display.plot(max_classes=None)
-    assert display.text_ is None
-    labels = [label.get_text() for label in display.ax_.get_xticklabels()]
-    assert 5 <= len(labels) <= 25
-    assert labels == [names[int(place)] for place in display.ax_.get_xticks()]
-
-
-def test_small_axes_of_one_figure():
-    fig, axes = plt.subplots(2, 3, figsize=(6, 4))
-    for ax in axes.flat:
-        display = CostConfusionDisplay(np.ones((10, 10)), np.ones((10, 10))).plot(ax)
-        assert display.ax_ is ax
-        assert display.text_ is None
-    assert display.figure_ is fig
-    assert len(fig.axes) == 12
-    assert len(display.plot(axes[0, 0], colorbar=False).figure_.axes) == 12
-
-
-def test_ten_classes_are_all_named_and_numbered():
-    display = CostConfusionDisplay(np.full((10, 10), 12.3), np.ones((10, 10))).plot()
-    assert len(display.ax_.get_xticks()) == 10
-    assert display.text_[9, 9].get_text() == "12.3\nn = 1"
-    costs_alone = CostConfusionDisplay(np.full((10, 10), 12.3), np.full((10, 10), 1e7)).plot()
-    assert costs_alone.text_[9, 9].get_text() == "12.3"
-
-
-def test_title_and_colour_bar_have_the_unit():
-    display = CostConfusionDisplay(np.array([[0.0, 9], [1, 0]]), np.ones((2, 2))).plot(unit="EUR")
-    assert display.ax_.get_title() == "total cost 10 EUR, mean 2.5 EUR"
-    assert display.figure_.axes[1].get_ylabel() == "cost paid (EUR)"
-
-
-def test_names_must_fit_the_classes():
-    with pytest.raises(ValueError, match="display_labels has 3 names"):
-        CostConfusionDisplay(np.ones((2, 2)), np.ones((2, 2)), display_labels=list("abc"))
+def test_arguments_of_scikit_learns_display():
+    fig, ax = plt.subplots()
+    display = CostConfusionDisplay(np.array([[-4.0, 1], [2, 0]]))
+    assert display.plot(ax=ax, colorbar=False).figure_ is fig
+    assert len(fig.axes) == 1
+    display.plot(cmap="RdBu_r", im_kw={"norm": CenteredNorm()})
+    assert display.im_.get_clim() == (-4, 4)
+    assert display.figure_.axes[1].get_ylabel() == "cost"
 
 
 def test_unknown_label():
@@ -275,7 +168,7 @@ def test_inputs_are_left_alone(data, network):
 def test_labels_that_mean_cost_takes(y):
     matrix = pd.DataFrame([[0, 1], [5, 0]], index=["0", "1"], columns=["0", "1"])
     confusion = CostConfusionDisplay.from_predictions(y, [0, 0, 1], cost_matrix=matrix)
-    np.testing.assert_array_equal(confusion.cost, [[0, 0], [5, 0]])
+    np.testing.assert_array_equal(confusion.confusion_matrix, [[0, 0], [5, 0]])
     np.testing.assert_array_equal(cost_vectors(y, matrix), [[0, 1], [5, 0], [5, 0]])
     threshold = CostThresholdDisplay.from_predictions(y, [0.1, 0.6, 0.7], cost_matrix=matrix)
     assert threshold.best_cost == 0
@@ -295,28 +188,25 @@ def test_missing_labels_have_the_message_of_mean_cost(use, y):
         use(y)
 
 
-DECIDED = pd.DataFrame(
-    [[0.0, 2, 4, 0.9], [3, 0, 1, 0.2], [8, 1, 0, 0.6]], [0, 1, 2], ["0", "1", "2", "refer"]
-)
-
-
 @pytest.mark.parametrize("as_array", [False, True])
 def test_decisions_are_the_columns(data, as_array):
     X, y = data
     model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=DECIDED).fit(X, y)
     given = {"cost_matrix": DECIDED.to_numpy() if as_array else DECIDED}
 
-    display = CostConfusionDisplay.from_estimator(model, X, y, labels=[2, 0, 1], **given)
+    display = CostConfusionDisplay.from_estimator(
+        model, X, y, labels=[2, 0, 1], xticks_rotation=30, **given
+    )
 
     decided = model.decide(X)
     assert "refer" in decided
     counts = pd.crosstab(y, decided).reindex([2, 0, 1], columns=DECIDED.columns, fill_value=0)
-    np.testing.assert_array_equal(display.counts, counts)
-    np.testing.assert_allclose(display.cost, counts * DECIDED.loc[[2, 0, 1]])
-    assert display.mean_cost == pytest.approx(-model.score(X, y))
-    ticks = display.ax_.get_yticklabels(), display.ax_.get_xticklabels()
-    assert [[t.get_text() for t in part] for part in ticks] == [["2", "0", "1"], [*DECIDED]]
-    assert display.ax_.get_xlabel() == "decision"
+    np.testing.assert_allclose(display.confusion_matrix, counts * DECIDED.loc[[2, 0, 1]])
+    assert names_of(display.ax_.get_yticklabels()) == ["2", "0", "1"]
+    assert names_of(display.ax_.get_xticklabels()) == [*DECIDED]
+    assert display.ax_.get_xticklabels()[3].get_rotation() == 30
+    assert display.ax_.get_xlabel() == "Decision"
+    assert display.text_.shape == (3, 4)
     display.figure_.draw_without_rendering()
 
 
@@ -324,13 +214,13 @@ def test_the_index_of_the_costs_orders_the_rows(data):
     X, y = data
     costs = DECIDED.loc[[2, 0, 1]]
     model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=costs).fit(X, y)
+    decided = model.decide(X)
 
-    for display in (
-        CostConfusionDisplay.from_estimator(model, X, y),
-        CostConfusionDisplay.from_predictions(y, model.decide(X), cost_matrix=costs),
-    ):
-        assert list(display.display_labels) == [2, 0, 1]
-        np.testing.assert_array_equal(display.counts.sum(axis=1), np.bincount(y)[[2, 0, 1]])
+    display = CostConfusionDisplay.from_predictions(y, decided, cost_matrix=costs)
+
+    assert list(display.display_labels) == [2, 0, 1]
+    rows = CostConfusionDisplay.from_estimator(model, X, y).confusion_matrix
+    np.testing.assert_array_equal(display.confusion_matrix, rows[[2, 0, 1]])
 
 
 def test_classes_as_decisions_of_a_classifier_without_decisions(data):
@@ -339,37 +229,6 @@ def test_classes_as_decisions_of_a_classifier_without_decisions(data):
 
     display = CostConfusionDisplay.from_estimator(model, X, y, cost_matrix=DECIDED)
 
-    np.testing.assert_array_equal(display.counts[:, :3], pd.crosstab(y, model.predict(X)))
-    np.testing.assert_array_equal(display.counts[:, 3], 0)
-
-
-def test_of_many_classes_those_of_the_costliest_cells_are_drawn():
-    rng = np.random.default_rng(0)
-    classes = [f"class {i:03d}" for i in range(150)]
-    y = rng.integers(150, size=3000)
-    pred = np.where(rng.random(3000) < 0.9, y, rng.integers(150, size=3000))
-    pred[y == 7] = 99  # the costliest mistake
-    names = np.array(classes)
-    matrix = 1.0 - np.eye(150)
-    display = CostConfusionDisplay.from_predictions(names[y], names[pred], cost_matrix=matrix)
-
-    assert display.cost.shape == (150, 150)
-    assert display.im_.get_array().shape == (30, 30)
-    shown = [tick.get_text() for tick in display.ax_.get_yticklabels()]
-    assert shown == sorted(shown)
-    assert {"class 007", "class 099"} <= set(shown)
-    assert "30 of 150 classes, with " in display.ax_.get_title()
-    total = display.im_.get_array().sum()
-    assert f"{100 * total / display.total_cost:.0f} % of the cost" in display.ax_.get_title()
-    whole = display.plot(max_classes=None)
-    assert whole.im_.get_array().shape == (150, 150)
-
-
-def test_of_many_decisions_those_of_the_costliest_cells_are_drawn():
-    y, decided = ["a", "b"] * 20, [f"d{i:02d}" for i in range(40)]
-    display = CostConfusionDisplay.from_predictions(
-        y, decided, cost_matrix=np.arange(80.0).reshape(2, 40), classes=["a", "b"],
-        decisions=decided, max_classes=5,
-    )  # fmt: skip
-    assert display.im_.get_array().shape == (2, 5)
-    assert [t.get_text() for t in display.ax_.get_xticklabels()] == decided[-9::2]
+    paid = pd.crosstab(y, model.predict(X)) * DECIDED.to_numpy()[:, :3]
+    np.testing.assert_allclose(display.confusion_matrix[:, :3], paid)
+    np.testing.assert_array_equal(display.confusion_matrix[:, 3], 0)

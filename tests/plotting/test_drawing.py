@@ -11,9 +11,9 @@ def test_without_matplotlib_the_error_names_the_extra():
 import sys
 
 sys.modules["matplotlib"] = None
-from auxcst_sklearn.plotting import CostConfusionDisplay
+from auxcst_sklearn.plotting import CostThresholdDisplay
 try:
-    CostConfusionDisplay.from_predictions([0, 1], [1, 0], cost_matrix=[[0, 1], [2, 0]])
+    CostThresholdDisplay.from_predictions([0, 1], [1, 0], cost_matrix=[[0, 1], [2, 0]])
 except ImportError as error:
     print(error)
 """

@@ -25,7 +25,7 @@ def fraud():
     p = np.round(np.clip(0.3 * y + rng.uniform(0, 0.7, 200), 0, 1), 2)
     amount = rng.lognormal(2, 1, 200)
     cost = binary_cost_matrices(fp_cost=5, tp_cost=4, fn_cost=amount, classes=[0, 1], pos_label=1)
-    return y, p, rng.uniform(0.1, 2, 200), cost
+    return y, p, rng.uniform(0.1, 2, 200), cost.values
 
 
 def paid(y, positive, cost, weight):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._inputs import reading
+from auxcst_sklearn._inputs import lazy_rows
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches
-from auxcst_sklearn._training.held_out import sampled_folds
+from auxcst_sklearn._training.folds import sampled_folds
 from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn._training.runtime import Processes
 from tests.factories import training_set
@@ -15,7 +15,7 @@ N, D = 1000, 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(reading, "LARGE_BYTES", 100)
+    monkeypatch.setattr(lazy_rows, "LARGE_BYTES", 100)
     monkeypatch.setattr(batches_module, "BLOCK_BYTES", 7 * D * 4)
     monkeypatch.setattr(batches_module, "MIXED_BYTES", 70 * D * 4)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._training.runtime import ALONE, joined, processes
+from auxcst_sklearn._training.runtime import ALONE, distributed_fit, processes
 from tests.training import ranks
 
 ROOT = Path(__file__).parents[2]
@@ -134,7 +134,7 @@ def test_the_example_runs_under_torchrun():
 
 
 def test_without_a_group_there_is_nothing_to_agree_on():
-    with joined("auto"):
+    with distributed_fit("auto"):
         assert processes() is ALONE
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxcst_sklearn._training.held_out import folds, hold_out, sampled_folds
+from auxcst_sklearn._training.folds import folds, hold_out, sampled_folds
 
 
 def split_of(label, fraction=0.1):

@@ -4,7 +4,7 @@ import torch
 from scipy import sparse
 
 from auxcst_sklearn._inputs.arrays import as_tensor
-from auxcst_sklearn._inputs.reading import LazyRows
+from auxcst_sklearn._inputs.lazy_rows import LazyRows
 from auxcst_sklearn._training import rows as rows_module
 from auxcst_sklearn._training.batches import Batches
 from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order

@@ -133,7 +133,9 @@ def test_a_variable_that_names_no_number(named, monkeypatch):
 def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tmp_path):
     X, y = make_classification(64, 20, random_state=0)
     network = CostSensitiveAuxMLP(
-        *(1, 4000, 0),
+        1,
+        4000,
+        0,
         n_networks=2,
         batch_size=2048,  # of which networks this wide would use two threads
         max_epochs=1,

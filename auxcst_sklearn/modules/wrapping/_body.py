@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from copy import deepcopy
 from inspect import Parameter, signature
 from itertools import chain
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from .._network import copy_of
 from ._listener import Call, describe
 from ._tracing import Trace
 
@@ -43,7 +43,7 @@ def make_body(
                 f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
                 f"but module is a {kind}; expected module={kind}, or no such arguments."
             )
-        return deepcopy(module).to("cpu", torch.float32)
+        return copy_of(module).to("cpu", torch.float32)
     required = [
         name
         for name, parameter in signature(module).parameters.items()
@@ -66,22 +66,19 @@ def make_body(
             "nn.Module."
         )
     if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
-        body = deepcopy(body)  # The caller or another network may hold its parts.
+        body = copy_of(body)  # The caller or another network may hold its parts.
     return body.to("cpu", torch.float32)
 
 
 def is_trained(module: nn.Module) -> bool:
-    """Whether a module has running means, weights of norms or biases that no new module has.
+    """Whether a module has weights of norms, or biases, that no new module has.
 
     In new modules they are 0, or the same number for all channels; biases may also be smaller than
     the root of 1 / (inputs of a neuron), as torch draws them. Other weights say nothing: they may
-    have any distribution.
+    have any distribution. Nor do running means: a constructor may have run the module.
     """
     for part in module.modules():
-        mean, bias = getattr(part, "running_mean", None), getattr(part, "bias", None)
-        if mean is not None and bool(mean.any()):
-            return True
-        weight = getattr(part, "weight", None)
+        weight, bias = getattr(part, "weight", None), getattr(part, "bias", None)
         if not isinstance(weight, Tensor) or is_lazy(weight):
             continue
         if weight.dim() < 2 and "norm" in type(part).__name__.lower():

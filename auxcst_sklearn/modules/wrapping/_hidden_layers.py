@@ -15,7 +15,7 @@ from ._tracing import Step, Trace
 
 def hidden_layers(trace: Trace) -> list[Call]:
     """Calls whose outputs are the hidden layers, as `find_hidden_layers` defines them."""
-    lists = _repeated_blocks(trace)
+    lists, of_maps = _repeated_blocks(trace)
     if len(lists) == 1:
         return lists[0]
     ends: list[Step] = []
@@ -30,10 +30,15 @@ def hidden_layers(trace: Trace) -> list[Call]:
     calls = [_largest_call(step, ends) for step in ends]
     calls = [call for call in calls if _has_rows(trace, call)]
     for blocks in lists:
-        within = tuple(f"{path}." for path, _ in blocks)
-        if not any(f"{path}.".startswith(within) for path, _ in calls):
+        if all(_has_no_layer(block, calls) for block in blocks):
             return lists[-1]  # of a decoder, all of whose blocks read the encoder
-    return calls
+    blocks = [] if lists else max(of_maps, key=len, default=[])
+    # As in InceptionTime, whose shortcuts pass several blocks.
+    return blocks if any(_has_no_layer(block, calls) for block in blocks) else calls
+
+
+def _has_no_layer(block: Call, calls: list[Call]) -> bool:
+    return not any(f"{path}.".startswith(f"{block[0]}.") for path, _ in calls)
 
 
 def _on_every_path(trace: Trace) -> list[int]:
@@ -68,17 +73,21 @@ def _has_rows(trace: Trace, call: Call) -> bool:
 # ------------------------------------------------------------------------- repeated blocks
 
 
-def _repeated_blocks(trace: Trace) -> list[list[Call]]:
-    """Calls of the blocks that a network on sequences repeats, in lists, in order of time.
+def _repeated_blocks(trace: Trace) -> tuple[list[list[Call]], list[list[Call]]]:
+    """Calls of the blocks that a network repeats, on sequences and on maps, in order of time.
 
     Transformers repeat a block, and what follows (a pooler, a classifier) is no hidden layer.
     """
-    found, order = [], list(trace.calls)
+    order = list(trace.calls)
+    found: tuple[list[list[Call]], list[list[Call]]] = [], []
     for paths in _lists_of_blocks(trace.module):
         calls = [call for call in trace.calls if call[0] in paths]
         if len(calls) > 1 and _follow_each_other(trace, calls):
-            found.append(calls)
-    return sorted(found, key=lambda calls: order.index(calls[-1]))
+            x: Any = trace.tensor(calls[0])
+            found[trace.axis(calls[0]) != x.dim() - 1].append(calls)
+    for lists in found:
+        lists.sort(key=lambda calls: order.index(calls[-1]))
+    return found
 
 
 def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
@@ -94,8 +103,9 @@ def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
         if not blocks or len({*map(type, blocks)}) > 1 or not any(blocks[0].children()):
             continue
         first, *others = (Counter(p.shape for p in block.parameters()) for block in blocks)
-        # The first may have more, such as T5's table of relative positions.
-        alike = all(sizes == others[0] <= first for sizes in others)
+        # The first may have more, such as T5's table of relative positions, or other inputs.
+        alike = all(sizes == others[0] for sizes in others)
+        alike = alike and (len(others) != 1 or others[0] <= first)
         if alike or others:
             done.append(f"{path}." if path else "")
         if alike:
@@ -103,12 +113,10 @@ def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
 
 
 def _follow_each_other(trace: Trace, calls: list[Call]) -> bool:
-    """Whether calls return sequences (n, steps, features), each computed from the one before."""
+    """Whether calls return sequences or maps, each computed from the one before."""
     for call in calls:
         output = trace.tensor(call)
         if output is None or output.dim() < 3 or not _has_rows(trace, call):
-            return False
-        if trace.axis(call) != output.dim() - 1:
             return False
     numbers = [trace.index_of(trace.tensor(call)) for call in calls]
     return all(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from threading import get_ident
@@ -23,6 +23,10 @@ class Listener(TorchFunctionMode):
     Hooks exist only within the context, and only for the thread that entered it: the module may run
     in other threads at the same time. `on_call` takes a call, its output, and a function with
     its arguments, or None for a submodule; `only` limits it to some paths, for speed.
+
+    `before` has, for each call of a path, the submodule that returned before it in the same
+    forward, by which `number_in` finds the call in another run. The names of these submodules are
+    empty unless all are heard, `with_context`.
     """
 
     def __init__(
@@ -30,20 +34,23 @@ class Listener(TorchFunctionMode):
         module: nn.Module,
         on_call: Callable[[Call, Any, tuple[Any, ...] | None], None],
         only: Collection[str] | None = None,
+        with_context: bool = False,
     ) -> None:
         super().__init__()
-        self.module, self.on_call, self.only = module, on_call, only or ()
-        # The submodule of a function is known only if all submodules are reported.
+        self.module, self.on_call, self.only = module, on_call, only
+        # The submodule of a function is known only if all submodules are heard.
         self.functions = only is None or any(path.endswith("()") for path in only)
-        self.counts: Counter[str] = Counter()
+        self.with_context = with_context or self.functions
+        self.before: defaultdict[str, list[str]] = defaultdict(list)
         self.running: list[Call] = []
+        self.returned = [""]  # the last submodule that returned in each running forward
         self.reporting = False
 
     def __enter__(self) -> Listener:
         self.thread = get_ident()
         self.handles = []
         for path, part in self.module.named_modules():
-            if path and (self.functions or path in self.only):
+            if path and (self.with_context or path in (self.only or ())):
                 self.handles += [
                     part.register_forward_pre_hook(partial(self._on_entry, path)),
                     part.register_forward_hook(self._on_return),
@@ -76,19 +83,52 @@ class Listener(TorchFunctionMode):
     def _on_entry(self, path: str, part: nn.Module, args: Any) -> None:
         if get_ident() == self.thread:
             self.running.append(self._count(path))
+            self.returned.append("")
 
     def _on_return(self, part: nn.Module, args: Any, output: Any) -> None:
         if get_ident() == self.thread:
-            self._report(self.running.pop(), output, None)
+            call = self.running.pop()
+            self.returned.pop()
+            self.returned[-1] = call[0] if self.with_context else ""
+            self._report(call, output, None)
 
     def _count(self, path: str) -> Call:
-        self.counts[path] += 1
-        return path, self.counts[path]
+        self.before[path].append(self.returned[-1])
+        return path, len(self.before[path])
 
     def _report(self, call: Call, output: Any, by: tuple[Any, ...] | None) -> None:
+        if self.only is not None and call[0] not in self.only:
+            return
         self.reporting = True  # computations of on_call are not part of the module
         self.on_call(call, output, by)
         self.reporting = False
+
+
+def number_in(run: Mapping[str, list[str]], call: Call, expected: list[str]) -> int | None:
+    """The number that a call of an earlier run has in another `run`; None if it was skipped.
+
+    In training other branches may run, or be skipped at random, so that the number alone does not
+    tell a call; the submodule before it does, see `Listener.before`, whose `expected` list has the
+    calls of the path in the earlier run. The last step of a cell is the last of any number of
+    steps. Calls that cannot be told raise a LookupError.
+    """
+    (path, number), before = call, expected[call[1] - 1]
+    found = run.get(path, [])
+    if found == expected or not found:
+        return number if found else None
+    alike = [i for i, other in enumerate(found, start=1) if other == before]
+    n_expected = expected.count(before)
+    if len(alike) == n_expected == 1:
+        return alike[0]
+    as_many = len(found) == len(expected)
+    if before and before not in run and not (as_many and {*found} <= {*expected}):
+        return None  # The submodule was skipped, and so was the call.
+    if as_many:
+        return number
+    is_step = n_expected > 1 or before == path
+    if is_step and before not in expected[number:] and len(run.get(before, [])) >= len(alike):
+        return alike[-1] if alike else len(found) if number == len(expected) else None
+    raise LookupError(f"ran {len(found)} times instead of {len(expected)}")
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -104,6 +144,14 @@ def first_tensor(output: Any) -> Tensor | None:
             return None
         output = next((part for part in output if isinstance(part, Tensor)), None)
     return output if isinstance(output, Tensor) else None
+
+
+def version_of(x: Tensor) -> int | None:
+    """The number of changes of a tensor in place; None in inference mode, which counts none."""
+    try:
+        return x._version
+    except RuntimeError:
+        return None
 
 
 def run(module: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Any:

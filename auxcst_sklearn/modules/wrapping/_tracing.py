@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._listener import Call, Listener, describe, first_tensor, run
+from ._listener import Call, Listener, describe, first_tensor, run, version_of
 
 # fmt: off
 ACTIVATION_FUNCTIONS = {
@@ -20,18 +20,30 @@ ACTIVATION_FUNCTIONS = {
 # fmt: on
 CHANNELS_FIRST = {
     *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
-    *("batch_norm", "group_norm", "instance_norm"),
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
 }
 RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
-CHANNELS_LAST = {
-    *RECURRENT,
-    *("embedding", "linear", "multi_head_attention_forward"),
-}
+CHANNELS_LAST = {*RECURRENT, "embedding", "linear", "multi_head_attention_forward"}
 # Norms leave the axis where it is.
 NORMS = {"layer_norm", "rms_norm"}
 RESHAPES = {"reshape", "unflatten", "view"}
 # Functions that may move axes although the shape stays; ``x.mT`` and its like call "get".
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
+# Parts of one tensor that are put together again, as Swin does to halve its maps, are no new data.
+PARTS = (
+    RESHAPES
+    | PERMUTATIONS
+    | {
+        *("chunk", "contiguous", "flatten", "flip", "getitem", "index_select", "narrow", "pad"),
+        *("roll", "select", "split", "squeeze", "tensor_split", "unbind", "unsqueeze"),
+    }
+)
+JOINS = {
+    *("add", "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "iadd", "stack"),
+    *("sub", "vstack"),
+}
 
 
 @dataclass
@@ -39,7 +51,8 @@ class Step:
     """A torch function, in a run, whose result depends on the input of the module.
 
     It `is_data` if weights are on the way from the input: masks and lengths are computed without.
-    Floats that are computed without weights, or comparisons, are raw data.
+    Floats that are computed without weights, or comparisons, are raw data. `origin` is the step of
+    whose result it returns parts, or itself; `sources` are the origins of its parents.
     """
 
     function: str
@@ -50,11 +63,14 @@ class Step:
     is_raw: bool = False
     within: Sequence[Call] = ()
     put_out_by: list[Call] = field(default_factory=list)
+    sources: set[int] = field(default_factory=set)
+    origin: int = 0
 
     @property
     def ends_layer(self) -> bool:
         """Whether an activation, a join of branches or a recurrent layer returns a tensor here."""
-        ends = self.function in ACTIVATION_FUNCTIONS or len(self.parents) > 1
+        joins = len(self.sources if self.function in JOINS else self.parents) > 1
+        ends = self.function in ACTIVATION_FUNCTIONS or joins
         return (ends or self.function in RECURRENT) and bool(self.put_out_by)
 
 
@@ -76,17 +92,18 @@ class Trace:
         self.module = module
         if isinstance(example, dict):
             self._run({name: x.clone() for name, x in example.items()})
-        elif isinstance(example, Tensor):
-            self._run(example.clone())
-        else:
-            x = torch.zeros(1, *example, dtype=torch.float32)
+            return
+        given = isinstance(example, Tensor)
+        x: Any = example if given else torch.zeros(1, *example, dtype=torch.float32)
+        try:
+            self._run(x.clone())
+        except ValueError as error:
+            if not x.is_floating_point():
+                raise
             try:
-                self._run(x)
-            except ValueError as error:
-                try:
-                    self._run(x.long())
-                except ValueError:
-                    raise error from error.__cause__
+                self._run(x.long())
+            except ValueError:
+                raise error from error.__cause__
 
     def _run(self, x: Tensor | dict[str, Tensor]) -> None:
         module, given, self.given = self.module, list(_tensors(x)), x
@@ -94,7 +111,7 @@ class Trace:
         self.n_rows = len(given[0])
         self.calls: dict[Call, Any] = {}
         self.steps = [Step("input", set(), has_weights=False, is_data=False, is_raw=True)]
-        self._versions: dict[Call, int] = {}
+        self._versions: dict[Call, int | None] = {}
         self._step_of = {id(part): 0 for part in given}
         self._axes: dict[int, int] = {}
         weights = [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
@@ -125,7 +142,7 @@ class Trace:
             self._add_step(call, output, *by)
         self.calls[call] = output
         if (meant := first_tensor(output)) is not None:
-            self._versions[call] = meant._version
+            self._versions[call] = version_of(meant)
             if (index := self.index_of(meant)) is not None:
                 self.steps[index].put_out_by.append(call)
 
@@ -146,7 +163,11 @@ class Trace:
         self._keep(output, lambda key: self._step_of.__setitem__(key, index))
         is_raw = all(raw) and not is_data
         within = tuple(self._listener.running)
-        self.steps.append(Step(name, parents, weighs, is_data, any(raw), is_raw, within))
+        step = Step(name, parents, weighs, is_data, any(raw), is_raw, within)
+        step.sources = {self.steps[parent].origin for parent in parents}
+        regroups = name in PARTS | JOINS and len(step.sources) == 1
+        step.origin = step.sources.copy().pop() if regroups else index
+        self.steps.append(step)
         for x in _tensors(output):
             if (axis := self._axis(x, name, function, args, kwargs, data)) is not None:
                 self._axes[id(x)] = axis
@@ -208,11 +229,15 @@ class Trace:
     def was_overwritten(self, call: Call) -> bool:
         """Whether something later changed the output of a call in place."""
         output = self.tensor(call)
-        return output is not None and bool(output._version > self._versions[call])
+        return output is not None and version_of(output) != self._versions[call]
 
     def runs(self, path: str) -> int:
         """Number of calls of a path."""
-        return self._listener.counts[path]
+        return len(self.before(path))
+
+    def before(self, path: str) -> list[str]:
+        """The submodules that returned before each call of a path, as in `Listener`."""
+        return self._listener.before.get(path, [])
 
     def name(self, call: Call) -> str:
         """Path of a call, with its number if the path runs more than once."""

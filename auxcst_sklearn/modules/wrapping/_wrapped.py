@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
-from .._images import ImageInput
+from .._images import ImageLayer
 from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
 from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
-from ._listener import Call, Listener, describe, first_tensor, run
+from ._listener import Call, describe, first_tensor, run
+from ._recorder import Recorder
 from ._tracing import Trace
 
 # Steps in a row in which a layer may be skipped at random, as with LayerDrop.
@@ -49,13 +50,13 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     The module is modified: identities replace its output layer, and a softmax layer after it, so
     that the input of `output` is the last hidden layer. Pass a copy to keep the original. It takes
-    floats, or else int64; or, from `NamedRows`, arrays by name, and is tried on some `rows`. A
+    floats, or else int64; or, from `NamedRows`, arrays by name. It is tried on some `rows`. A
     submodule named in `hidden_layers` may return any tensor with a row per example.
     """
 
     def __init__(
         self,
-        inputs: ImageInput | NamedRows,
+        inputs: ImageLayer | NamedRows,
         module: nn.Module,
         n_classes: int,
         *,
@@ -77,11 +78,14 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self._calls = [trace.find(name) for name in hidden_layers]
         self._stays_contiguous = any(map(_needs_contiguous_rows, self.body.modules()))
         self._order_memory()
-        if isinstance(inputs, ImageInput):
-            two = random_rows(inputs.out_shape, trace.dtype, 2)
+        if isinstance(inputs, ImageLayer):
+            two = example.to(trace.dtype) if isinstance(example, Tensor) else None
+            if two is None or torch.equal(two[0], two[-1]):
+                two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        self._overwritten = {call for call in self._calls if trace.was_overwritten(call)}
+        names = dict(zip(self._calls, hidden_layers))
+        self._recorder = Recorder(trace, names, gradient=head_gradient > 0)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")
@@ -117,6 +121,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
         if not wanted:
             return
+        rows = torch.cat([rows, inputs.shortened(rows)])
+        alone = [row.unsqueeze(0) for row in rows]
         training = self.training
         self.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
@@ -150,22 +156,19 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         """
         named = zip(self.hidden_layers, self._calls, self.heads.values())
         heads = {call: head for name, call, head in named if among is None or name in among}
-        read = dict[Call, Tensor]()
-
-        def read_head(call: Call, output: Any, _: Any) -> None:
-            if call in heads and (layer := first_tensor(output)) is not None:
-                layer = layer.clone() if call in self._overwritten else layer
-                read[call] = heads[call](layer, own)
-
         with self.hidden_precision(x), self._draws():
             own = self._own(x)
-            with Listener(self.body, read_head, only={path for path, _ in heads}):
-                features = self._run(own)
-            self._check_skipped([call for call in heads if call not in read])
-            for call in heads.keys() - read.keys():
-                bias = heads[call].get_parameter("bias").detach()
-                read[call] = bias.expand(len(features), -1)
-            return [*(read[call] for call in heads), self.output(features)]
+            features, layers = self._recorder.record(
+                self.body, lambda: self._run(own), heads, self.training
+            )
+            self._check_skipped([call for call in heads if call not in layers])
+            outputs = [
+                head(layers[call], own)
+                if call in layers
+                else head.get_parameter("bias").detach().expand(len(features), -1)
+                for call, head in heads.items()
+            ]
+            return [*outputs, self.output(features)]
 
     def _run(self, own: Any) -> Tensor:
         """The last hidden layer."""
@@ -190,7 +193,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _own(self, x: Tensor) -> Any:
         """Inputs of the module: copies, because it may write to them and others use them."""
-        own = self.inputs(x.clone() if isinstance(self.inputs, ImageInput) else x)
+        own = self.inputs(x.clone() if isinstance(self.inputs, ImageLayer) else x)
         return own.contiguous() if self._stays_contiguous and isinstance(own, Tensor) else own
 
     def _draws(self) -> AbstractContextManager[Any]:
@@ -251,12 +254,14 @@ def open_gates(module: nn.Module) -> Iterator[None]:
             parameter.copy_(value)
 
 
-def example_of(inputs: ImageInput | NamedRows, rows: Tensor | None) -> Example:
-    """What a module is tried on: zeros of a shape, or rows of arrays by name."""
-    if isinstance(inputs, ImageInput):
+def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
+    """What a module is tried on: some rows as it gets them, or without rows zeros of a shape."""
+    if rows is None:
+        assert isinstance(inputs, ImageLayer)
         return inputs.out_shape
-    assert rows is not None
-    found: dict[str, Tensor] = inputs(rows)
+    training = inputs.training
+    found: Example = inputs.eval()(rows)
+    inputs.train(training)
     return found
 
 

@@ -1,7 +1,5 @@
 """Which layers are hidden ones where data come by several ways, and the axis of their features."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -12,6 +10,7 @@ from auxcst_sklearn.modules import find_hidden_layers
 from auxcst_sklearn.modules.wrapping import is_trained
 from auxcst_sklearn.modules.wrapping._hidden_layers import hidden_layers
 from auxcst_sklearn.modules.wrapping._tracing import Trace
+from tests.factories import small_net
 
 
 class Net(nn.Module):
@@ -96,6 +95,96 @@ def test_branches_and_stages_are_no_repeated_blocks():
         fc=nn.Linear(8, 3),
     )
     assert len(find_hidden_layers(two, (5, 8))) == 8  # a sum after attention, and one at the end
+
+
+def test_joins_of_parts_of_one_tensor_are_no_layers():
+    def halved(self, x):
+        x = torch.relu(self.a(x))
+        parts = [x[:, i::2, j::2] for i in range(2) for j in range(2)]
+        x = torch.relu(self.b(self.reduction(torch.cat(parts, dim=-1))))
+        first, second = x[..., :4].flatten(1), x[..., 4:].flatten(1)
+        return self.fc(torch.relu(self.c(first + second)))
+
+    dense = {"a": nn.Linear(3, 4), "reduction": nn.Linear(16, 8, bias=False), "b": nn.Linear(8, 8)}
+    module = Net(halved, **dense, c=nn.LazyLinear(6), fc=nn.Linear(6, 3))
+
+    assert find_hidden_layers(module, (4, 4, 3)) == ["relu():1", "relu():2", "relu():3"]
+
+
+class InceptionBlock(nn.Module):
+    def __init__(self, n_inputs, n_maps):
+        super().__init__()
+        self.neck = nn.Conv1d(n_inputs, n_maps, 1) if n_inputs > 1 else nn.Identity()
+        n_necks = n_maps if n_inputs > 1 else 1
+        sizes = (9, 5, 3)
+        self.parts = nn.ModuleList(nn.Conv1d(n_necks, n_maps, n, padding="same") for n in sizes)
+        self.norm = nn.BatchNorm1d(3 * n_maps)
+
+    def forward(self, x):
+        x = self.neck(x)
+        return torch.relu(self.norm(torch.cat([part(x) for part in self.parts], dim=1)))
+
+
+class InceptionTime(nn.Module):
+    """Residual joins pass three blocks each."""
+
+    def __init__(self, n_inputs, n_maps=4):
+        super().__init__()
+        sizes = [n_inputs] + 5 * [3 * n_maps]
+        self.blocks = nn.ModuleList(InceptionBlock(n, n_maps) for n in sizes)
+        self.shortcuts = nn.ModuleList(
+            nn.Sequential(nn.Conv1d(n, 3 * n_maps, 1), nn.BatchNorm1d(3 * n_maps))
+            for n in (n_inputs, 3 * n_maps)
+        )
+        self.fc = nn.Linear(3 * n_maps, 3)
+
+    def forward(self, x):
+        before = x
+        for i, block in enumerate(self.blocks):
+            x = block(x)
+            if i % 3 == 2:
+                before = x = torch.relu(x + self.shortcuts[i // 3](before))
+        return self.fc(x.mean(dim=2))
+
+
+@pytest.mark.parametrize("n_inputs", [1, 2, 12])
+def test_blocks_on_channels_that_a_shortcut_passes_are_layers(n_inputs):
+    X = np.random.default_rng(0).normal(size=(30, n_inputs, 20)).astype(np.float32)
+
+    model = small_net(lambda: InceptionTime(n_inputs)).fit(X, np.arange(30) % 3)
+
+    assert model.hidden_layers_ == [f"blocks.{i}" for i in range(5)]
+    assert {head.in_features for head in model.net_.module_.networks[0].heads.values()} == {12}
+
+
+def test_a_module_is_tried_on_rows():
+    class Counted(Net):
+        def forward(self, ids):
+            assert ids.min() > 0
+            return super().forward(self.embed(ids - 1).mean(1))
+
+    def deep(self, x):
+        return self.fc(torch.relu(self.b(torch.relu(self.a(x)))))
+
+    class Covariances(Net):
+        def forward(self, x):
+            return super().forward(torch.linalg.cholesky(x).diagonal(dim1=1, dim2=2))
+
+    rng, parts = np.random.default_rng(0), {"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)}
+    rows, y = rng.normal(size=(40, 4, 9)).astype(np.float32), np.arange(40) % 3
+    ids, squares = rng.integers(1, 6, (40, 7)), rows @ rows.transpose(0, 2, 1)
+    tried = {
+        "ids": (Counted, ids, {"embed": nn.Embedding(5, 4)}),
+        "pixels": (Counted, ids.astype(np.uint8), {"embed": nn.Embedding(5, 4)}),
+        "covariances": (Covariances, squares, {}),
+    }
+    for kind, X, more in tried.values():
+        module = kind(deep, **parts, **more, fc=nn.Linear(4, 3))
+
+        model = small_net(module, pretrained=False).fit(X, y)
+
+        assert model.hidden_layers_ == ["relu():1"]
+        assert model.predict(X).shape == (40,)
 
 
 def test_masks_that_weights_have_not_touched_are_no_data():
@@ -260,7 +349,8 @@ def xavier(module):
         (changed(nn.Linear(9, 9), lambda m: m.bias.fill_(5)), False),
         (changed(nn.Linear(9, 9), lambda m: m.bias[0].fill_(0.4)), True),
         (nn.BatchNorm2d(3), False),
-        (changed(nn.BatchNorm2d(3), lambda m: m.running_mean.fill_(0.1)), True),
+        (changed(nn.BatchNorm2d(3), lambda m: m(torch.randn(9, 3, 2, 2))), False),
+        (changed(nn.BatchNorm2d(3), lambda m: m.weight[0].fill_(0.9)), True),
         (nn.LayerNorm(3), False),
         (changed(nn.LayerNorm(3), lambda m: m.weight.zero_()), False),
         (changed(nn.LayerNorm(3), lambda m: m.weight[0].fill_(0.9)), True),
@@ -393,20 +483,3 @@ def test_the_main_logits_are_meant():
 
     parts = {name: nn.Linear(4, 4) for name in ("a", "b", "aux")}
     assert len(find_hidden_layers(Two(None, **parts, fc=nn.Linear(4, 3)), (4,))) == 2
-
-
-def test_parametrized_weights_are_pickled():
-    def make():
-        norm, dense = nn.utils.parametrizations.weight_norm, nn.Linear
-        parts = [part for _ in range(4) for part in (norm(dense(8, 8)), nn.Tanh())]
-        return nn.Sequential(*parts, nn.Linear(8, 3))
-
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 8)).astype(np.float32), np.arange(60) % 3
-    model = CostSensitiveAuxNet(make, max_epochs=2, random_state=0).fit(X, y)
-    expected = model.predict_cost(X)
-    model.module = dict  # a function of a test cannot be pickled
-
-    loaded = pickle.loads(pickle.dumps(model))
-
-    np.testing.assert_allclose(loaded.predict_cost(X), expected, atol=1e-6)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn.modules._images import ImageInput
+from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
 from auxcst_sklearn.modules.wrapping._body import check_rows_apart
 
@@ -31,7 +31,7 @@ def attention(**parameters):
 
 
 def wrap(module, shape=(5, 8), hidden_layers=()):
-    return WrappedNetwork(ImageInput(shape), module, 3, hidden_layers=hidden_layers)
+    return WrappedNetwork(ImageLayer(shape), module, 3, hidden_layers=hidden_layers)
 
 
 @pytest.mark.parametrize(

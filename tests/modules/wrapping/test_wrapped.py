@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from auxcst_sklearn.modules import AuxNetwork, find_hidden_layers
-from auxcst_sklearn.modules._images import ImageInput
+from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
 
 
@@ -16,7 +16,7 @@ def dress(module, shape, hidden_layers=None, n_classes=3, **kwargs):
     if hidden_layers is None:
         hidden_layers = find_hidden_layers(module, shape)[:-1]
     return WrappedNetwork(
-        ImageInput(shape), module, n_classes, hidden_layers=hidden_layers, **kwargs
+        ImageLayer(shape), module, n_classes, hidden_layers=hidden_layers, **kwargs
     )
 
 
@@ -305,7 +305,7 @@ def test_strided_convolutions_of_few_channels_keep_the_order_of_rows(n_channels,
     module = nn.Sequential(
         first, nn.ReLU(), nn.Conv2d(48, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2)
     )
-    images = ImageInput((32, 32, n_channels), channels_last=True)
+    images = ImageLayer((32, 32, n_channels), channels_last=True)
     network = WrappedNetwork(images, module, 2, hidden_layers=[])
     x = torch.rand(8, 32, 32, n_channels)
     plain = deepcopy(network.body).to(memory_format=torch.contiguous_format)

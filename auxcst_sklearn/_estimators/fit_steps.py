@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._checks.calls import naming
+from .._checks.calls import error_context
 from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
-from .._inputs.arrays import Inputs
+from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
-from .._training.held_out import (
+from .._training.folds import (
     MIN_HOLD_OUT_ROWS,
     Fold,
+    draw_folds,
     resolve_n_networks,
     share_given,
-    share_out,
 )
 from .._training.rows import Rows
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import resolve_patience
-from .._training.temperature import calibrates
 from ..costs._account import Costs
-from ..costs._named import column_names, joined, same_labels
+from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Loss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
@@ -39,9 +38,9 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.net import CostNet
 
 # Results of validation: training set, validation set, and their inputs.
-Data = tuple[Sample, "Sample | None", Inputs]
+Data = tuple[Sample, "Sample | None", Preprocessor]
 # Makes a network of an architecture for some rows, with the weight alpha of each auxiliary head.
-MakeModule = Callable[[Inputs, Any, int], tuple[AuxNetwork, list[float]]]
+MakeModule = Callable[[Preprocessor, Any, int], tuple[AuxNetwork, list[float]]]
 
 # ------------------------------------------------------------------------------ validate
 
@@ -113,13 +112,13 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: Any, inputs: Inputs, training: Costs, X: Any, y: Any, cost: Any, weight: Any
+    estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
-    with naming("In the validation set (X_val, y_val, cost_val)"):
+    with error_context("In the validation set (X_val, y_val, cost_val)"):
         _check_meant(X, y, cost, weight, suffix="_val")
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
-        source = joined(cost), estimator.cost_matrix
+        source = stack_costs(cost), estimator.cost_matrix
         costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
         weight = check_weight(weight, X)
     known = training.matrices is not None
@@ -164,11 +163,11 @@ def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
 def prepare(
     data: Sample,
     validation: Sample | None,
-    inputs: Inputs,
+    inputs: Preprocessor,
     before: CostStatistics | None = None,
     *,
     stream: bool = False,
-) -> tuple[Sample, Sample | None, Inputs, CostStatistics]:
+) -> tuple[Sample, Sample | None, Preprocessor, CostStatistics]:
     """Rows as the network takes them, with costs in units; and the inputs and units that did this.
 
     `before` are the statistics of the training that continues.
@@ -200,7 +199,7 @@ def make_net(
     make: MakeModule,
     more_arguments: Callable[[AuxNetwork], dict[str, Any]],
     data: Sample,
-    inputs: Inputs,
+    inputs: Preprocessor,
     statistics: CostStatistics,
     rng: np.random.RandomState,
     *,
@@ -248,7 +247,7 @@ def continue_net(
     options: TrainingOptions,
     net: CostNet,
     data: Sample,
-    inputs: Inputs,
+    inputs: Preprocessor,
     statistics: CostStatistics,
     *,
     stream: bool = False,
@@ -264,7 +263,7 @@ def continue_net(
     net.batch_size = max(net.batch_size, size) if grows else size
     if stream:
         inputs.set_scaling(net.module_)
-    net.continue_in(statistics, rescales=stream)
+    net.change_unit(statistics, rescales=stream)
     if not data.costs.per_class:
         objective = net.criterion_
         new = data.costs, data.relative_weight
@@ -342,18 +341,13 @@ def build(
         return Training(net, [rows] * n, n_epochs=1, schedule=schedule, fold_seed=fold_seed)
     seen, held_out = [rows] * n, None
     if validation is not None:
-        if not (options.early_stopping or calibrates(net, options.temperature)):
-            raise ValueError(
-                "X_val has no use here: early_stopping=False, and no temperature is learnt. Set "
-                "early_stopping=True, or leave X_val and y_val out."
-            )
         held_out = [Rows(validation, net.device)] * n
     elif options.early_stopping and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:
             seen, held_out = share_given(n, rows, data, folds)
         else:
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
-            seen, held_out = share_out(n, rows, data, options.validation_fraction, fold_seed)
+            seen, held_out = draw_folds(n, rows, data, options.validation_fraction, fold_seed)
     return Training(
         net,
         seen,

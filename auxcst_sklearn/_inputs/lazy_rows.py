@@ -130,28 +130,45 @@ def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return low, high
 
 
-def check_resolution(X: Any) -> None:
-    """Raise an error for columns, such as timestamps, whose differences are lost in float32."""
+def check_resolution(X: Any, name: str = "X") -> None:
+    """Raise an error for columns, such as timestamps, whose differences are lost in float32.
+
+    A column of more dimensions is a feature, in the last one, or a channel, in the second one.
+    """
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
-    low, high = bounds_of(X)
-    lost = unresolved(low, high, np.float32)
-    if len(lost):
-        column = lost[0]
-        raise ValueError(
-            f"Column {column} of X, and {len(lost)} in all, has values from {low[column]:.17g} to "
-            f"{high[column]:.17g}, whose differences float32 cannot hold. Subtract a constant from "
-            "it first, such as its smallest value, or put a StandardScaler in front."
-        )
+    bounds = np.stack(bounds_of(X if len(X.shape) > 1 else X[:, np.newaxis]))
+    for axis in dict.fromkeys((bounds.ndim - 1, 1)):
+        lows, highs = np.moveaxis(bounds, axis, 1).reshape(2, bounds.shape[axis], -1)
+        whole = np.fmin.reduce(lows, axis=1), np.fmax.reduce(highs, axis=1)
+        each = unresolved(lows, highs, np.float32).all(axis=1)
+        lost = np.flatnonzero(each | unresolved(*whole, np.float32))
+        if len(lost):
+            column = lost[0]
+            raise ValueError(
+                f"{'Column' if axis + 1 == bounds.ndim else 'Channel'} {column} of {name}, and "
+                f"{len(lost)} in all, has values from {whole[0][column]:.17g} to "
+                f"{whole[1][column]:.17g}, whose differences float32 cannot hold. Subtract a "
+                "constant from it first, such as its smallest value, or put a StandardScaler in "
+                "front."
+            )
 
 
 def unresolved(
     low: NDArray[np.float64], high: NDArray[np.float64], dtype: DTypeLike
-) -> NDArray[np.intp]:
-    """Columns whose range from low to high covers too few steps of a float type."""
+) -> NDArray[np.bool_]:
+    """Whether the range from low to high covers too few steps of a float type."""
     largest = np.maximum(abs(low), abs(high))
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.spacing(largest.astype(dtype)).astype(np.float64)
         # A column that is constant but for errors of rounding holds no differences to lose.
         varies = high - low > ROUNDING * largest
-        return np.flatnonzero(varies & (step > (high - low) / FEWEST_STEPS))
+        return varies & (step > (high - low) / FEWEST_STEPS)
+
+
+def exceeds_float32(X: Any) -> bool:
+    """Whether X holds integers, such as identifiers, of which float32 would merge some."""
+    if sparse.issparse(X) or X.dtype.kind not in "iu" or X.dtype.itemsize <= 2 or not X.size:
+        return False
+    low, high = bounds_of(X)
+    return max(-low.min(), high.max()) > 2**24 and (X.dtype.kind == "i" or high.max() < 2**63)

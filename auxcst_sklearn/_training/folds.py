@@ -57,7 +57,7 @@ def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
     return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
 
 
-def share_out(n_networks: int, rows: Rows, data: Sample, fraction: float, seed: int) -> Shares:
+def draw_folds(n_networks: int, rows: Rows, data: Sample, fraction: float, seed: int) -> Shares:
     """Training rows and held-out rows of each network, drawn at random."""
     n_folds = max(n_networks, round(1 / fraction))
     share = fraction if n_networks == 1 else 1 / n_folds
