@@ -5,7 +5,7 @@ from scipy.signal import correlate
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn.modules import RandomFlipShift, ResidualCNN, find_hidden_layers
+from auxcst_sklearn.modules import RandomFlipShift, ResidualCNN
 from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules._residual import BatchNorm
 from auxcst_sklearn.modules.wrapping import MirroredNetwork
@@ -66,21 +66,16 @@ def test_pooling_leaves_four_pixels_or_what_there_is(shape, size):
     assert sizes == [(4, *size)]
 
 
-def test_hidden_layers_are_the_residual_blocks():
-    net = ResidualCNN((1, 8, 8), channels=(2, 3), depth=2)
-
-    blocks = [name for name in find_hidden_layers(net, (1, 8, 8)) if "block" in name]
-    assert list(net.hidden_layers) == blocks
-
-
-def test_the_module_can_be_trained_with_heads_by_its_class():
+def test_hidden_layers_are_the_residual_blocks_and_can_have_heads():
+    names = ResidualCNN((3, 8, 8), channels=(4, 8), depth=2).hidden_layers
     X, y = np.random.default_rng(0).normal(size=(40, 3, 8, 8)), np.arange(40) % 4
+    sizes = {"module__channels": (4, 8), "module__depth": 2}
     model = CostSensitiveAuxNet(
-        ResidualCNN, module__channels=(4, 8), max_epochs=1, random_state=0
+        ResidualCNN, hidden_layers=names, max_epochs=1, random_state=0, **sizes
     ).fit(X, y)
 
-    assert "stage1.block1" in model.hidden_layers_
-    assert model.predict(X).shape == (40,)
+    assert names == ("stage1.block1", "stage1.block2", "stage2.block1", "stage2.block2")
+    assert model.hidden_layers_ == list(names)
 
 
 def test_a_single_value_is_normalised_by_what_was_seen_before():
