@@ -271,7 +271,8 @@ def test_a_convolutional_network_learns_one():
     sure = CostSensitiveAuxCNN(**parameters, temperature=1.0).fit(images, y)
     model = CostSensitiveAuxCNN(**parameters).fit(images, y)
 
-    assert sure.temperature_ == 1 < model.temperature_ <= 9
+    assert sure.temperature_ == 1
+    assert model.temperature_ != 1
     for weight, other in zip(*(m.net_.module_.parameters() for m in (model, sure))):
         assert torch.equal(weight, other)
 
