@@ -40,7 +40,7 @@ def small_cnn(**parameters):
 
 
 def small_net(module, **parameters):
-    return CostSensitiveAuxNet(module, **{"max_epochs": 2, **QUICK, **parameters})
+    return CostSensitiveAuxNet(module, **{"max_epochs": 2, "n_networks": 1, **QUICK, **parameters})
 
 
 def training_set(X, label, cost, per_class, weight=None, matrices=None):

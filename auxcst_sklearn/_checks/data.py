@@ -29,6 +29,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(kind, "columns") and hasattr(kind, "dtypes")
 
 
+def are_named(X: Any) -> bool:
+    """Whether X is a mapping of arrays; sparse matrices of keys are mappings, too."""
+    return isinstance(X, Mapping) and not sparse.issparse(X)
+
+
 def select(X: Any, columns: int | Sequence[int]) -> Any:
     """A column by its position, or a DataFrame of several."""
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
@@ -154,8 +159,7 @@ def _refuse_one_row(X: Any) -> None:
     """Raise an error for one row as a dict or a Series, and for a list of dicts."""
     is_series = hasattr(X, "iloc") and X.ndim == 1
     are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    is_dict = isinstance(X, Mapping) and not sparse.issparse(X)  # a matrix of keys is one, too
-    if is_dict or is_series or are_dicts:
+    if are_named(X) or is_series or are_dicts:
         kind = "list of dicts" if are_dicts else type(X).__name__
         raise ValueError(
             f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
@@ -165,25 +169,29 @@ def _refuse_one_row(X: Any) -> None:
 
 # Types of columns and of objects that are times; those of pandas are subclasses.
 _COLUMNS_OF_TIMES = ("date", "time", "duration", "period")
+_MAY_BE_TIMES = (*_COLUMNS_OF_TIMES, "object")
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def refuse_times(X: Any) -> None:
     """Raise an error for dates and times, of which numpy would make numbers of some unit."""
     if is_frame(X):
-        for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
-            is_object = str(dtype).lower() == "object"
-            cells = objects(select(X, j)) if is_object else ()
-            _refuse_times(f"Column {name!r} of X", name, [dtype], cells)
+        kinds = [str(dtype) for dtype in X.dtypes]
+        suspects = [j for j, k in enumerate(kinds) if k.lower().startswith(_MAY_BE_TIMES)]
+        # Of a few rows all columns at once, because pandas selects columns slowly.
+        few = X.to_numpy(dtype=object) if suspects and hasattr(X, "iloc") and len(X) < 20 else None
+        for j in suspects:
+            is_object, name = kinds[j].lower() == "object", X.columns[j]
+            cells = (select(X, j) if few is None else few[:, j]) if is_object else ()
+            values = np.asarray(cells, dtype=object)
+            _refuse_times(f"Column {name!r} of X", name, kinds[j : j + 1], values)
     elif isinstance(X, list | tuple):
         rows = (row for row in X if isinstance(row, list | tuple))
-        dtypes = {getattr(row, "dtype", None) for row in X}  # of rows that are arrays
-        _refuse_times("X", "date", dtypes, chain.from_iterable(rows))
+        of_arrays = {getattr(row, "dtype", None) for row in X}
+        _refuse_times("X", "date", of_arrays, chain.from_iterable(rows))
     else:
-        dtype = getattr(X, "dtype", None)
-        _refuse_times(
-            "X", "date", [dtype], getattr(X, "flat", ()) if str(dtype) == "object" else ()
-        )
+        kind = str(getattr(X, "dtype", ""))
+        _refuse_times("X", "date", [kind], getattr(X, "flat", ()) if kind == "object" else ())
 
 
 def _refuse_times(where: str, name: Any, dtypes: Iterable[Any], cells: Iterable[Any]) -> None:
@@ -220,8 +228,7 @@ def check_row_order(**named: Any) -> None:
     """
     given = dict[str, Any]()
     for name, rows in named.items():
-        is_mapping = isinstance(rows, Mapping) and not sparse.issparse(rows)
-        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if is_mapping else {name: rows}
+        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if are_named(rows) else {name: rows}
     indexed = {name: rows for name, rows in given.items() if hasattr(rows, "iloc")}
     for (name, rows), (other_name, other_rows) in combinations(indexed.items(), 2):
         own, other = rows.index, other_rows.index

@@ -11,12 +11,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from .data import check_in_memory, check_no_mask, check_row_order
-
-
-def are_named(X: Any) -> bool:
-    """Whether X is a mapping of arrays; sparse matrices of keys are mappings, too."""
-    return isinstance(X, Mapping) and not sparse.issparse(X)
+from .data import are_named, check_in_memory, check_no_mask, check_row_order
 
 
 class RowsByName(dict[str, Any]):
@@ -69,8 +64,6 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     """Numbers in the type of the caller; of objects, in the type that holds them exactly."""
     check_in_memory(values, name)
     check_no_mask(values, name)
-    if sparse.issparse(values):
-        raise ValueError(f"{name} is sparse; expected a dense array. Pass {name}.toarray().")
     if hasattr(values, "detach"):  # a tensor; numpy has no bfloat16
         array = (values.float() if "bfloat16" in str(values.dtype) else values).numpy(force=True)
     else:
@@ -82,10 +75,12 @@ def _array(values: Any, name: str) -> NDArray[Any]:
             array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf" or array.ndim == 0 or 0 in array.shape[1:]:
         shown = "lists of several lengths, or objects" if array.dtype.kind == "O" else array.dtype
-        if 0 in array.shape[1:]:
+        if sparse.issparse(values):
+            shown = "sparse rows"
+        elif 0 in array.shape[1:]:
             shown = f"rows of shape {array.shape[1:]}"
         raise ValueError(
-            f"{name} holds {shown}; expected an array of numbers with a row per example. A "
+            f"{name} holds {shown}; expected a dense array of numbers with a row per example. A "
             "tokenizer makes rows of one length with padding=True."
         )
     if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .._checks.calls import inherit_docs, warn
-from .._checks.named import are_named
+from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
 from .._inputs.named import NamedPreprocessor
 from .._training.schedule import RATE_FACTOR
+from ..losses import ProbabilisticLoss
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
 from ..modules._named_rows import NamedRows
@@ -33,6 +34,7 @@ from ..modules.wrapping import (
 )
 from .base import BaseCostSensitiveNet
 from .parameters import (
+    COUNT,
     NOT_NEGATIVE,
     POSITIVE,
     ImageParameters,
@@ -57,6 +59,7 @@ class ModuleParameters(ImageParameters):
         "head_input": [StrOptions({*HEAD_INPUTS}), callable],
         "pretrained": [StrOptions({"auto"}), "boolean"],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
+        "n_networks": [StrOptions({"auto"}), COUNT],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
         "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -74,6 +77,7 @@ class ModuleParameters(ImageParameters):
     combine_heads: bool | Literal["auto"] = "auto"
     freeze: int | Sequence[str] | None = None
     pretrained_lr_factor: float | Literal["auto"] = "auto"
+    n_networks: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
     early_stopping: bool | Literal["auto"] = "auto"
     validation_fraction: float = 0.1
@@ -81,105 +85,89 @@ class ModuleParameters(ImageParameters):
 
 @inherit_docs(ImageParameters, BaseCostSensitiveNet)
 class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
-    """Any torch module as a network that estimates costs, with auxiliary cost heads (AuxCST).
+    """Any torch module for cost-sensitive classification, with auxiliary heads (AuxCST).
 
-    One output per class replaces the output layer of the module, its last ``nn.Linear``, and every
-    hidden layer but the last gets as many auxiliary neurons. All are trained jointly on ``sum_i
-    alpha_i L_i + L_output``; the prediction is the class with the smallest estimated cost. What
-    outputs and heads learn, costs or classes, depends on `loss`. Training starts from the weights
-    of the module, which may be pretrained.
+    Set `module`, set `cost_matrix` or pass `cost` to `fit`, and set `random_state`; then try
+    `max_epochs` and `learning_rate`.
+
+    One output per class replaces the last ``nn.Linear`` of the module, and every hidden layer but
+    the last gets an auxiliary head. All are trained jointly on ``sum_i alpha_i L_i + L_output``. By
+    default, outputs and heads learn class probabilities, which validation samples calibrate, and
+    the prediction is the class of minimum expected cost. The user guide explains arrays by name,
+    pretrained networks, hidden layers and random numbers.
 
     Parameters
     ----------
     module : nn.Module, type or callable
-        The network. A module is copied, and never changed. A class or another callable is called
-        for each network of a fit, with torch seeded by `random_state`, and must return a module,
-        which is copied too; if `input_shape` is among its required parameters, it gets the shape of
-        one example, (C, H, W) or (n_features,). Its other arguments are further keywords with the
-        prefix ``module__``, as in skorch: ``module__width=64``. Searches set them by this name.
+        The network. A module is copied. A class or another callable is called for each network of a
+        fit and returns a module; keywords with the prefix ``module__`` are its arguments, as in
+        ``module__width=64``. A required parameter `input_shape` gets the shape of one sample.
 
-        The module takes a batch of examples as floats, or the arrays of a mapping by their names.
-        It returns the output of an ``nn.Linear``, or rows that it selects from it, as of the last
-        token: a tensor, an object with `logits`, or a tuple whose first tensor is meant. An
-        ``nn.Softmax`` or ``nn.LogSoftmax`` layer after it is removed.
+        The module takes a batch of samples as floats, or arrays by their names. It returns the
+        output of an ``nn.Linear``: a tensor, an object with `logits`, or a tuple that begins with
+        it. An ``nn.Softmax`` or ``nn.LogSoftmax`` after the ``nn.Linear`` is removed.
     hidden_layers : "auto" or list of str, default="auto"
-        "auto" finds all hidden layers, see :func:`~auxcst_sklearn.modules.find_hidden_layers`: an
-        activation after a layer of weights ends a hidden layer, a residual block counts as one, and
-        the hidden layers of a transformer are its blocks. All but the last get a head.
-        Alternatively, a list of the layers that get a head, each given by the path of a submodule,
-        as in ``module.named_modules()``, or by the name that "auto" would use.
+        The layers that get a head: paths of submodules, as in ``module.named_modules()``, or names
+        that :func:`~auxcst_sklearn.modules.find_hidden_layers` returns. If "auto", all layers that
+        it finds get one, except the last.
     pretrained : "auto" or bool, default="auto"
-        Whether the weights of the module come from a training: set it to True for a callable that
-        loads weights. It decides `head_gradient`, `combine_heads`, `pretrained_lr_factor` and
-        `early_stopping` where they are "auto". "auto" is True for an instance with norms or
-        biases that no new module has, and False otherwise, with a warning for an instance.
+        Whether the weights of the module come from a training. If "auto", an instance is pretrained
+        if it has norms or biases that no new module has; otherwise a warning says that it is
+        assumed to be untrained. Set it to True for a callable that loads weights.
     head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
-        Input of a head on feature maps (n_samples, n_channels, ...) or on sequences (n_samples,
-        n_steps, n_features): the mean of each channel or feature; every value; or the features at
-        the first or the last step. The ``attention_mask`` of a mapping excludes padding. A function
-        gets the output of the layer and the inputs of the module, and returns features (n_samples,
-        n_features).
+        Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
+        n_steps, n_features): the mean of each channel or feature over the positions that are no
+        padding, every value, or the features at the first or last step. A function gets the output
+        of the layer and the inputs of the module, and returns features (n_samples, n_features).
     head_gradient : "auto" or float, default="auto"
-        Factor of the gradient that the heads send into the module; 0 for heads that learn, but
-        do not change the module. "auto" is 0 for a pretrained module, and 1 otherwise.
+        Factor of the gradient that the heads send into the module. If "auto", it is 0 for a
+        pretrained module, which the gradient would harm, and 1 otherwise.
     alpha : float or array-like of shape (n_heads,), default=0.2
-        Weight of the loss of each auxiliary head, first hidden layer first. A layer with weight
-        0 gets no head; ``alpha=0`` is the plain network.
+        Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
+        head; ``alpha=0`` is the plain network.
     combine_heads : "auto" or bool, default="auto"
-        Whether the probabilities are a weighted geometric mean of the probabilities of the output
-        and of all heads, as in :class:`CostSensitiveEnsembleClassifier`. If False, the output with
-        a temperature predicts alone. The weights minimise the log loss of the held-out rows. The
-        mean is used only if it is better there than the output, by more than a standard error.
-        "auto" is True for a pretrained module. Without held-out rows, for losses
-        without class probabilities, and with a given `temperature` the output predicts alone.
+        Whether the probabilities are a weighted geometric mean over the output and all heads, with
+        weights of minimum log loss on the validation samples, if it is better there than the output
+        alone by more than a standard error. If "auto", it is True for a pretrained module.
     freeze : int or list of str, default=None
-        The number of epochs in which only the new layers are trained, before the whole module is;
-        or the submodules that stay frozen throughout, given by their paths or by patterns such as
-        ``"layer[12]"``; ``["*"]`` for all. Frozen submodules run in evaluation mode: normalisation
-        keeps its statistics, and dropout is off.
+        The number of epochs in which only the new layers are trained, or the submodules that stay
+        frozen throughout: paths, or patterns such as ``"layer[12]"``. Frozen submodules run in
+        evaluation mode.
     pretrained_lr_factor : "auto" or float, default="auto"
-        Learning rate of the module's own parameters, as a multiple of `learning_rate`, the learning
-        rate of the new layers. "auto" is 1 for a new module and 0.1 for a pretrained module; 0.02
-        if `learning_rate` is "auto" and becomes 5e-3.
+        Learning rate of the module's own parameters, as a multiple of `learning_rate`. If "auto",
+        it is 1 for a new module and 0.1 for a pretrained module.
     image_shape : array-like of int, default=None
-        Shape of an example, such as (C, H, W), or with `channels_last` (H, W, C), if X holds
-        flattened rows. None for the shape of X.
-    n_networks : int, default=1
-        Number of networks, which are trained side by side; estimates and probabilities are their
-        means. With early stopping, each holds out a different fold of the rows, and all folds
-        together give the temperature. Pass a class or another callable as `module`, so that they
-        start with different weights; copies of one module differ only in their heads and in the
-        order of the rows.
+        Shape of a sample, such as (C, H, W), if X contains flattened rows. If None, the shape of X.
+    n_networks : int or "auto", default="auto"
+        Number of networks, which are trained side by side and averaged. Each holds out another fold
+        of the samples. If "auto", 2 networks are used for a new module, in 1.8 times the time of
+        one, and 1 for a pretrained module or if no temperature is learnt. Pass a class or another
+        callable as `module`, so that they start with different weights.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer; with a schedule, its maximum. "auto" is 1e-3, and 5e-3 for
-        the new layers of a pretrained module that takes an ``attention_mask``.
+        Learning rate of the optimizer; with a schedule, its maximum. If "auto", it is 1e-3, or 5e-3
+        for the new layers of a pretrained module that takes an ``attention_mask``.
     early_stopping : "auto" or bool, default="auto"
-        Whether to hold out rows, and keep the weights of the best epoch: the one with the least
-        held-out loss at its best temperature, or, for losses without class probabilities, with the
-        least held-out mean cost. "auto" is True for a pretrained module. With fewer than
-        ten rows, none are held out.
+        Whether to keep the weights of the epoch with the lowest validation loss, or for losses
+        without class probabilities with the lowest mean cost. If "auto", it is True for a
+        pretrained module.
     validation_fraction : float, default=0.1
-        Fraction of the rows that each network holds out. Several networks hold out different folds:
-        the rows are split into `n_networks` folds, or into 1 / `validation_fraction` if that is
-        more.
+        Fraction of the samples that each network holds out for the temperature and for early
+        stopping. Several networks hold out different folds: `n_networks` folds, or 1 /
+        `validation_fraction` if that is more, but not more than there are `groups`.
     random_state : int, RandomState instance or None, default=None
-        Determines new weights, shuffling, augmentation, dropout and the held-out rows. Pass an
-        int for the same network on every call.
+        Determines new weights, shuffling, augmentation, dropout and validation samples. Pass an int
+        for the same network on every call.
 
     Attributes
     ----------
     head_weights_ : ndarray of shape (n_heads + 1,)
-        Weights of the heads, first hidden layer first, and of the output in the class
-        probabilities, which are in proportion to the product of their powers. Where the output
-        predicts alone, its weight is the inverse of the temperature.
+        Exponents of the heads' and the output's probabilities in the class probabilities. Where the
+        output predicts alone, its exponent is the inverse of the temperature.
     net_ : skorch.NeuralNet
-        The trained net, whose torch module is ``net_.module_``. Its networks lie side by side: the
-        copy of `module`, without its output layer, is ``net_.module_.networks[0].body``. With costs
-        per sample and the loss "bayes_risk" there are two kinds, in ``net_.module_.classes`` and
-        ``net_.module_.costs``.
+        The trained net. The copies of `module`, without their output layers, are
+        ``net_.module_.networks[i].body``; `to_module` returns one torch module for all.
     n_features_in_ : int
-        Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn. A fit on a
-        mapping sets none.
+        Number of features; for images ``X.shape[1]``. A fit on a mapping sets none.
 
     See Also
     --------
@@ -188,36 +176,10 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
 
     Notes
     -----
-    X may be a mapping of arrays or tensors with a row per example, such as what a tokenizer returns
-    with ``padding=True``: the module gets them by their names, integers as int64, floats as
-    float32, booleans as they are, and nothing is scaled. Put a tokenizer in front as a step of a
-    pipeline, and ``fit``, searches and ``cross_val_score`` take a list of texts; without a pipeline
-    scikit-learn's splitters need skorch's ``SliceDict``. With an ``attention_mask`` batches have
-    rows of similar length and are cut to the longest, unless an output depends on the padding,
-    which is tried on some rows before training.
-
-    The gradient of heads does harm to trained weights, and deep new networks may need it. A head
-    whose layer is skipped in a step, as with LayerDrop, learns nothing from the step.
-
-    uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
-    mini-batch at a time. Images are examples of two or three dimensions, or rows with
-    `image_shape`; other uint8 rows are treated as numbers, and not scaled. Floats are used
-    unchanged, and all other numbers are converted to float32, the type that the module receives;
-    float32 represents integers exactly up to 16777216.
-
-    A module that accepts integers but not floats, such as one that starts with an ``nn.Embedding``,
-    receives int64, and nothing is scaled. X may then be of any dtype, but must hold integers.
-
-    Dropout layers and functions, and calls of ``bernoulli``, ``normal_`` or ``uniform_`` in the
-    module's forward method, depend on `random_state`. Other random numbers come from torch's global
-    generator: ``rand_like``, ``randn_like``, transformers' LayerDrop, and dropout inside torch's
-    attention and recurrent layers. SpecAugment uses numpy's generator. Gradient checkpointing
-    would draw twice, so modules that use it must not have dropout.
-
-    A pickle holds the parameter `module` in addition to the trained network: a class or function
-    needs no space, a module as much as its weights. Its class must be importable where the pickle
-    is loaded. The state of the optimizer is not saved; training after loading starts with a new
-    optimizer.
+    uint8 images are scaled to [0, 1], one mini-batch at a time; all other numbers are converted to
+    float32. A module that accepts integers but not floats, such as one that starts with an
+    ``nn.Embedding``, receives int64. A pickle contains the parameter `module` and the trained
+    network, without the state of the optimizer.
 
     References
     ----------
@@ -330,7 +292,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         options, by_default = super()._options(), self._is_pretrained()
         stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
         combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
-        return replace(options, early_stopping=stops, combine_heads=combines)
+        learns = self.temperature == "auto" and isinstance(options.losses()[0], ProbabilisticLoss)
+        n: int | str = self.n_networks
+        if n == "auto":
+            n = 2 if learns and not by_default else 1
+        more: Any = {"n_networks": n, "holds_out": learns}
+        return replace(options, early_stopping=stops, combine_heads=combines, **more)
 
     def _is_pretrained(self) -> bool:
         if self.pretrained != "auto":

@@ -13,13 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import (
-    available_if,
-    inherit_docs,
-    unchanged_on_error,
-    warn,
-    warning_once,
-)
+from .._checks.calls import available_if, inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
@@ -152,7 +146,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
             A validation set, in the form of `X`, `y`, `cost` and `sample_weight`, which replaces
             the rows that `fit` would hold out: it is used for `early_stopping` and for the
-            temperature. Pass `cost_val` if and only if `cost` is passed.
+            temperature, and its losses are in `history_`. Pass `cost_val` if and only if `cost` is
+            passed.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags
+from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
     UNUSED,
@@ -36,6 +36,7 @@ from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, label_index
 from .._checks.named import sliceable
 from .._inputs.sample import Sample
+from ..costs._evaluation import is_search
 from .calibration import (
     folds_of,
     learns_by_default,
@@ -206,8 +207,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        X, given = sliceable(X), (cost, sample_weight, groups)
-        sample = self._validate_sample(X, y, *given, **fit_params)
+        (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
+        sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
         if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight
         fit_params = self._route(classifier, sample.groups, fit_params)
@@ -226,7 +227,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     def _route(self, classifier: Any, groups: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the `fit` of the classifier."""
         routes = sklearn.get_config()["enable_metadata_routing"]
-        if groups is not None and (routes or has_fit_parameter(classifier, "groups")):
+        takes = has_fit_parameter(classifier, "groups") or is_search(classifier)
+        if groups is not None and (routes or takes):
             fit_params = {**fit_params, "groups": groups}
         if not routes:
             return fit_params

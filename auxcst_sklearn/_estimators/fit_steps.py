@@ -209,10 +209,11 @@ def make_net(
     from .._training.net import CostNet
 
     loss, aux_loss, n_outputs = _losses(options, data.costs)
+    counted = replace(statistics, weight=data.costs.class_weight(data.weight))
+    loss, aux_loss = _for_statistics(loss, aux_loss, counted)
     if _may_learn_costs(options, data.costs):
         loss = loss._for_sample_costs(data.costs, data.relative_weight, stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
-    counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
     modules, alpha, rows = [], list[float](), inputs.sample(data.X)
     for _ in range(resolve_n_networks(options.n_networks, len(data))):
@@ -264,8 +265,10 @@ def continue_net(
     if stream:
         inputs.set_scaling(net.module_)
     net.change_unit(statistics, rescales=stream)
+    objective = net.criterion_
+    losses = objective.loss, objective.aux_loss
+    objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
     if not data.costs.per_class:
-        objective = net.criterion_
         new = data.costs, data.relative_weight
         objective.loss = objective.loss._for_more_samples(*new, stream)
     return net
@@ -284,6 +287,12 @@ def _losses(options: TrainingOptions, costs: Costs) -> tuple[Loss, Loss, int]:
             "Leave aux_loss out."
         )
     return loss, aux_loss, n_outputs
+
+
+def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> tuple[Loss, Loss]:
+    """The losses for a training set with these statistics; one that both use stays one."""
+    bound = loss._for_statistics(statistics)
+    return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
 
 
 def _may_learn_costs(options: TrainingOptions, costs: Costs) -> bool:
@@ -342,7 +351,7 @@ def build(
     seen, held_out = [rows] * n, None
     if validation is not None:
         held_out = [Rows(validation, net.device)] * n
-    elif options.early_stopping and len(rows) >= MIN_HOLD_OUT_ROWS:
+    elif (options.early_stopping or options.holds_out) and len(rows) >= MIN_HOLD_OUT_ROWS:
         if folds is not None:
             seen, held_out = share_given(n, rows, data, folds)
         else:

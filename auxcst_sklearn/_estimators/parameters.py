@@ -242,6 +242,7 @@ class TrainingOptions:
     precision: str = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
     may_add_cost_network: bool = True
+    holds_out: bool = False  # samples for the temperature, without early stopping
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> TrainingOptions:

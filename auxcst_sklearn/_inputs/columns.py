@@ -227,24 +227,18 @@ def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception
 
 
 def _refuse_lengths(X: Any, error: Exception) -> None:
-    """Raise an error for series of several lengths, or of one length in an array of objects."""
+    """Raise an error that names X for series of several lengths, or as objects of an array."""
     is_object = isinstance(X, np.ndarray) and X.dtype == object
-    if not (is_object or isinstance(X, list | tuple)) or not len(X):
-        return
+    rows = X.ravel() if is_object else X if isinstance(X, list | tuple) else ()
     try:
-        shapes = sorted({np.shape(row) for row in (X.ravel() if is_object else X)})
-    except ValueError:  # a row has rows of several lengths
-        shapes = []
-    if not shapes or len(shapes) > 1:
+        shapes = sorted({np.shape(row) for row in rows})
+    except ValueError:  # several lengths within a row
+        return
+    if len(shapes) > 1 or (is_object and shapes != [()]):
         raise ValueError(
-            f"X holds rows of several lengths ({', '.join(map(str, shapes[:3])) or error}); "
-            "expected one shape for all. Pad series to one length, and pass them to "
-            "CostSensitiveAuxNet as arrays by name with an attention_mask; or cut them."
-        ) from error
-    if is_object and shapes != [()]:
-        raise ValueError(
-            f"X is an array of objects that are arrays of shape {shapes[0]}; expected one array of "
-            "numbers, such as np.stack(X)."
+            f"X holds rows of shape {' or '.join(map(str, shapes[:3]))} as objects; expected one "
+            "array of numbers. Pad series to one length, and pass them with an "
+            "attention_mask as arrays by name to CostSensitiveAuxNet; or cut and np.stack them."
         ) from error
 
 

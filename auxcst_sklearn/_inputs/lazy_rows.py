@@ -133,24 +133,23 @@ def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def check_resolution(X: Any, name: str = "X") -> None:
     """Raise an error for columns, such as timestamps, whose differences are lost in float32.
 
-    A column of more dimensions is a feature, in the last one, or a channel, in the second one.
+    Columns of series are their features or channels, in the last or in the second dimension.
     """
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
     bounds = np.stack(bounds_of(X if len(X.shape) > 1 else X[:, np.newaxis]))
     for axis in dict.fromkeys((bounds.ndim - 1, 1)):
         lows, highs = np.moveaxis(bounds, axis, 1).reshape(2, bounds.shape[axis], -1)
-        whole = np.fmin.reduce(lows, axis=1), np.fmax.reduce(highs, axis=1)
+        low, high = np.fmin.reduce(lows, axis=1), np.fmax.reduce(highs, axis=1)
         each = unresolved(lows, highs, np.float32).all(axis=1)
-        lost = np.flatnonzero(each | unresolved(*whole, np.float32))
+        lost = np.flatnonzero(each | unresolved(low, high, np.float32))
         if len(lost):
             column = lost[0]
             raise ValueError(
-                f"{'Column' if axis + 1 == bounds.ndim else 'Channel'} {column} of {name}, and "
-                f"{len(lost)} in all, has values from {whole[0][column]:.17g} to "
-                f"{whole[1][column]:.17g}, whose differences float32 cannot hold. Subtract a "
-                "constant from it first, such as its smallest value, or put a StandardScaler in "
-                "front."
+                f"Column {column} of {name}, and {len(lost)} in all, has values from "
+                f"{low[column]:.17g} to {high[column]:.17g}, whose differences float32 cannot "
+                "hold. Subtract a constant from it first, such as its smallest value, or put a "
+                "StandardScaler in front."
             )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
@@ -71,22 +70,14 @@ class NamedPreprocessor(Preprocessor):
                 )
 
     def sample(self, rows: Any) -> Any:
-        """Rows of several lengths, on which a module shows how it reads its mask.
-
-        Rows of one length say nothing about padding, so that half of one is hidden.
-        """
+        """Rows of several lengths, on which a module shows how it reads its mask."""
         rows = rows[:SAMPLED]
         lengths = NamedRows(self.layout).lengths(rows)
-        if lengths is None:
-            return rows[:N_TRIED]
+        if lengths is None or len(set(lengths.tolist())) == 1:
+            return rows[: N_TRIED if lengths is None else FEWEST_TRIED]
         _, first = np.unique(lengths, return_index=True)
-        if len(first) > 1:
-            chosen = first[np.linspace(0, len(first) - 1, min(len(first), N_TRIED)).astype(int)]
-            return rows[np.resize(chosen, max(len(chosen), FEWEST_TRIED))]
-        arrays = self.layout.unpack(torch.as_tensor(rows[:FEWEST_TRIED]))
-        for name in self.layout.masks:
-            arrays[name][0, max(int(lengths[0]) // 2, 1) :] = 0
-        return self.layout.pack({name: values.numpy() for name, values in arrays.items()})
+        chosen = first[np.linspace(0, len(first) - 1, min(len(first), N_TRIED)).astype(int)]
+        return rows[np.resize(chosen, max(len(chosen), FEWEST_TRIED))]
 
     def make_module(self) -> NamedRows:
         return NamedRows(self.layout)

@@ -18,9 +18,9 @@ import torch
 from filelock import FileLock, Timeout
 
 from .._checks.calls import warn
+from ..modules._network import plain_attributes, set_attributes
 from .runtime import report
 from .schedule import Plateaus
-from .state import module_state, set_module_state
 
 HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
@@ -216,7 +216,9 @@ def get_state(training: Any) -> dict[str, Any]:
     """The state to resume from, as tensors and plain values."""
     net, stop, average = training.net, training.stop, training.average
     return {
-        "module": module_state(net.module_),
+        "weights": net.module_.state_dict(),
+        "buffers": dict(net.module_.named_buffers()),
+        "attributes": plain_attributes(net.module_),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
         "history": _plain(net.history[training.n_before :]),
@@ -236,7 +238,12 @@ def get_state(training: Any) -> dict[str, Any]:
 def set_state(training: Any, state: dict[str, Any]) -> None:
     """Restore a state, when weights, optimizer and average of the training exist."""
     net, stop = training.net, training.stop
-    set_module_state(net.module_, state["module"])
+    net.module_.load_state_dict(state["weights"])
+    for name, values in state["buffers"].items():  # load_state_dict leaves some out
+        path, _, last = name.rpartition(".")
+        if name not in state["weights"]:
+            setattr(net.module_.get_submodule(path), last, values)
+    set_attributes(net.module_, state["attributes"])
     net.optimizer_.load_state_dict(state["optimizer"])
     generators = (*net.generators, net.device_generator)
     for generator, of_state in zip(generators, state["generators"], strict=True):

@@ -59,7 +59,8 @@ def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
 
 def draw_folds(n_networks: int, rows: Rows, data: Sample, fraction: float, seed: int) -> Shares:
     """Training rows and held-out rows of each network, drawn at random."""
-    n_folds = max(n_networks, round(1 / fraction))
+    n_units = len(rows) if data.groups is None else len(np.unique(data.groups))
+    n_folds = max(n_networks, min(round(1 / fraction), n_units))
     share = fraction if n_networks == 1 else 1 / n_folds
     if rows.in_blocks:
         return _sample_out(n_networks, rows, data, n_networks, share, seed)

@@ -19,6 +19,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from ..modules._network import Attributes, plain_attributes, set_attributes
+
 WARM_UP = 0.1
 FIRST = 1 / 25
 LAST = FIRST / 1e4
@@ -309,7 +311,7 @@ class EarlyStopping:
     def __init__(self, net: Any, patience: int) -> None:
         self.net, self.patience = net, patience
         self.best = deepcopy(net.module_.weights())
-        self.attributes = net.module_.attributes()
+        self.attributes = self._attributes()
         self.value = np.full(len(self.best), np.inf)
         self.misses = np.zeros(len(self.best), dtype=int)
 
@@ -324,10 +326,10 @@ class EarlyStopping:
         better = values < self.value
         self.value[better] = values[better]
         self.misses = np.where(better, 0, self.misses + 1)
-        attributes = self.net.module_.attributes()
+        attributes = self._attributes()
         for i, weights in enumerate(self.net.module_.weights()):
             if better[i]:
-                _copy(weights, self.best[i])
+                self.best[i] = [*map(torch.clone, weights)]
                 self.attributes[i] = attributes[i]
 
     @torch.no_grad()
@@ -336,7 +338,11 @@ class EarlyStopping:
         for i, (best, weights) in enumerate(zip(self.best, self.net.module_.weights())):
             if np.isfinite(self.value[i]):
                 _copy(best, weights)
-                self.net.module_.set_attributes(i, self.attributes[i])
+                for part, own in zip(self.net.module_.own_modules()[i], self.attributes[i]):
+                    set_attributes(part, own)
+
+    def _attributes(self) -> list[list[Attributes]]:
+        return [[*map(plain_attributes, own)] for own in self.net.module_.own_modules()]
 
 
 class Plateaus(EarlyStopping):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from ..losses import Loss
-from ..modules._network import OF_EVERY_MODULE, plain_attributes, set_attributes
+from ..modules._network import OF_EVERY_MODULE
 
 # Format of the files that this version writes and reads. Increase it for a change of a state.
 FORMAT = 2
@@ -91,21 +91,6 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
     elif type(value) in (list, tuple):
         return type(value)(from_state(item, values) for item in value)
     return values.get(id(value), value)
-
-
-def module_state(module: nn.Module) -> dict[str, Any]:
-    """Parameters, all buffers and plain attributes: the state from which a training resumes."""
-    weights = module.state_dict()
-    others = {name: x for name, x in module.named_buffers() if name not in weights}
-    return {"weights": weights, "buffers": others, "attributes": plain_attributes(module)}
-
-
-def set_module_state(module: nn.Module, state: Mapping[str, Any]) -> None:
-    """Restore the state of a module that has been built in the same way."""
-    module.load_state_dict(state["weights"])
-    for name, values in state["buffers"].items():
-        module.get_buffer(name).copy_(values)
-    set_attributes(module, state["attributes"])
 
 
 def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .loop import Training
     from .net import CostNet
 
+# Fewer networks than this are calibrated by their log loss.
+FEW_NETWORKS = 3
+
 
 def calibrates(net: CostNet, temperature: float | str) -> bool:
     """Whether a temperature is to be learnt, if there are rows for it."""
@@ -52,24 +55,25 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
     classes are expensive to confuse; errors of the expected costs depend on the few rows with
     the highest costs.
 
-    The loss includes the smoothing of the labels, which keeps rare classes possible. A single
-    network of many classes would become too unsure by it, so that its log loss is used.
+    The loss includes the smoothing of the labels, which keeps rare classes possible. One or two
+    networks would become too unsure by it, so that their log loss is used, and half the prior.
     """
+    few = net.n_networks < FEW_NETWORKS
     sums, unit, n = np.zeros((len(HEATS), 2)), 0.0, 0
     for x, target in net.get_iterator(rows):
         output = net.module_(x).flatten(0, -2).float()
         if target.weight is not None:  # rows that pad the smaller folds have none
             output, target = rows_of_batch((output, target), target.weight > 0)
         if len(output):
-            of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS))
+            of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS), few)
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
     risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
     n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-    return best_temperature(risks, n / n_copies)
+    return best_temperature(risks, (2 if few else 1) * n / n_copies)
 
 
 def _sums_of_risks(
-    net: CostNet, output: Tensor, target: Target, temperatures: NDArray[np.float64]
+    net: CostNet, output: Tensor, target: Target, temperatures: NDArray[np.float64], log_loss: bool
 ) -> tuple[NDArray[np.float64], float]:
     """Sums of losses and of errors of costs (n_temperatures, 2); and of errors of no costs."""
     loss, cost_matrix = net.criterion_.loss, output.new_tensor(net.statistics.class_mean)
@@ -78,7 +82,7 @@ def _sums_of_risks(
     for temperature in temperatures.tolist():
         tempered = loss.with_temperature(output, temperature)
         p = loss.probabilities(tempered)
-        if net.n_networks == 1 and net.has_many_classes:
+        if log_loss:
             log_p = p.gather(1, target.label.unsqueeze(1)).clamp(min=SMALLEST).log()
             risk = -weight @ log_p.squeeze(1)
         else:

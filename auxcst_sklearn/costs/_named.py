@@ -56,16 +56,15 @@ class LabelledCosts:
     """
 
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
 
     values: NDArray[Any]
     classes: Labels | None
     decisions: Labels
 
     def __init__(self, values: ArrayLike, classes: ArrayLike | None, decisions: ArrayLike) -> None:
-        costs, labels = frozen(values), {"decisions": frozen(decisions)}
+        costs, labels = frozen(np.asarray(values)), {"decisions": _labels(decisions)}
         if classes is not None:
-            labels["classes"] = frozen(classes)
+            labels["classes"] = _labels(classes)
         expected = 1 if classes is None else 2
         if costs.ndim not in (expected, expected + 1):
             raise ValueError(
@@ -99,6 +98,7 @@ class LabelledCosts:
         found, classes = self.values[rows], self.classes
         if found.ndim == 0:
             return found
+        found.flags.writeable = False  # so that it need not be copied again
         if self.ndim == 2 and classes is not None:
             classes = classes[rows] if found.ndim == 2 else None
         return LabelledCosts(found, classes, self.decisions)
@@ -150,11 +150,13 @@ CHANGES = (
 )
 
 
-def frozen(values: Any) -> NDArray[Any]:
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """An array that the caller cannot change, because it is read-only or a copy."""
-    is_array = isinstance(values, np.ndarray)
-    array = np.asarray(values if is_array else list(values))
-    return array.copy() if is_array and array.flags.writeable else array
+    return array.copy() if array.flags.writeable else array
+
+
+def _labels(labels: Any) -> Labels:
+    return frozen(labels if isinstance(labels, np.ndarray) else np.array(list(labels)))
 
 
 # ------------------------------------------------- names of costs, and other labels

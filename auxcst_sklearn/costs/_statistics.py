@@ -77,6 +77,20 @@ class CostStatistics:
         """Frequency of each class (K,), after adding one sample to each, so that none is zero."""
         return (self.weight + 1) / (self.weight + 1).sum()
 
+    @property
+    def smallest_threshold(self) -> float:
+        """The smallest class probability that can change the cheapest decision between two classes.
+
+        If class i has the other probability, the best decision for class k becomes the cheapest
+        where p_k exceeds ``regret_ik / (regret_ik + regret_ki)``: what the best decision for the
+        other class costs more in class i, and in class k.
+        """
+        cost = self.class_mean
+        of_best = cost[:, cost.argmin(axis=1)]
+        regret = of_best - of_best.diagonal()[:, np.newaxis]
+        both = (regret > 0) & (regret.T > 0)
+        return float((regret[both] / (regret + regret.T)[both]).min(initial=1.0))
+
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
         """Convert costs to units of the network; huge costs do not overflow."""
         return cost / self.unit - self.offset / self.unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +20,10 @@ FEW_CLASSES = 16
 # Share of a smoothed probability that remains where removing the smoothing leaves nothing. With a
 # probability of zero, no cost of a mistake, however large, could change the decision.
 SMALLEST_SHARE = 1e-3
+
+# Costs are extreme if an even share of the smoothing exceeds a class probability on which a
+# decision depends by this factor. With two classes and smoothing 0.05: a miss of 200 alarms.
+EXTREME = 5
 
 # Largest number of values computed at once for the costs of all classes, about a megabyte.
 LARGEST_TABLE = 2**18
@@ -42,6 +47,11 @@ class CrossEntropy(ProbabilisticLoss):
         overconfidence. It is removed from the estimated probabilities, so that they remain
         probabilities of the labels; a thousandth of them remains where nothing else would.
 
+        If the costs are extreme, so that decisions depend on class probabilities below a fifth of
+        what each class gets, estimators spread it in proportion to the class frequencies instead.
+        No probability is then below ``1 / n / (n_classes - 1)`` for n training samples, because
+        they cannot show that a class is rarer.
+
     Raises
     ------
     ValueError
@@ -60,38 +70,63 @@ class CrossEntropy(ProbabilisticLoss):
 
     smoothing: float = 0.0
 
+    # Set for extreme costs: the class frequencies, and the smallest probability. They are not
+    # fields, so that losses with equal parameters are equal.
+    _frequency = None
+    _smallest = 0.0
+
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"smoothing is {self.smoothing!r}; expected a share in [0, 1).")
 
-    def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        def loss(outputs: Tensor, label: Tensor) -> Tensor:
-            return F.cross_entropy(outputs, label, reduction="none", label_smoothing=self.smoothing)
+    def _for_statistics(self, statistics: CostStatistics) -> CrossEntropy:
+        """Return a copy for extreme costs, which smooths towards the class frequencies.
 
-        label = target.label
-        if outputs.dim() == 2:
-            return loss(outputs, label)
-        shape = outputs.shape[:-1]
+        Rounding and noise of the outputs would hide a probability that is far below an even share.
+        """
+        n, n_classes = statistics.weight.sum(), len(statistics.weight)
+        if self.smoothing / n_classes <= EXTREME * statistics.smallest_threshold:
+            return self
+        bound = copy(self)
+        vars(bound)["_frequency"] = torch.as_tensor(statistics.prior)
+        vars(bound)["_smallest"] = float(1 / n / (n_classes - 1))
+        return bound
+
+    def _low(self, outputs: Tensor) -> Tensor:
+        """What the smoothing adds to the probability of each class."""
+        if self._frequency is None:
+            n_classes = outputs.shape[-1]
+            return outputs.new_full((n_classes,), self.smoothing / n_classes)
+        return self.smoothing * self._frequency.to(outputs)
+
+    def __call__(self, outputs: Tensor, target: Target) -> Tensor:
+        label, shape = target.label, outputs.shape[:-1]
         if outputs.dim() == 3 and outputs.shape[-1] < FEW_CLASSES:
-            return loss(outputs.mT, label.expand(shape))
-        return loss(outputs.flatten(0, -2), label.expand(shape).flatten()).view(shape)
+            loss = F.cross_entropy(outputs.mT, label.expand(shape), reduction="none")
+        else:
+            rows, labels = outputs.flatten(0, -2), label.expand(shape).flatten()
+            loss = F.cross_entropy(rows, labels, reduction="none").view(shape)
+        if self.smoothing > 0:  # a term linear in the outputs, as the smoothed labels sum to one
+            own = outputs.gather(-1, label.expand(shape).unsqueeze(-1)).squeeze(-1)
+            loss = loss + self.smoothing * own - outputs @ self._low(outputs)
+        return loss
 
     def _mean(self, outputs: Tensor, target: Target) -> Tensor:
         """Mean loss of each head, in few operations."""
         if type(self).__call__ is not CrossEntropy.__call__:  # a user-defined loss
             return super()._mean(outputs, target)
         label, weight, (n, n_classes) = target.label, target.weight, outputs.shape[-2:]
-        low = self.smoothing / n_classes
+        low = self._low(outputs)
         if outputs.dim() == 2 and weight is None:
             loss = F.cross_entropy(outputs.mT.unsqueeze(0), label.unsqueeze(0))
             if self.smoothing > 0:  # a term linear in the outputs; torch's smoothing is slower
-                change = outputs.new_full(outputs.shape, -low)
-                change.scatter_(1, label.unsqueeze(1), self.smoothing - low)
+                change = -low.repeat(n, 1)
+                change.scatter_add_(1, label.unsqueeze(1), low.new_full((n, 1), self.smoothing))
                 loss = loss + torch.dot(outputs.flatten(), change.flatten()) / n
             return loss
         # Log-probabilities of all heads, times the smoothed labels of all rows.
-        smoothed = outputs.new_full((n_classes, n), low)
-        smoothed.scatter_(0, label.unsqueeze(0), 1 - self.smoothing + low)
+        smoothed = low.unsqueeze(1).repeat(1, n)
+        smoothed.scatter_add_(0, label.unsqueeze(0), low.new_full((1, n), 1 - self.smoothing))
         if weight is not None:
             smoothed *= weight
         if n_classes < FEW_CLASSES:
@@ -107,14 +142,16 @@ class CrossEntropy(ProbabilisticLoss):
         else:
             p = F.softmax(outputs, dim=-1)
         if self.smoothing > 0:
-            p = torch.maximum(p - self.smoothing / p.shape[-1], SMALLEST_SHARE * p)
+            p = torch.maximum(p - self._low(p), SMALLEST_SHARE * p)
+            p = p / p.sum(dim=-1, keepdim=True)
+        if self._smallest > 0:
+            p = p.clamp(min=self._smallest)
             p = p / p.sum(dim=-1, keepdim=True)
         return p
 
     def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
         """Outputs with other class probabilities, to which the smoothing is added."""
-        low = self.smoothing / probability.shape[-1]
-        return ((1 - self.smoothing) * probability + low).log()
+        return ((1 - self.smoothing) * probability + self._low(probability)).log()
 
 
 @dataclass(frozen=True)
@@ -137,7 +174,7 @@ class BayesRisk(CrossEntropy):
     Parameters
     ----------
     smoothing : float, default=0.05
-        Fraction of every training label that is spread evenly over all classes; see
+        Fraction of every training label that is spread over all classes; see
         :class:`CrossEntropy`.
 
     Raises
@@ -180,6 +217,10 @@ class SampleRisk(ProbabilisticLoss):
     above: Tensor = field(compare=False)
     level: Tensor = field(compare=False)
     seen: Tensor = field(compare=False)
+
+    def _for_statistics(self, statistics: CostStatistics) -> Loss:
+        """The loss for a training set with these class frequencies and mean costs."""
+        return replace(self, classes=self.classes._for_statistics(statistics))
 
     def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
         """Set the means of new classes, and replace zeros, which no factor can change.

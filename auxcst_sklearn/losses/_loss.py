@@ -121,6 +121,10 @@ class Loss(ABC):
         n = self.n_outputs(*statistics.class_mean.shape)
         return bias if len(bias) == n else bias.new_zeros(n)
 
+    def _for_statistics(self, statistics: CostStatistics) -> Loss:
+        """The loss for a training set with these class frequencies and mean costs."""
+        return self
+
     # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
 
     def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:

@@ -123,9 +123,8 @@ class NamedRows(nn.Module):
 
         A maximum over all steps, say, shows that it reads padding only where few tokens are left.
         """
-        arrays = self.layout.unpack(rows)
+        arrays, few = self.layout.unpack(rows), range(min(N_SHORT, len(rows)))
         mask = self._mask(arrays)
-        few = range(min(N_SHORT, len(rows)))
         first, gaps = mask.int().argmax(dim=1)[few], (~mask).nonzero().tolist()
         for name, shape in zip(self.layout.names, self.layout.shapes):
             if None in shape:

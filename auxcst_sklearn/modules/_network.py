@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from operator import attrgetter
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -15,33 +14,25 @@ from torch import Tensor, nn
 
 OF_EVERY_MODULE = vars(nn.Module())
 
-# Attributes of modules that belong to their state, such as a number of steps: by path and name.
+# Attributes of modules that belong to their state, such as numbers of steps: by path and name.
 Attributes = dict[str, dict[str, Any]]
-PLAIN = (bool, int, float, complex, str, NoneType)
+PLAIN = (bool, int, float, complex, str, type(None))
 
 
 def plain_attributes(module: nn.Module) -> Attributes:
     """The attributes of all submodules that are numbers, strings, bools or None."""
-    return {path: _plain(part) for path, part in module.named_modules()}
-
-
-def _plain(part: nn.Module) -> dict[str, Any]:
-    """Plain attributes of a module; numbers of numpy as tensors, as in files of plain values."""
-    found = {}
-    for name, value in vars(part).items():
-        if name not in OF_EVERY_MODULE and type(value) in PLAIN:
-            found[name] = value
-        elif isinstance(value, np.number | np.bool_):
-            found[name] = torch.as_tensor(value)
+    found: Attributes = {}
+    for path, part in module.named_modules():
+        own = {k: v for k, v in vars(part).items() if k not in OF_EVERY_MODULE}
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
+        found[path] = {k: v for k, v in plain.items() if type(v) in PLAIN}
     return found
 
 
 def set_attributes(module: nn.Module, attributes: Attributes) -> None:
     """Set the attributes that `plain_attributes` returned."""
     for path, values in attributes.items():
-        for name, value in values.items():
-            value = value.numpy()[()] if isinstance(value, Tensor) else value
-            vars(module.get_submodule(path))[name] = value
+        vars(module.get_submodule(path)).update(values)
 
 
 def copy_of(module: nn.Module) -> Any:
@@ -115,12 +106,9 @@ class AuxNetwork(nn.Module):
         """The tensors of each network, as views of the parameters."""
         return [*map(list, zip(*map(torch.detach, self.parameters())))]
 
-    def attributes(self) -> list[Attributes]:
-        """The attributes of each network that training may change."""
-        return [{}] * self.n_networks
-
-    def set_attributes(self, i: int, attributes: Attributes) -> None:
-        """Set the attributes of a network."""
+    def own_modules(self) -> list[list[nn.Module]]:
+        """The modules of each network that belong to no other."""
+        return [[]] * self.n_networks
 
     @classmethod
     def join(cls, networks: Sequence[Any]) -> AuxNetwork:
@@ -228,13 +216,9 @@ class SideBySide(AuxNetwork):
         """The tensors of each network, all buffers included."""
         return [[*map(torch.detach, (*n.parameters(), *n.buffers()))] for n in self.networks]
 
-    def attributes(self) -> list[Attributes]:
-        """The attributes of each network."""
-        return [*map(plain_attributes, self.networks)]
-
-    def set_attributes(self, i: int, attributes: Attributes) -> None:
-        """Set the attributes of a network."""
-        set_attributes(self.networks[i], attributes)
+    def own_modules(self) -> list[list[nn.Module]]:
+        """Each network."""
+        return [[network] for network in self.networks]
 
 
 class ClassAndCostNetwork(AuxNetwork):
@@ -283,14 +267,11 @@ class ClassAndCostNetwork(AuxNetwork):
         """The tensors of each pair."""
         return [[*one, *other] for one, other in zip(self.classes.weights(), self.costs.weights())]
 
-    def attributes(self) -> list[Any]:
-        """The attributes of each pair."""
-        return [*zip(self.classes.attributes(), self.costs.attributes())]
-
-    def set_attributes(self, i: int, attributes: Any) -> None:
-        """Set the attributes of a pair."""
-        for network, own in zip((self.classes, self.costs), attributes):
-            network.set_attributes(i, own)
+    def own_modules(self) -> list[list[nn.Module]]:
+        """The modules of each pair."""
+        return [
+            one + other for one, other in zip(self.classes.own_modules(), self.costs.own_modules())
+        ]
 
     @classmethod
     def join(cls, networks: Sequence[ClassAndCostNetwork]) -> ClassAndCostNetwork:

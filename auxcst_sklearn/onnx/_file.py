@@ -16,8 +16,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.data import is_frame
-from .._checks.named import are_named
+from .._checks.data import are_named, is_frame
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .._estimators.decision_module import DecisionModule
 from .._inputs.arrays import ImagePreprocessor
+from .._inputs.lazy_rows import exceeds_float32
 from .._inputs.named import NamedPreprocessor
 from .._inputs.tables import TablePreprocessor
 from ..modules.wrapping import WrappedNetwork
@@ -36,17 +37,16 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
             graph.tolerance = DEEP_TOLERANCE
             part = _exported(model, *_named_example(model._inputs, rows.sample))
         else:
-            part = _exported(model, *_example(model, np.asarray(rows.sample)))
+            part = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
         outputs = graph.embed(part, rows)
         graph.networks[key] = model, outputs
     return graph.networks[key][1]
 
 
-def _example(model: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
+def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
     """Rows of an array, their free dimensions, and the name of the input."""
-    integers = any(getattr(part, "integers", False) for part in model.net_.module_.modules())
-    is_image = isinstance(model._inputs, ImagePreprocessor) and not integers
-    dtype = np.dtype(model._inputs.dtype) if is_image else array_type(X.dtype)
+    is_image = isinstance(inputs, ImagePreprocessor) and not exceeds_float32(X)
+    dtype = np.dtype(inputs.dtype) if is_image else array_type(X.dtype)
     example = torch.from_numpy(np.zeros((N_ROWS, *X.shape[1:]), dtype))
     return example, {0: torch.export.Dim.DYNAMIC}, [ROWS]
 

@@ -369,7 +369,7 @@ assert model.score(X_t, y_t, cost=cost_t) == expected.score(X, y, cost=cost)
 assert small_mlp().fit(X_t, y_t).score(X_t, y_t, sample_weight=weight_t) > 0
 y_pred = model.predict(X_t)
 assert mean_cost(y_t, torch.from_numpy(y_pred), cost=cost_t) == mean_cost(y, y_pred, cost=cost)
-assert (cost_vectors(y_t, cost_t[:3]) == cost[:3][y]).all()
+assert (cost_vectors(y_t, cost_t[:3]).values == cost[:3][y]).all()
 for rule in (
     BayesMinimumRiskClassifier(LogisticRegression()),
     BayesMinimumRiskClassifier(LinearDiscriminantAnalysis()),

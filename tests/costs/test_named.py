@@ -124,6 +124,9 @@ def test_costs_are_a_value():
             getattr(C, name)[0] = 1
         with pytest.raises(AttributeError, match=r"costs\.values \* 1\.1"):
             setattr(C, name, 1)
+    frame = pd.DataFrame(M.values, M.classes, M.decisions)
+    assert LabelledCosts(frame, frame.index, frame.columns) == M
+    assert_array_equal(pd.DataFrame(M, M.classes, M.decisions), frame)
     source = PLAIN.copy()
     costs = LabelledCosts(source, ["bad", "good"], DECISIONS)
     source[:] = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -112,6 +113,18 @@ def test_several_networks_continue_and_survive_a_pickle(digits):
 
 
 # --- what a callable may return ---------------------------------------------------------------
+
+
+def test_what_holds_for_all_networks_is_warned_of_once(problem):
+    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    model = several(module, n_networks=3, pretrained="auto")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            model.fit(problem.X, problem.y)
+    texts = [str(warning.message) for warning in found]
+    for part in ("No hidden layer but the last", "are taken for new ones"):
+        assert sum(part in text for text in texts) == 2  # once for each fit
 
 
 def test_networks_of_different_depths_are_refused(problem):

@@ -1,5 +1,7 @@
 """Files agree with the models that they were written of; read by onnxruntime."""
 
+from threading import Event, Thread
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -150,6 +152,77 @@ def test_modules_that_take_integers(problem):
     tokens = np.random.default_rng(1).integers(9, size=(60, 3))
     model = small_net(words).fit(tokens, problem.y)
     assert_agrees(model, tokens.astype(np.float32), to_onnx(model, tokens))
+
+
+class HashedIds(nn.Module):
+    """Large identifiers, of which the remainders are embedded."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.hidden, self.out = nn.Embedding(50, 4), nn.Linear(4, 6), nn.Linear(6, 3)
+
+    def forward(self, ids):
+        return self.out(self.hidden(self.embed(ids.remainder(50)).mean(1)).relu())
+
+
+def test_large_identifiers(problem):
+    ids = np.random.default_rng(1).integers(2**40, size=(60, 2))
+    model = small_net(HashedIds).fit(ids, problem.y)
+    found = run(to_onnx(model, ids), ids.astype(float))  # exact up to 2**53
+    np.testing.assert_allclose(found["cost"], model.predict_cost(ids), rtol=1e-5)
+
+
+class Steps(nn.Module):
+    """torch's transformer over steps of floats, with a mask of padding."""
+
+    def __init__(self):
+        super().__init__()
+        block = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.embed, self.encoder = nn.Linear(3, 8), nn.TransformerEncoder(block, 2)
+        self.out = nn.Linear(8, 3)
+
+    def forward(self, x, attention_mask):
+        z = self.encoder(self.embed(x), src_key_padding_mask=attention_mask == 0)
+        m = attention_mask.unsqueeze(-1).to(z)
+        return self.out((z * m).sum(1) / m.sum(1))
+
+
+@pytest.mark.parametrize("kind", [np.int64, bool])
+def test_padding_masks_of_series(problem, kind):
+    rng = np.random.default_rng(1)
+    mask = (np.arange(9) < rng.integers(3, 10, (60, 1))).astype(kind)
+    X = {"x": rng.normal(size=(60, 9, 3)), "attention_mask": mask}
+    model = small_net(Steps).fit(X, problem.y)
+    file = to_onnx(model, X)
+    session = onnxruntime.InferenceSession(file.SerializeToString())
+    for length in (1, 9, 14):
+        x = rng.normal(size=(5, length, 3)).astype(np.float32)
+        given = {"x": x, "attention_mask": np.ones((5, length), kind)}
+        (found,) = session.run(["cost"], given)
+        np.testing.assert_allclose(found, model.predict_cost(given), rtol=1e-4)
+    whole = {**X, "x": np.rint(X["x"]).astype(int)}  # where floats were fitted
+    types = [[i.type for i in one.graph.input] for one in (file, to_onnx(model, whole))]
+    assert types[0] == types[1]
+
+
+def test_a_model_serves_while_its_file_is_written(problem):
+    model = small_mlp(precision="bf16").fit(problem.X, problem.y)
+    expected, found, stop = model.predict_cost(problem.X), [], Event()
+
+    def serve():
+        while not stop.is_set():
+            found.append(model.predict_cost(problem.X))
+
+    thread = Thread(target=serve)
+    thread.start()
+    try:
+        to_onnx(model, problem.X)
+    finally:
+        stop.set()
+        thread.join()
+    assert len(found) > 5
+    for cost in found:
+        np.testing.assert_array_equal(cost, expected)
 
 
 class Moody(nn.Module):

@@ -20,12 +20,18 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from torch import nn
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
+from auxcst_sklearn import (
+    BayesMinimumRiskClassifier,
+    CostSensitiveAuxNet,
+    CostSensitiveEnsembleClassifier,
+)
 from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.onnx import to_onnx
@@ -453,6 +459,68 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
         assert decider.decide(decider.arrays({"shop": shop}))["decision"] is True
     with pytest.raises(ValueError, match="shop holds 'x'; expected a number"):
         decider.arrays({"shop": "x"})
+
+
+class Words(nn.Module):
+    """Words with a mask, a flag and an amount."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.hidden, self.out = nn.Embedding(50, 8), nn.Linear(8, 8), nn.Linear(8, 2)
+
+    def forward(self, ids, attention_mask, flag, amount):
+        assert flag.dtype == torch.bool
+        x = (self.embed(ids) * attention_mask.unsqueeze(-1)).sum(1) * flag.unsqueeze(1)
+        return self.out(self.hidden(x * amount.unsqueeze(1)).relu())
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    ids = rng.integers(1, 50, (60, 6))
+    X = {"ids": ids, "attention_mask": np.ones((60, 6), int), "flag": ids[:, 0] > 9}
+    X["amount"] = rng.normal(size=60)
+    model = CostSensitiveAuxNet(Words, max_epochs=2, random_state=0).fit(X, ids[:, 1] % 2)
+    path = tmp_path_factory.mktemp("words") / "model.onnx"
+    to_onnx(model, X, path)
+    return model, read(path)
+
+
+def test_arrays_by_name_of_any_length(words):
+    model, decider = words
+    rows = [
+        {"ids": [*range(1, n + 1)], "attention_mask": [1] * n, "flag": flag, "amount": 0.5}
+        for n, flag in ((3, True), (3, "false"), (9, 1), (1, "TRUE"))
+    ]
+    alone = [decider.answer(row) for row in rows]
+    for row, found in zip(rows, alone):
+        given = {name: np.array([row[name]]) for name in ("ids", "attention_mask", "amount")}
+        given["flag"] = np.array([str(row["flag"]).lower() in ("true", "1")])
+        expected = model.predict_cost(given)[0]
+        np.testing.assert_allclose([*found["cost"].values()], expected, rtol=1e-4)
+    for batch in (rows[:2], rows):  # of one length, and of several
+        answers = decider.answer({"rows": batch, "capacity": {"1": 1}})["answers"]
+        for one, other in zip(answers, alone):
+            assert one["cost"] == pytest.approx(other["cost"], rel=1e-5)
+        assert sum(one["decision"] for one in answers) <= 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"attention_mask": [1, 1]}, r"ids has shape \(3,\); expected \(2,\)"),
+        ({"ids": [], "attention_mask": []}, r"attention_mask has shape \(0,\)"),
+        ({"ids": 3}, r"ids has shape \(\); expected \(3,\)"),
+        ({"flag": 2}, "flag holds 2; expected true or false"),
+        ({"flag": None}, "flag holds None; expected true or false"),
+        ({"flag": "yes"}, "flag holds 'yes'; expected true or false"),
+        ({"ids": [99, 1, 2]}, "cannot compute a row: .*99 must be within"),
+    ],
+)
+def test_wrong_arrays_by_name(words, wrong, reason):
+    row = {"ids": [1, 2, 3], "attention_mask": [1, 1, 1], "flag": True, "amount": 1}
+    with pytest.raises(ValueError, match=reason):
+        words[1].answer({**row, **wrong})
 
 
 def test_a_text_is_a_row(tmp_path):

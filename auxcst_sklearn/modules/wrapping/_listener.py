@@ -107,28 +107,29 @@ class Listener(TorchFunctionMode):
 def number_in(run: Mapping[str, list[str]], call: Call, expected: list[str]) -> int | None:
     """The number that a call of an earlier run has in another `run`; None if it was skipped.
 
-    In training other branches may run, or be skipped at random, so that the number alone does not
-    tell a call; the submodule before it does, see `Listener.before`, whose `expected` list has the
-    calls of the path in the earlier run. The last step of a cell is the last of any number of
-    steps. Calls that cannot be told raise a LookupError.
+    In training branches may be added, or skipped at random: then the submodule before tells a call,
+    see `Listener.before`, of which `expected` has the path's calls in the earlier run. The last
+    step of an unrolled cell is the last of any number of steps.
     """
-    (path, number), before = call, expected[call[1] - 1]
-    found = run.get(path, [])
+    (path, number), found, before = call, run.get(call[0], []), expected[call[1] - 1]
     if found == expected or not found:
         return number if found else None
     alike = [i for i, other in enumerate(found, start=1) if other == before]
-    n_expected = expected.count(before)
+    n_expected, as_many = expected.count(before), len(found) == len(expected)
     if len(alike) == n_expected == 1:
         return alike[0]
-    as_many = len(found) == len(expected)
     if before and before not in run and not (as_many and {*found} <= {*expected}):
         return None  # The submodule was skipped, and so was the call.
     if as_many:
         return number
-    is_step = n_expected > 1 or before == path
-    if is_step and before not in expected[number:] and len(run.get(before, [])) >= len(alike):
+    is_last = (n_expected > 1 or before == path) and before not in expected[number:]
+    if is_last and len(run.get(before, [])) >= len(alike):
         return alike[-1] if alike else len(found) if number == len(expected) else None
-    raise LookupError(f"ran {len(found)} times instead of {len(expected)}")
+    raise ValueError(
+        f"The hidden layer '{path}:{number}' cannot be told from other calls: {path!r} ran "
+        f"{len(found)} times instead of {len(expected)}, as in evaluation. Use a module that runs "
+        "nowhere else."
+    )
 
 
 def first_tensor(output: Any) -> Tensor | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,107 +14,72 @@ from ._listener import Call, Listener, first_tensor, number_in, version_of
 from ._tracing import Trace
 
 
-class Output(NamedTuple):
-    """The output of a call, its version in that moment, and what is kept of it for a head."""
-
-    layer: Tensor
-    version: int | None
-    kept: Tensor
-
-    @property
-    def was_overwritten(self) -> bool:
-        """Whether something later changed the output in place."""
-        return version_of(self.layer) != self.version
-
-
 class Recorder:
     """Records the outputs of hidden layers, for heads that are computed after the run.
 
-    In the call of a layer a head would learn nothing where gradients are off, and would be computed
-    twice by a checkpoint. `names` are those of the calls in evaluation mode, which were traced;
-    heads may send a `gradient` into them.
-    Outputs that are overwritten later are cloned. Training may overwrite others than evaluation, as
-    dropout in place does, so that all are cloned until all have run in one step.
+    Within the run a head would learn nothing where gradients are off, and be computed again by a
+    checkpoint. Outputs that are overwritten later are cloned: in training others than in
+    evaluation, as by dropout in place, so that all are until all have run in one step.
     """
 
-    def __init__(self, trace: Trace, names: Mapping[Call, str], *, gradient: bool) -> None:
-        self.names, self.gradient = dict(names), gradient
-        self.before = {path: trace.before(path) for path, _ in names}
-        self.overwritten = {call[0] for call in names if trace.was_overwritten(call)}
+    def __init__(self, trace: Trace, calls: Collection[Call], *, sends_gradient: bool) -> None:
+        self.before = {path: trace.before(path) for path, _ in calls}
+        self.overwritten = {call[0] for call in calls if trace.was_overwritten(call)}
+        self.sends_gradient, self.is_new = sends_gradient, True
         # A submodule that runs once is told by its path.
-        self.with_context = any(
-            path.endswith("()") or len(before) > 1 for path, before in self.before.items()
-        )
-        self.was_trained = False
+        self.with_context = any(p.endswith("()") or len(b) > 1 for p, b in self.before.items())
 
     def record(
         self, module: nn.Module, run: Callable[[], Tensor], calls: Collection[Call], training: bool
     ) -> tuple[Tensor, dict[Call, Tensor]]:
         """What `run` returns, and the outputs of those calls that it makes."""
-        is_first = training and not self.was_trained
-        sends = self.gradient and torch.is_grad_enabled()
-        outputs: defaultdict[str, list[Output | None]] = defaultdict(list)
+        is_first = training and self.is_new
+        sends = self.sends_gradient and torch.is_grad_enabled()
+        outputs, found = dict[Any, Any](), dict[Call, Tensor]()
 
         def keep(call: Call, output: Any, _: Any) -> None:
             if sends and not torch.is_grad_enabled() and _is_in_checkpoint():
                 raise ValueError(
-                    f"The hidden layer {self.names.get(call, call[0])!r} runs in a re-entrant "
-                    "checkpoint, within which heads get no gradient. Set use_reentrant=False."
+                    f"The hidden layer {call[0]!r} runs in a re-entrant checkpoint, within which "
+                    "heads get no gradient. Set use_reentrant=False."
                 )
-            layer, clones = first_tensor(output), is_first or call[0] in self.overwritten
-            outputs[call[0]].append(None if layer is None else _keep(layer, clones))
+            if (x := first_tensor(output)) is not None:
+                kept = _keep(x, is_first or call[0] in self.overwritten)
+                outputs[call] = x, version_of(x), kept
 
         with_context = is_first or self.with_context
         with Listener(module, keep, {path for path, _ in calls}, with_context) as listener:
             returned = run()
-        found = dict[Call, Tensor]()
         for call in calls:
-            number = self._number(call, listener)
-            output = outputs[call[0]][number - 1] if number else None
-            if output is None:
+            path, expected = call[0], self.before[call[0]] if with_context else [""]
+            if (output := outputs.get((path, number_in(listener.before, call, expected)))) is None:
                 continue
-            found[call] = output.kept
-            if training and output.was_overwritten and call[0] not in self.overwritten:
+            x, version, found[call] = output
+            if training and version_of(x) != version and path not in self.overwritten:
                 if not is_first:
                     raise ValueError(
-                        f"The output of the hidden layer {self.names[call]!r} was overwritten in "
-                        "place in some steps of the training. Set inplace=False in what follows."
+                        f"The output of the hidden layer {path!r} was overwritten in place in some "
+                        "steps of the training. Set inplace=False in the layer that follows."
                     )
-                self.overwritten.add(call[0])
+                self.overwritten.add(path)
         if is_first:
-            self.was_trained = len(found) == len(self.names)
-            self.with_context |= any(
-                len(listener.before[path]) > len(before) for path, before in self.before.items()
-            )
+            self.is_new = len(found) < len(calls)
+            runs = ((len(listener.before[path]), before) for path, before in self.before.items())
+            self.with_context |= any(n > len(before) for n, before in runs)
         return returned, found
 
-    def _number(self, call: Call, listener: Listener) -> int | None:
-        """The number of a call in a run."""
-        expected = self.before[call[0]]
-        try:
-            return number_in(listener.before, call, expected if listener.with_context else [""])
-        except LookupError as error:
-            raise ValueError(
-                f"The hidden layer {self.names[call]!r} cannot be told from other calls: its path "
-                f"{error}, as in evaluation. Give the layer a module that runs nowhere else, or "
-                "leave it out of hidden_layers."
-            ) from error
 
-
-def _keep(layer: Tensor, clones: bool) -> Output:
-    """What a head reads: a copy of what later functions overwrite, with gradients of its own."""
-    version = version_of(layer)
-    if version is None:
+def _keep(x: Tensor, clones: bool) -> Tensor:
+    if x.is_inference():
         with torch.inference_mode(False):
-            return Output(layer, version, layer.clone())
-    if clones:
-        return Output(layer, version, layer.clone())
-    # A view of now takes its gradient in the same order as a head that is computed now.
-    return Output(layer, version, layer.view_as(layer) if torch.is_grad_enabled() else layer)
+            return x.clone()
+    if clones or not torch.is_grad_enabled():
+        return x.clone() if clones else x
+    return x.view_as(x)  # which gets its gradient in the order of a head that is computed now
 
 
 def _is_in_checkpoint() -> bool:
-    """Whether a re-entrant checkpoint, whose weights are trained without gradients here, runs."""
+    """Whether a re-entrant checkpoint runs, whose weights are trained without gradients here."""
     frame: Any = sys._getframe()
     while frame is not None and frame.f_code is not CheckpointFunction.forward.__code__:
         frame = frame.f_back

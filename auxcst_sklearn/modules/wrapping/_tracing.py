@@ -32,18 +32,12 @@ RESHAPES = {"reshape", "unflatten", "view"}
 # Functions that may move axes although the shape stays; ``x.mT`` and its like call "get".
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
 # Parts of one tensor that are put together again, as Swin does to halve its maps, are no new data.
-PARTS = (
-    RESHAPES
-    | PERMUTATIONS
-    | {
-        *("chunk", "contiguous", "flatten", "flip", "getitem", "index_select", "narrow", "pad"),
-        *("roll", "select", "split", "squeeze", "tensor_split", "unbind", "unsqueeze"),
-    }
+SELECTIONS = (
+    "chunk contiguous flatten flip getitem index_select narrow pad roll select split squeeze "
+    "unbind unsqueeze"
 )
-JOINS = {
-    *("add", "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "iadd", "stack"),
-    *("sub", "vstack"),
-}
+PARTS = RESHAPES | PERMUTATIONS | set(SELECTIONS.split())
+JOINS = {"add", "cat", "concat", "concatenate", "hstack", "iadd", "stack", "sub", "vstack"}
 
 
 @dataclass
@@ -93,13 +87,10 @@ class Trace:
         if isinstance(example, dict):
             self._run({name: x.clone() for name, x in example.items()})
             return
-        given = isinstance(example, Tensor)
-        x: Any = example if given else torch.zeros(1, *example, dtype=torch.float32)
+        x = example if isinstance(example, Tensor) else torch.zeros(1, *example)
         try:
             self._run(x.clone())
         except ValueError as error:
-            if not x.is_floating_point():
-                raise
             try:
                 self._run(x.long())
             except ValueError:
@@ -272,17 +263,14 @@ class Trace:
 def _refusal(module: nn.Module, x: Tensor | dict[str, Tensor], error: Exception) -> str:
     """Why a module cannot compute its example, and what to do."""
     if isinstance(x, dict):
-        shapes = {name: tuple(part.shape[1:]) for name, part in x.items()}
-        return (
-            f"{type(module).__name__} cannot compute examples of the arrays {shapes}, which its "
-            "forward gets by these names; check that it takes them, and leave out of X what it "
-            f"does not take. torch says: {error}"
-        )
+        shape: Any = {name: tuple(part.shape[1:]) for name, part in x.items()}
+        remedy = "that its forward takes these arrays, and no more, by their names"
+    else:
+        shape = tuple(x.shape[1:])
+        remedy = "that X has the shape that it expects (flattened images need image_shape)"
     return (
-        f"{type(module).__name__} cannot compute an example of shape {tuple(x.shape[1:])}; "
-        "check that X has the shape that it expects (flattened images need image_shape), "
-        "and that in evaluation mode no layer needs several examples. "
-        f"torch says: {error}"
+        f"{type(module).__name__} cannot compute an example of shape {shape}; check {remedy}, and "
+        f"that in evaluation mode no layer needs several examples. torch says: {error}"
     )
 
 

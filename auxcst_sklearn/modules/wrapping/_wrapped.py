@@ -84,8 +84,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        names = dict(zip(self._calls, hidden_layers))
-        self._recorder = Recorder(trace, names, gradient=head_gradient > 0)
+        self._recorder = Recorder(trace, self._calls, sends_gradient=head_gradient > 0)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")

@@ -1,0 +1,128 @@
+"""The default of a module of one's own: two networks, calibrated by the samples they hold out."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.metrics import log_loss
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxNet
+
+COSTS = np.array([[0, 1, 2], [5, 0, 1], [9, 3, 0.0]])
+
+
+def module(n_features=10, n_classes=3):
+    return nn.Sequential(
+        *(nn.Linear(n_features, 32), nn.ReLU()),
+        *(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, n_classes)),
+    )
+
+
+def net(**parameters):
+    known = {"cost_matrix": COSTS, "max_epochs": 3, "random_state": 0, "learning_rate": 1e-2}
+    return CostSensitiveAuxNet(module, **{**known, **parameters})
+
+
+def problem(n=200, seed=0):
+    X, y = make_classification(
+        n, 10, n_informative=5, n_classes=3, class_sep=0.7, flip_y=0.1, random_state=seed
+    )
+    return X.astype(np.float32), y
+
+
+def weights(model):
+    parameters = model.net_.module_.parameters()
+    return np.concatenate([p.detach().numpy().ravel() for p in parameters])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "n_networks", "learns"),
+    [
+        ({}, 2, True),
+        ({"early_stopping": True}, 2, True),
+        ({"n_networks": 1}, 1, True),
+        ({"n_networks": 3}, 3, True),
+        ({"pretrained": True}, 1, True),
+        ({"temperature": 1.0}, 1, False),
+        ({"loss": "one_sided"}, 1, False),
+    ],
+)
+def test_new_modules_are_two_networks_if_a_temperature_is_learnt(parameters, n_networks, learns):
+    X, y = problem()
+    model = net(**parameters).fit(X, y)
+
+    assert model.net_.n_networks == n_networks
+    assert (model.temperature_ != 1) == learns
+    assert ("valid_loss" in model.history_[0]) == learns
+    if n_networks == 2:
+        first, second = (list(one.parameters()) for one in model.net_.module_.networks)
+        assert not np.array_equal(first[0].detach().numpy(), second[0].detach().numpy())
+
+
+def test_the_default_is_better_calibrated_than_one_network_without_a_temperature():
+    losses = []
+    for seed in range(3):
+        X, y = problem(1200, seed)
+        models = [net(max_epochs=30), net(max_epochs=30, temperature=1.0)]
+        p = [model.fit(X[:200], y[:200]).predict_proba(X[200:]) for model in models]
+        losses.append([log_loss(y[200:], one) for one in p])
+    default, one = np.mean(losses, axis=0)
+    assert default < 0.9 * one
+
+
+def test_very_few_samples_are_not_held_out():
+    X, y = problem(60)
+    few = np.concatenate([np.flatnonzero(y == k)[:3] for k in range(3)])
+    model = net().fit(X[few], y[few])
+    assert (model.net_.n_networks, model.temperature_) == (2, 1)
+
+
+def test_with_a_validation_set_all_samples_are_trained_on():
+    X, y = problem()
+    model = net().fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    other = net().fit(X[:150], y[:150], X_val=X[:50], y_val=y[:50])
+
+    np.testing.assert_array_equal(weights(model), weights(other))
+    assert model.temperature_ != other.temperature_
+
+
+def test_groups_are_held_out_together_even_if_there_are_few():
+    """With a label of noise for each of six groups, an unseen group is a coin toss."""
+    rng = np.random.default_rng(0)
+    group = np.arange(240) % 6
+    X = np.eye(6, 10, dtype=np.float32)[group] + rng.normal(0, 0.05, (240, 10)).astype(np.float32)
+    y = np.array([0, 1, 2, 2, 1, 0])[group]
+    known = net(max_epochs=30).fit(X, y)
+    unseen = net(max_epochs=30).fit(X, y, groups=group)
+    assert known.temperature_ < 1 < unseen.temperature_
+
+
+def test_more_training_keeps_the_temperature_or_learns_it_anew():
+    X, y = problem()
+    model = net(warm_start=True).fit(X, y)
+    learnt, seed = model.temperature_, model._fold_seed
+    model.partial_fit(X, y)
+    assert model.temperature_ == learnt
+
+    model.fit(X, y)
+    assert model._fold_seed == seed  # so that no sample is held out that was trained on
+    assert model.temperature_ != learnt
+    assert net().partial_fit(X, y, classes=[0, 1, 2]).temperature_ == 1
+
+
+def test_checkpoints_change_nothing(tmp_path):
+    X, y = problem()
+    model = net().fit(X, y)
+    for _ in range(2):  # the second reads what the first has written
+        again = net(checkpoint_dir=tmp_path / "fit").fit(X, y)
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        assert again.temperature_ == model.temperature_
+
+
+def test_samples_of_weight_0_do_not_count():
+    X, y = problem()
+    weight = np.ones(200)
+    weight[150:] = 0
+    model, part = net().fit(X, y, sample_weight=weight), net().fit(X[:150], y[:150])
+    np.testing.assert_array_equal(weights(model), weights(part))
+    assert model.temperature_ == part.temperature_
