@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from .._inputs.arrays import ImagePreprocessor
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, ImageParameters, check_each, layers_with_head
+from .parameters import COUNT, ImageParameters, TrainingOptions, check_each, layers_with_head
 
 
 @inherit_docs(ImageParameters, BaseCostSensitiveNet)
@@ -50,11 +50,12 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         Learning rate of the optimizer; with a schedule, its maximum.
     weight_decay : float, default=5e-2
         Weight decay of the optimizer.
-    patience : int, default=50
-        Number of epochs without improvement of any network after which training stops. With a
-        schedule the last epochs are usually the best, so the default never stops early.
+    early_stopping : bool, default=False
+        Whether to keep the weights of the epoch with the lowest validation loss, or for losses
+        without class probabilities with the lowest mean cost.
     validation_fraction : float, default=0.1
-        Fraction of the samples that each network holds out.
+        Fraction of the samples that each network holds out for the temperature and for early
+        stopping.
     random_state : int, RandomState instance or None, default=None
         Determines weights, shuffling, augmentation and the held-out rows. Pass an int for the same
         network on every call.
@@ -134,8 +135,12 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     max_epochs: int = 25
     learning_rate: float | Literal["auto"] = 1e-2
     weight_decay: float = 5e-2
-    patience: int | Literal["auto"] = 50
+    early_stopping: bool | Literal["auto"] = False
     validation_fraction: float = 0.1
+
+    def _options(self) -> TrainingOptions:
+        options = super()._options()
+        return replace(options, holds_out=options.learns_temperature)
 
     def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation

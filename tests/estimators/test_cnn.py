@@ -201,7 +201,7 @@ def test_a_row_that_is_left_over_joins_the_last_batch(digits):
     X, y = digits
     sizes = Sizes()
 
-    estimator = small_cnn(batch_size=8, max_epochs=1, callbacks=[sizes])
+    estimator = small_cnn(batch_size=8, max_epochs=1, callbacks=[sizes], temperature=1.0)
     estimator.fit(X[:17], y[:17])
 
     assert sizes.seen == [8, 9]
