@@ -65,17 +65,17 @@ class Draw(NamedTuple):
 @cache
 def images_of(name: str, data_home: Path) -> tuple[Images, NDArray[np.intp], int, list[str]]:
     """Images and classes, the number of training images, and paths in a tree of classes, if any."""
+    if name == "digits":
+        digits = load_digits()
+        order = np.random.RandomState(0).permutation(len(digits.target))
+        pixels = np.uint8(digits.images * 15.9375)[:, np.newaxis]
+        return pixels[order], digits.target[order], 1200, []
     kept = Path(tempfile.gettempdir()) / f"auxcst-{name}.npz"
     if kept.exists():
         with np.load(kept) as found:
             return found["X"], found["y"], int(found["n"]), found["paths"].tolist()
     paths: list[str] = []
-    if name == "digits":
-        digits = load_digits()
-        X, y = np.uint8(digits.images * 15.9375)[:, np.newaxis], digits.target
-        order = np.random.RandomState(0).permutation(len(y))
-        X, y, n = X[order], y[order], 1200
-    elif name == "caltech101-39":
+    if name == "caltech101-39":
         found = load_caltech101(name, data_home, image_size=CALTECH_SIZE)
         X, y, n, paths = found.images, found.target, found.n_train, found.paths
     else:
