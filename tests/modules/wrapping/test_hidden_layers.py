@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.modules import find_hidden_layers
 from auxcst_sklearn.modules.wrapping import is_trained
 from auxcst_sklearn.modules.wrapping._hidden_layers import hidden_layers
@@ -275,7 +274,7 @@ def test_heads_on_tokens_learn():
             lambda self, x: self.fc(self.stack(self.first(x)).mean(1)), **parts, fc=nn.Linear(8, 4)
         )
 
-    model = CostSensitiveAuxNet(make, max_epochs=8, learning_rate=5e-3, random_state=0).fit(X, y)
+    model = small_net(make, max_epochs=8, learning_rate=5e-3).fit(X, y)
 
     right = [(cost.argmin(axis=1) == y).mean() for cost in model.staged_predict_cost(X)]
     assert len(right) == 3
@@ -373,8 +372,7 @@ def test_pretrained_decides_what_is_auto(pretrained):
         hidden = [part for _ in range(2) for part in (nn.Linear(4, 4), nn.ReLU())]
         return nn.Sequential(*hidden, nn.Linear(4, 3))
 
-    known = {"max_epochs": 2, "random_state": 0}
-    model = CostSensitiveAuxNet(make, pretrained=pretrained, **known).fit(X, y)
+    model = small_net(make, pretrained=pretrained).fit(X, y)
     given = {
         "head_gradient": 1.0 - pretrained,
         "combine_heads": pretrained,
@@ -382,7 +380,7 @@ def test_pretrained_decides_what_is_auto(pretrained):
         "early_stopping": pretrained,
         "n_networks": 1 if pretrained else 2,
     }
-    like = CostSensitiveAuxNet(make, **given, **known).fit(X, y)
+    like = small_net(make, **given).fit(X, y)
 
     np.testing.assert_array_equal(model.predict_cost(X), like.predict_cost(X))
 
