@@ -30,7 +30,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     Parameters
     ----------
     channels : int or array-like of shape (n_stages,), default=(32, 64, 128)
-        Number of feature maps in each stage. Max pooling in each stage halves sides of 8 pixels or
+        Number of feature maps in each stage. Max pooling in each stage halves sides of 6 pixels or
         more.
     depth : int, default=1
         Number of residual blocks in each stage.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 # Maps are not pooled along a side with fewer pixels.
-SMALLEST_POOLED = 8
+SMALLEST_POOLED = 6
 
 
 class BatchNorm(nn.BatchNorm2d):
@@ -46,7 +46,7 @@ class ResidualCNN(nn.Module):
     """Residual network on images: stages of a convolution, max pooling and residual blocks.
 
     The pixels are normalised. Each stage begins with a convolution and max pooling, which halves
-    sides of 8 pixels or more. Each residual block adds the result of two convolutions to its input.
+    sides of 6 pixels or more. Each residual block adds the result of two convolutions to its input.
     The kernels have 3 x 3 pixels. Batch normalisation and a ReLU follow each convolution. A
     linear layer reads the maximum of each map of the last block.
 

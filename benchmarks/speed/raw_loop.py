@@ -78,7 +78,7 @@ class CNN(nn.Module):
         self.normalize = nn.BatchNorm2d(n_channels, affine=False)
         self.stages = nn.ModuleList()
         for a, b in pairwise(channels):
-            pools = min(size) >= 8
+            pools = min(size) >= 6
             pooling = nn.MaxPool2d(2) if pools else nn.Identity()
             self.stages.append(nn.Sequential(*convolution(a, b), pooling, Residual(b)))
             size = [side // 2 for side in size] if pools else size
