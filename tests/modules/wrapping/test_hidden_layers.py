@@ -255,8 +255,7 @@ def test_heads_read_features(module, sizes):
     if "embed" in dict(module().named_children()):
         X = rng.integers(0, 20, (40, 6))
 
-    known = {"max_epochs": 1, "n_networks": 1, "random_state": 0}
-    model = CostSensitiveAuxNet(module, **known).fit(X, np.arange(40) % 3)
+    model = small_net(module, max_epochs=1, n_networks=1).fit(X, np.arange(40) % 3)
 
     (network,) = model.net_.module_.networks
     assert [head.in_features for head in network.heads.values()] == sizes
@@ -323,7 +322,7 @@ def test_outputs_that_select_rows_of_the_last_linear_layer(wrap):
         fc=nn.Linear(8, 3),
     )
 
-    model = CostSensitiveAuxNet(make, max_epochs=1, n_networks=1, random_state=0).fit(X, y)
+    model = small_net(make, max_epochs=1, n_networks=1).fit(X, y)
 
     (network,) = model.net_.module_.networks
     assert (network.output.in_features, len(network.heads)) == (8, 1)
@@ -372,7 +371,7 @@ def test_pretrained_decides_what_is_auto(pretrained):
         hidden = [part for _ in range(2) for part in (nn.Linear(4, 4), nn.ReLU())]
         return nn.Sequential(*hidden, nn.Linear(4, 3))
 
-    model = small_net(make, pretrained=pretrained).fit(X, y)
+    model = small_net(make, pretrained=pretrained, n_networks="auto").fit(X, y)
     given = {
         "head_gradient": 1.0 - pretrained,
         "combine_heads": pretrained,
