@@ -186,6 +186,32 @@ def test_a_module_is_tried_on_rows():
         assert model.predict(X).shape == (40,)
 
 
+class MessagePassing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start, self.fc = nn.Linear(5, 6), nn.Linear(6, 3)
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(2))
+
+    def forward(self, nodes, adjacency):
+        weight = adjacency.float()
+        weight = weight / weight.sum(-1, keepdim=True).clamp(min=1)
+        h = torch.relu(self.start(nodes))
+        for layer in self.layers:
+            h = torch.relu(weight @ layer(h))
+        return self.fc(h.mean(1))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float32, np.int64])
+def test_an_input_that_only_weighs_features_makes_no_path(dtype):
+    rng = np.random.default_rng(0)
+    nodes = rng.normal(size=(4, 7, 5)).astype(np.float32)
+    adjacency = (rng.random((4, 7, 7)) < 0.4).astype(dtype)
+
+    found = find_hidden_layers(MessagePassing(), {"nodes": nodes, "adjacency": adjacency})
+
+    assert found == ["relu():1", "relu():2", "relu():3"]
+
+
 def test_masks_that_weights_have_not_touched_are_no_data():
     module = Net(
         lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x)) * (x[:, :1] > 0)))),
