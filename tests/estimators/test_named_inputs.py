@@ -333,7 +333,7 @@ def test_continued_trainings_and_files(tmp_path):
         ({"input_ids": texts}, r"X\['input_ids'\] holds <U\d+; expected an array of numbers"),
         ({"input_ids": np.full((N, 3), np.nan)}, "NaN"),
         ({}, "at least one array"),
-        ({"input_ids": ids, "mask": mask}, "cannot compute examples of the arrays .*'mask'"),
+        ({"input_ids": ids, "mask": mask}, "cannot compute an example of shape .*'mask'"),
     ],
 )
 def test_arrays_that_are_refused(given, message):
