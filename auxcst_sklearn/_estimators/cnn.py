@@ -47,6 +47,8 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     n_networks : int, default=1
         Number of networks, which are trained side by side and averaged. Each holds out a different
         fold of the samples. Two networks take twice the time.
+    max_epochs : int, default=40
+        Number of epochs.
     learning_rate : float, default=1e-2
         Learning rate of the optimizer; with a schedule, its maximum.
     weight_decay : float, default=5e-2
@@ -134,6 +136,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     alpha: float | Sequence[float] = 0.2
     _: KW_ONLY
     combine_heads: bool = True
+    max_epochs: int = 40
     learning_rate: float | Literal["auto"] = 1e-2
     weight_decay: float = 5e-2
     early_stopping: bool | Literal["auto"] = False

@@ -238,7 +238,7 @@ METHODS: dict[str, Callable[[Draw], NDArray[np.float64]]] = {
     "ours, plain loop": partial(plain, same_module=True),
     "patches": patches,
     "ours, alpha 0": partial(ours, alpha=0),
-    "ours, one network": partial(ours, n_networks=1, max_epochs=EPOCHS),
+    "ours, two networks": partial(ours, n_networks=2),
 }
 
 
