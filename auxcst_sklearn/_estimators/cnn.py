@@ -37,15 +37,16 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     alpha : float or array-like of shape (n_stages * depth - 1,), default=0.2
         Weight of the loss of each auxiliary head, first block first. A block with weight 0 has no
         head; ``alpha=0`` is the plain network.
+    combine_heads : bool, default=True
+        Whether the probabilities are a weighted geometric mean over the output and all heads, with
+        weights of minimum log loss on the validation samples, if it is better there than the output
+        alone by more than a standard error.
     image_shape : array-like of shape (3,), default=None
         (C, H, W), or with `channels_last` (H, W, C), if X holds flattened rows, for example from
         another transformer. None for the shape of X.
-    n_networks : int, default=2
-        Number of networks, which are trained side by side; estimates and probabilities are their
-        means. Each holds out a different fold of the samples, and all folds together give the
-        temperature. 1 for a single network, in half of the time.
-    max_epochs : int, default=25
-        Number of epochs.
+    n_networks : int, default=1
+        Number of networks, which are trained side by side and averaged. Each holds out a different
+        fold of the samples. Two networks take twice the time.
     learning_rate : float, default=1e-2
         Learning rate of the optimizer; with a schedule, its maximum.
     weight_decay : float, default=5e-2
@@ -125,14 +126,14 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         **ImageParameters._parameter_constraints,
         "channels": [COUNT, "array-like"],
         "depth": [COUNT],
+        "combine_heads": ["boolean"],
     }
 
     channels: int | Sequence[int] = (32, 64, 128)
     depth: int = 1
     alpha: float | Sequence[float] = 0.2
     _: KW_ONLY
-    n_networks: int | Literal["auto"] = 2
-    max_epochs: int = 25
+    combine_heads: bool = True
     learning_rate: float | Literal["auto"] = 1e-2
     weight_decay: float = 5e-2
     early_stopping: bool | Literal["auto"] = False

@@ -45,10 +45,11 @@ class ResidualBlock(nn.Module):
 class ResidualCNN(nn.Module):
     """Residual network on images: stages of a convolution, max pooling and residual blocks.
 
-    The pixels are normalised. Each stage begins with a convolution and max pooling, which halves
-    sides of 6 pixels or more. Each residual block adds the result of two convolutions to its input.
-    The kernels have 3 x 3 pixels. Batch normalisation and a ReLU follow each convolution. A
-    linear layer reads the maximum of each map of the last block.
+    The pixels are normalised, and pass a convolution with half of the maps of the first stage. Each
+    stage begins with a convolution and max pooling, which halves sides of 6 pixels or more. Each
+    residual block adds the result of two convolutions to its input. The kernels have 3 x 3 pixels.
+    Batch normalisation and a ReLU follow each convolution. A linear layer reads the maximum of each
+    map of the last block.
 
     Parameters
     ----------
@@ -83,7 +84,9 @@ class ResidualCNN(nn.Module):
         super().__init__()
         n_channels, *size = input_shape
         self.normalize = BatchNorm(n_channels, affine=False)
-        self.n_stages, self.depth = len(channels), depth
+        # Before the maps are pooled; without it the cost on CIFAR-10 is a sixth higher.
+        self.first = convolution(n_channels, n_first := max(1, channels[0] // 2))
+        n_channels, self.n_stages, self.depth = n_first, len(channels), depth
         for i, n_maps in enumerate(channels, start=1):
             stage = nn.Sequential()
             stage.add_module("convolution", convolution(n_channels, n_maps))
@@ -106,7 +109,7 @@ class ResidualCNN(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (n_samples, n_outputs) for images (n_samples, n_channels, height, width)."""
         # In the order of the convolutions; rounding depends on it.
-        x = self.normalize(x.contiguous(memory_format=torch.channels_last))
+        x = self.first(self.normalize(x.contiguous(memory_format=torch.channels_last)))
         for i in range(1, self.n_stages + 1):
             x = self.get_submodule(f"stage{i}")(x)
         outputs: Tensor = self.output(x.amax((2, 3)) / 4)

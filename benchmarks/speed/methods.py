@@ -97,7 +97,7 @@ def ours(case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> Any:
     parameters: dict[str, Any] = dict(ONE_NETWORK)
     if case.images:
         rates = {"learning_rate": 3e-3, "weight_decay": 1e-2}
-        parameters = {"n_networks": 1, "early_stopping": False, **rates}
+        parameters = {"n_networks": 1, "temperature": 1.0, **rates}
     if not recipe.heads:
         parameters["alpha"] = 0
     if recipe.loss:

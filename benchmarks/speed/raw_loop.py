@@ -74,8 +74,9 @@ class CNN(nn.Module):
     def __init__(self, shape: tuple[int, int, int], n_classes: int, *, heads: bool) -> None:
         super().__init__()
         n_channels, *size = shape
-        channels = [n_channels, 32, 64, 128]
+        channels = [16, 32, 64, 128]
         self.normalize = nn.BatchNorm2d(n_channels, affine=False)
+        self.first = nn.Sequential(*convolution(n_channels, channels[0]))
         self.stages = nn.ModuleList()
         for a, b in pairwise(channels):
             pools = min(size) >= 6
@@ -96,7 +97,7 @@ class CNN(nn.Module):
 
     def _run(self, x: Tensor, heads: Sequence[nn.Module] | nn.ModuleList) -> list[Tensor]:
         outputs, x = [], x.float() / 255
-        x = self.normalize(x.contiguous(memory_format=torch.channels_last))
+        x = self.first(self.normalize(x.contiguous(memory_format=torch.channels_last)))
         for i, stage in enumerate(self.stages):
             x = stage(x)
             if i < len(heads):

@@ -36,7 +36,7 @@ def test_forward_agrees_with_an_independent_computation():
 
     found = net(torch.from_numpy(x)).detach().numpy()
 
-    x = normalized(x, "normalize")
+    x = convolved(normalized(x, "normalize"), "first")
     for stage in ("stage1", "stage2"):
         x = convolved(x, f"{stage}.convolution")
         if stage == "stage1":  # the maps of 4 x 4 pixels are not pooled again
