@@ -116,7 +116,7 @@ def cases() -> dict[str, Callable[[], dict[str, Any]]]:
         n = {"n_networks": 1} if kind == "single" else {}
         found[f"{kind} cnn"] = lambda n=n: outputs(
             CostSensitiveAuxCNN(
-                (4, 6), 16, max_epochs=2, cost_matrix=MATRIX, random_state=0, **n
+                (4, 6), max_epochs=2, cost_matrix=MATRIX, random_state=0, **n
             ).fit(IMAGES, y), IMAGES[:7],
         )  # fmt: skip
         n = {"n_networks": 3} if kind == "stack" else {}

@@ -34,7 +34,7 @@ def small_stack(**parameters):
 
 
 def small_cnn(**parameters):
-    defaults = {"channels": (4, 6), "width": 16, "max_epochs": 2, "n_networks": 1, **QUICK}
+    defaults = {"channels": (4, 6), "max_epochs": 2, "n_networks": 1, **QUICK}
     defaults["early_stopping"] = False
     return CostSensitiveAuxCNN(**{**defaults, **parameters})
 

@@ -19,7 +19,6 @@ from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
 from .._inputs.named import NamedPreprocessor
 from .._training.schedule import RATE_FACTOR
-from ..losses import ProbabilisticLoss
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
 from ..modules._named_rows import NamedRows
@@ -292,7 +291,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         options, by_default = super()._options(), self._is_pretrained()
         stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
         combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
-        learns = self.temperature == "auto" and isinstance(options.losses()[0], ProbabilisticLoss)
+        learns = options.learns_temperature
         n: int | str = self.n_networks
         if n == "auto":
             n = 2 if learns and not by_default else 1

@@ -32,7 +32,7 @@ from .._training.state import (
     to_state,
     without_training_state,
 )
-from .._training.temperature import calibrate
+from .._training.temperature import calibrate, held_out_costs
 from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
@@ -63,6 +63,8 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
 # the mean cost above the smallest.
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
+# Costs are extreme if decisions depend on smaller class probabilities: a miss of 200 alarms.
+EXTREME_THRESHOLD = 1 / 201
 
 
 class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
@@ -264,6 +266,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
             self._set_fitted(data, inputs, training, pretrained)
             if not stream:
                 self._warn_if_collapsed(data)
+                self._warn_if_a_constant_is_cheaper(training)
         return data, training
 
     @contextmanager
@@ -315,6 +318,22 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
                 f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
                 f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
+            )
+
+    def _warn_if_a_constant_is_cheaper(self, training: Training) -> None:
+        """Warn if, with extreme costs, the best decision for all held-out rows costs less."""
+        net, held_out = training.net, training.held_out
+        if held_out is None or net.statistics.smallest_threshold > EXTREME_THRESHOLD:
+            return
+        paid, constant = processes().from_first(held_out_costs(net, held_out))
+        best = int(constant.argmin())
+        if paid > (1 + COLLAPSE_MARGIN) * constant[best]:
+            currency = net.statistics.to_currency(np.array([constant[best], paid]))
+            warn(
+                f"On the samples that were held out, always {self.decisions_.tolist()[best]!r} "
+                f"costs {currency[0]:.3g} a sample, and the decisions of the network cost "
+                f"{currency[1]:.3g}: some costs are so high that the probabilities are not "
+                "precise enough. Prefer the constant decision, or more samples of rare classes."
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,84 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from math import prod
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImagePreprocessor
-from ..modules._images import AuxCNN
-from ..modules._layers import ACTIVATIONS
+from ..modules import ResidualCNN
+from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import (
-    COUNT,
-    SHARE,
-    ImageParameters,
-    check_each,
-    layers_with_head,
-    per_layer,
-)
+from .parameters import COUNT, ImageParameters, TrainingOptions, check_each, layers_with_head
 
 
 @inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
-    """Convolutional network on images that estimates costs, with auxiliary cost heads (AuxCST).
+    """Residual network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
-    Convolution blocks, each a convolution, batch normalisation, the activation and max pooling, are
-    followed by dense layers and one output per class. Every block and dense layer, except the last
-    layer, has as many auxiliary neurons. All are trained jointly on ``sum_i alpha_i L_i +
-    L_output``; the prediction is the class with the smallest estimated cost. What outputs and heads
-    learn, costs or classes, depends on `loss`.
+    The network is a :class:`~auxcst_sklearn.modules.ResidualCNN`: stages of a convolution, max
+    pooling and residual blocks. It has one output per class. Every residual block except the last
+    has as many auxiliary neurons, which read the means of its maps. All are trained jointly on
+    ``sum_i alpha_i L_i + L_output``. The prediction is the class with the smallest estimated cost.
+    What outputs and heads learn, costs or classes, depends on `loss`.
 
     Parameters
     ----------
-    channels : int or array-like of shape (n_blocks,), default=(32, 64, 128)
-        Number of output channels of each convolution block; one block per value.
-    width : int or array-like of shape (n_dense,), default=256
-        Neurons of each dense layer; ``()`` for none, so that the output follows the last block.
-    alpha : float or array-like of shape (n_blocks + n_dense - 1,), default=0.2
-        Weight of the loss of each auxiliary head, first block first. A layer with weight 0 gets
-        no head; ``alpha=0`` is the plain network.
-    kernel_size : int or array-like of shape (n_blocks,), default=3
-        Height and width of the kernels of each block. Convolutions keep the size of the feature
-        maps.
-    pool_size : int or array-like of shape (n_blocks,), default=2
-        Height and width of the max pooling of each block; 1 for none. A direction in which the
-        images have one pixel is left as it is.
-    head_input : {"mean", "flatten"}, default="mean"
-        Input of the head of a block: the mean of each feature map, or every value of every map.
-    batch_norm : bool, default=True
-        Whether the blocks have batch normalisation.
+    channels : int or array-like of shape (n_stages,), default=(32, 64, 128)
+        Number of feature maps in each stage. Max pooling in each stage halves sides of 6 pixels or
+        more.
+    depth : int, default=1
+        Number of residual blocks in each stage.
+    alpha : float or array-like of shape (n_stages * depth - 1,), default=0.2
+        Weight of the loss of each auxiliary head, first block first. A block with weight 0 has no
+        head; ``alpha=0`` is the plain network.
     image_shape : array-like of shape (3,), default=None
         (C, H, W), or with `channels_last` (H, W, C), if X holds flattened rows, for example from
         another transformer. None for the shape of X.
-    activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="relu"
-        Activation of the hidden layers.
-    dropout : float, default=0.0
-        Probability of dropping a neuron of a dense layer in training.
     n_networks : int, default=2
         Number of networks, which are trained side by side; estimates and probabilities are their
-        means. Each holds out a different fold of the rows for early stopping, and all folds
-        together give the temperature. 1 for a single network, in half of the time.
-    learning_rate : float, default=3e-3
+        means. Each holds out a different fold of the samples, and all folds together give the
+        temperature. 1 for a single network, in half of the time.
+    max_epochs : int, default=25
+        Number of epochs.
+    learning_rate : float, default=1e-2
         Learning rate of the optimizer; with a schedule, its maximum.
-    patience : int, default=50
-        Number of epochs without improvement of any network after which training stops. With a
-        schedule the last epochs are usually the best, so the default never stops early.
+    weight_decay : float, default=5e-2
+        Weight decay of the optimizer.
+    early_stopping : bool, default=False
+        Whether to keep the weights of the epoch with the lowest validation loss, or for losses
+        without class probabilities with the lowest mean cost.
+    validation_fraction : float, default=0.1
+        Fraction of the samples that each network holds out for the temperature and for early
+        stopping.
     random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, augmentation, dropout and the held-out rows. Pass an int
-        for the same network on every call.
+        Determines weights, shuffling, augmentation and the held-out rows. Pass an int for the same
+        network on every call.
 
     Attributes
     ----------
     image_shape_ : tuple of int
         (C, H, W) of the network's input images.
     hidden_layers_ : list of str
-        Names of the layers that have an auxiliary head: "conv1" ..., "dense1" ...
+        Names of the residual blocks that have an auxiliary head: "stage1.block1" ...
     net_ : skorch.NeuralNet
         The trained net; its torch module is ``net_.module_``, whose networks are
         ``net_.module_.networks``.
@@ -89,7 +74,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     See Also
     --------
-    CostSensitiveAuxMLP : The fully connected network.
+    CostSensitiveAuxNet : Any torch module with heads.
 
     Notes
     -----
@@ -110,6 +95,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     because the range of the other type would be a guess. Floats that are far beyond the floats of a
     training on -1 ... 1, as 0 ... 255 are, raise a warning.
 
+    If `augmentation` mirrors images by its name or as a `RandomFlipShift`, outputs are means over
+    an image and its mirror image, which takes twice the time.
+
     A pickle holds the weights without the state of the optimizer; training after loading starts
     with a new optimizer.
 
@@ -123,10 +111,10 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     >>> X.shape
     (1797, 8, 8)
     >>> cost_matrix = randomized_proportional_cost_matrix(y[:1000], random_state=0)
-    >>> model = CostSensitiveAuxCNN(channels=(8, 16), width=32, cost_matrix=cost_matrix,
-    ...                             max_epochs=5, random_state=0).fit(X[:1000], y[:1000])
+    >>> model = CostSensitiveAuxCNN(channels=(8, 16), cost_matrix=cost_matrix, max_epochs=5,
+    ...                             random_state=0).fit(X[:1000], y[:1000])
     >>> model.hidden_layers_
-    ['conv1', 'conv2']
+    ['stage1.block1']
     >>> model.predict(X[1000:1003]).shape, model.predict_cost(X[1000:1003]).shape
     ((3,), (3, 10))
     >>> model.score(X[1000:], y[1000:]) > -1  # minus the mean cost
@@ -136,76 +124,40 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ImageParameters._parameter_constraints,
         "channels": [COUNT, "array-like"],
-        "width": [COUNT, "array-like"],
-        "kernel_size": [COUNT, "array-like"],
-        "pool_size": [COUNT, "array-like"],
-        "head_input": [StrOptions({"mean", "flatten"})],
-        "batch_norm": ["boolean"],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "dropout": [SHARE],
+        "depth": [COUNT],
     }
 
     channels: int | Sequence[int] = (32, 64, 128)
-    width: int | Sequence[int] = 256
+    depth: int = 1
     alpha: float | Sequence[float] = 0.2
     _: KW_ONLY
-    kernel_size: int | Sequence[int] = 3
-    pool_size: int | Sequence[int] = 2
-    head_input: Literal["mean", "flatten"] = "mean"
-    batch_norm: bool = True
-    activation: str = "relu"
-    dropout: float = 0.0
     n_networks: int | Literal["auto"] = 2
-    learning_rate: float | Literal["auto"] = 3e-3
-    patience: int | Literal["auto"] = 50
+    max_epochs: int = 25
+    learning_rate: float | Literal["auto"] = 1e-2
+    weight_decay: float = 5e-2
+    early_stopping: bool | Literal["auto"] = False
+    validation_fraction: float = 0.1
+
+    def _options(self) -> TrainingOptions:
+        options = super()._options()
+        return replace(options, holds_out=options.learns_temperature)
 
     def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation
         return ImagePreprocessor(*parameters, convolved=True)
 
-    def _make_module(self, inputs: Any, rows: Any, n_outputs: int) -> tuple[AuxCNN, list[float]]:
+    def _make_module(
+        self, inputs: Any, rows: Any, n_outputs: int
+    ) -> tuple[MirroredNetwork, list[float]]:
+        channels = np.atleast_1d(np.asarray(self.channels)).tolist()
+        if not channels:
+            raise ValueError("channels is empty; expected the channels of at least one stage.")
+        check_each(channels, name="channels", interval=COUNT)
         images = inputs.make_module()
-        layers = self._layers()
-        *_, height, width = images.out_shape
-        pooled = prod(layers["pool_size"])
-        are_images = self.image_shape is not None or len(inputs.shape) > 1
-        if are_images and (1 < height < pooled or 1 < width < pooled):
-            raise ValueError(
-                f"pool_size={self.pool_size!r} in {len(layers['pool_size'])} convolution blocks "
-                f"divides height and width by {pooled}, which leaves nothing of images of {height} "
-                f"x {width} pixels. Use fewer blocks (channels), or pool_size=1 in some of them."
-            )
-        head_layers, weights = layers_with_head(
-            self.alpha,
-            len(layers["channels"]) + len(layers["width"]) - 1,
-            layers="convolution block and dense layer but the last",
+        body = ResidualCNN(images.out_shape, channels=channels, depth=self.depth)
+        *names, _ = body.hidden_layers
+        with_head, weights = layers_with_head(
+            self.alpha, len(names), layers="residual block but the last"
         )
-        module = AuxCNN(
-            images,
-            n_outputs,
-            head_layers=head_layers,
-            head_input=self.head_input,
-            batch_norm=self.batch_norm,
-            activation=self.activation,
-            dropout=self.dropout,
-            **layers,
-        )
-        return module, weights
-
-    def _layers(self) -> dict[str, list[int]]:
-        """Sizes of all layers, block by block and dense layer by dense layer."""
-        layers = {
-            name: np.atleast_1d(getattr(self, name)).tolist() for name in ("channels", "width")
-        }
-        n_blocks = len(layers["channels"])
-        if n_blocks == 0:
-            raise ValueError(
-                f"channels={self.channels!r} is empty; expected the channels of at least one "
-                "convolution block. For dense layers alone use CostSensitiveAuxMLP."
-            )
-        for name in ("kernel_size", "pool_size"):
-            value = getattr(self, name)
-            layers[name] = per_layer(value, n_blocks, name=name, layers="convolution block")
-        for name, values in layers.items():
-            check_each(values, name=name, interval=COUNT)
-        return layers
+        layers = [names[i] for i in with_head]
+        return MirroredNetwork(images, body, n_outputs, hidden_layers=layers), weights

@@ -25,7 +25,7 @@ from .._training.schedule import (
     optimizer_arguments,
     resolve_batch_size,
 )
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, ProbabilisticLoss
 from ..modules._images import TRANSFORMS
 
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -249,6 +249,11 @@ class TrainingOptions:
         """The options among the parameters of an estimator."""
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in parameters.items() if name in names})
+
+    @property
+    def learns_temperature(self) -> bool:
+        """Whether a temperature is learnt, for which samples are held out."""
+        return self.temperature == "auto" and isinstance(self.losses()[0], ProbabilisticLoss)
 
     def losses(self) -> tuple[Loss, Loss]:
         """The losses of the output and of the heads."""

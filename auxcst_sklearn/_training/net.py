@@ -216,20 +216,23 @@ class CostNet(NeuralNet):
 
         They are (n_values, n_networks), for the output of each network and the rows of its set.
         """
-        loss, matrices, shape = self.criterion_.loss, target.matrices, output.shape[:2]
+        loss, shape = self.criterion_.loss, output.shape[:2]
         output = output.flatten(0, 1)
-        if matrices is None or not isinstance(loss, ProbabilisticLoss):
-            choice = self.to_cost(output).argmin(dim=1)
-        else:
-            p = self.probabilities(output).unsqueeze(1)
-            choice = (p @ matrices).squeeze(1).argmin(dim=1)
-        values = [target.cost.gather(1, choice.unsqueeze(1)).squeeze(1)]
+        values = [self.paid(output, target)]
         values.append(torch.ones_like(values[0]))
         if isinstance(loss, ProbabilisticLoss):
             for t in STOP_TEMPERATURES.tolist():
                 values.append(loss(loss.with_temperature(output, t), target))
         weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
         return weighted.view(-1, *shape).mean(dim=-1)
+
+    def paid(self, output: Tensor, target: Target) -> Tensor:
+        """Cost of the decision for each row of outputs."""
+        if target.matrices is None or not isinstance(self.criterion_.loss, ProbabilisticLoss):
+            expected = self.to_cost(output)
+        else:
+            expected = (self.probabilities(output).unsqueeze(1) @ target.matrices).squeeze(1)
+        return target.cost.gather(1, expected.argmin(dim=1, keepdim=True)).squeeze(1)
 
     def forward_ensemble(self, x: Tensor, module: Any = None) -> Tensor:
         """Outputs of the networks after the temperature, with the probabilities of their mean.

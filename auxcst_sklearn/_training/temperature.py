@@ -1,4 +1,4 @@
-"""The temperature of a network, and the weights of its heads, from rows that it has not seen."""
+"""Temperature, weights of heads and costs of a network, from rows that it has not seen."""
 
 from __future__ import annotations
 
@@ -106,6 +106,18 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
     of_row = of_row[counts].astype(np.float64)
     return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts])
+
+
+@torch.no_grad()
+def held_out_costs(net: CostNet, held_out: Sequence[Rows]) -> tuple[float, NDArray[np.float64]]:
+    """Mean costs in units of the decisions for held-out rows, and of each decision for all."""
+    total, n = np.zeros(1), 0.0
+    for x, target in net.get_iterator(held_out):
+        paid = net.paid(net.forward_voted(x).flatten(0, 1), target).unsqueeze(1)
+        weight = torch.ones(len(paid)) if target.weight is None else target.weight
+        sums = weight.to(paid) @ torch.cat([paid, target.cost], dim=1)
+        total, n = total + sums.double().numpy(force=True), n + float(weight.sum())
+    return float(total[0] / n), total[1:] / n
 
 
 def _squares(difference: Tensor) -> Tensor:

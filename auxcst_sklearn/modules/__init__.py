@@ -1,9 +1,10 @@
-"""What a user composes with torch modules: random shifts, heads, and the layers of a module."""
+"""What a user composes with torch modules: a residual network, random shifts, heads."""
 
 from ._images import RandomFlipShift
 from ._layers import CostHead, SeededModule
 from ._mlp import CostSensitiveAutoencoder
 from ._network import AuxNetwork
+from ._residual import ResidualCNN
 from .wrapping import find_hidden_layers
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "CostHead",
     "CostSensitiveAutoencoder",
     "RandomFlipShift",
+    "ResidualCNN",
     "SeededModule",
     "find_hidden_layers",
 ]

@@ -96,13 +96,15 @@ def ours(case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> Any:
 
     parameters: dict[str, Any] = dict(ONE_NETWORK)
     if case.images:
-        parameters = {"n_networks": 1, "early_stopping": False}
+        rates = {"learning_rate": 3e-3, "weight_decay": 1e-2}
+        parameters = {"n_networks": 1, "early_stopping": False, **rates}
     if not recipe.heads:
         parameters["alpha"] = 0
     if recipe.loss:
-        parameters.update(loss=recipe.loss, dropout=0.0, schedule="constant")
+        parameters.update(loss=recipe.loss, schedule="constant")
     if not case.images:
-        parameters.update(depth=case.depth, width=case.width)
+        dropout = {"dropout": 0.0} if recipe.loss else {}
+        parameters.update(depth=case.depth, width=case.width, **dropout)
     network = "CostSensitiveAuxCNN" if case.images else "CostSensitiveAuxMLP"
     parameters |= {"max_epochs": case.epochs, "device": case.device}
     return getattr(auxcst_sklearn, network)(cost_matrix=cost_matrix, random_state=0, **parameters)

@@ -7,7 +7,7 @@ one loss per epoch is all that it keeps. Dropout and the schedule are torch's ow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -57,42 +57,56 @@ class MLP(nn.Module):
         return [*outputs, self.output(x)]
 
 
+class Residual(nn.Module):
+    """Two convolutions, whose output is added to the input."""
+
+    def __init__(self, n_maps: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*convolution(n_maps, n_maps), *convolution(n_maps, n_maps))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.layers(x)
+
+
 class CNN(nn.Module):
-    """Three convolution blocks and a dense layer on images of bytes; heads see mean maps."""
+    """Three stages with a residual block each, on images of bytes; heads see mean maps."""
 
     def __init__(self, shape: tuple[int, int, int], n_classes: int, *, heads: bool) -> None:
         super().__init__()
-        n_channels, height, width = shape
+        n_channels, *size = shape
         channels = [n_channels, 32, 64, 128]
-        self.blocks = nn.ModuleList(
-            nn.Sequential(
-                nn.Conv2d(a, b, 3, padding="same", bias=False),
-                nn.BatchNorm2d(b),
-                nn.ReLU(),
-                nn.MaxPool2d(2),
-            )
-            for a, b in pairwise(channels)
-        )
-        self.dense = nn.Linear(channels[-1] * (height // 8) * (width // 8), 256)
-        self.output = nn.Linear(256, n_classes)
-        sizes = channels[1:] if heads else []
+        self.normalize = nn.BatchNorm2d(n_channels, affine=False)
+        self.stages = nn.ModuleList()
+        for a, b in pairwise(channels):
+            pools = min(size) >= 6
+            pooling = nn.MaxPool2d(2) if pools else nn.Identity()
+            self.stages.append(nn.Sequential(*convolution(a, b), pooling, Residual(b)))
+            size = [side // 2 for side in size] if pools else size
+        nn.Linear(channels[-1], 1)  # draws what the estimator draws for the layer that it replaces
+        self.output = nn.Linear(channels[-1], n_classes)
+        sizes = channels[1:-1] if heads else []
         self.heads = nn.ModuleList(nn.Linear(size, n_classes) for size in sizes)
         self.to(memory_format=torch.channels_last)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.float() / 255
-        for block in self.blocks:
-            x = block(x)
-        return self.output(F.relu(self.dense(x.flatten(1))))
+        return self._run(x, heads=[])[-1]
 
     def forward_heads(self, x: Tensor) -> list[Tensor]:
-        x = x.float() / 255
-        outputs = []
-        for i, block in enumerate(self.blocks):
-            x = block(x)
-            if i < len(self.heads):
-                outputs.append(self.heads[i](x.mean(dim=(2, 3))))
-        return [*outputs, self.output(F.relu(self.dense(x.flatten(1))))]
+        return self._run(x, self.heads)
+
+    def _run(self, x: Tensor, heads: Sequence[nn.Module] | nn.ModuleList) -> list[Tensor]:
+        outputs, x = [], x.float() / 255
+        x = self.normalize(x.contiguous(memory_format=torch.channels_last))
+        for i, stage in enumerate(self.stages):
+            x = stage(x)
+            if i < len(heads):
+                outputs.append(heads[i](x.mean(dim=(2, 3))))
+        return [*outputs, self.output(x.amax((2, 3)) / 4)]
+
+
+def convolution(n_inputs: int, n_maps: int) -> list[nn.Module]:
+    layer = nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)
+    return [layer, nn.BatchNorm2d(n_maps), nn.ReLU()]
 
 
 def make_loss(name: str, cost_matrix: Tensor, smoothing: float = 0.0) -> Loss:

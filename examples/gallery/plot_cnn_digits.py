@@ -27,10 +27,10 @@ images, images_test, y, y_test = train_test_split(
 )
 
 # %%
-# Two convolution blocks are enough for 8 x 8 pixels. The other models use the pixels as columns;
+# The other models use the pixels as columns;
 # the support vector machine gets its probabilities by temperature scaling (scikit-learn 1.8 or
 # later).
-cnn = CostSensitiveAuxCNN((16, 32), width=64, cost_matrix=M, max_epochs=20, random_state=0)
+cnn = CostSensitiveAuxCNN((16, 32), cost_matrix=M, random_state=0)
 cnn.fit(images, y)
 flat, flat_test = images.reshape(len(y), -1), images_test.reshape(len(y_test), -1)
 logistic = BayesMinimumRiskClassifier(LogisticRegression(max_iter=500), cost_matrix=M).fit(flat, y)

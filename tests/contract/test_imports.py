@@ -26,7 +26,15 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-STEPS = {"base", "calibration", "decision", "decision_module", "fingerprint", "parameters", "steps"}
+STEPS = {
+    "base",
+    "calibration",
+    "decision",
+    "decision_module",
+    "fingerprint",
+    "fit_steps",
+    "parameters",
+}
 BUILT_ON_OTHERS = {
     "members": {"table_models", "mlp"},
     "ensemble": {"members"},

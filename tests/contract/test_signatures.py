@@ -47,7 +47,7 @@ def test_methods(estimator, method):
 POSITIONAL = {
     "BayesMinimumRiskClassifier": ["estimator"],
     "CSAEPretrainedMLP": ["depth", "width", "beta", "corruption", "pretrain_epochs"],
-    "CostSensitiveAuxCNN": ["channels", "width", "alpha"],
+    "CostSensitiveAuxCNN": ["channels", "depth", "alpha"],
     "CostSensitiveAuxMLP": ["depth", "width", "alpha"],
     "CostSensitiveAuxNet": ["module"],
     "CostSensitiveEnsembleClassifier": ["estimators"],

@@ -35,7 +35,7 @@ def mlp(**changes):
 
 
 def cnn(**changes):
-    given = {"image_shape": (1, 2, 4), "channels": (4,), "width": 8, "max_epochs": 4}
+    given = {"image_shape": (1, 2, 4), "channels": (4, 4), "max_epochs": 4}
     return CostSensitiveAuxCNN(**{**given, "random_state": 0, **changes})
 
 

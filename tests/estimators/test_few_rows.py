@@ -40,7 +40,7 @@ MODELS = {
     "one-sided": lambda: small_stack(loss="one_sided"),
     "softmin": lambda: small_mlp(loss="softmin"),
     "auto-encoders": lambda: CSAEPretrainedMLP(2, 8, pretrain_epochs=1, max_epochs=2, **QUICK),
-    "convolutions": lambda: small_cnn(image_shape=(1, 5, 1), pool_size=1),
+    "convolutions": lambda: small_cnn(image_shape=(1, 5, 1)),
     "modules": lambda: small_net(body, n_networks=2),
 }
 

@@ -86,9 +86,7 @@ def test_columns_of_a_file_and_other_estimators(data, on_disk, tmp_path):
 def test_images_of_a_file(on_disk, tmp_path):
     rng = np.random.RandomState(0)
     images, y = rng.randint(256, size=(40, 8, 8), dtype=np.uint8), np.arange(40) % 3
-    cnn = CostSensitiveAuxCNN(
-        channels=(4,), width=8, max_epochs=2, cost_matrix=COST, random_state=0
-    )
+    cnn = CostSensitiveAuxCNN(channels=4, max_epochs=2, cost_matrix=COST, random_state=0)
     for kind in (images, images / 255.0):
         expected = cnn.fit(kind, y).predict_cost(kind)
         mapped = stored(kind, tmp_path)

@@ -93,8 +93,8 @@ def test_arrays_are_in_one_order_with_each_other_and_with_all_that_belongs_to_ro
             call(given, y, sample_weight=pd.Series(1.0, customers).iloc[order])
     with pytest.raises(ValueError, match=moved.format(r"X\['two'\]")):
         model.predict(mixed)
-    with pytest.raises(ValueError, match=moved.format("by")):
-        decide(model, given, by=pd.Series(y, customers).iloc[order], capacity={1: 3})
+    with pytest.raises(ValueError, match=moved.format("groups")):
+        decide(model, given, groups=pd.Series(y, customers).iloc[order], capacity={1: 3})
     with pytest.raises(ValueError, match=moved.format("y")):
         BayesMinimumRiskClassifier(net(), cost_matrix=COST).fit(given, label.iloc[order])
     with pytest.raises(ValueError, match=moved.format("y")):
@@ -147,7 +147,7 @@ LARGE = 2**53 + np.arange(2 * N).reshape(N, 2)
 def test_integers_arrive_as_they_are(given):
     passed = given["ids"] if isinstance(given, dict) else given
     expected = np.asarray(passed, dtype=object).ravel().tolist()
-    model = net(Hashed).fit(given, y)
+    model = net(Hashed, n_networks=1).fit(given, y)
     SEEN.clear()
     model.predict(given)
     assert expected == SEEN

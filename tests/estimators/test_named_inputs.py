@@ -140,7 +140,8 @@ texts = [" ".join(map(str, row[:n])) for row, n in zip(ids, length)]
 
 def net(module=Encoder, **parameters):
     known = {"max_epochs": 3, "batch_size": 32, "learning_rate": 1e-2, "random_state": 0}
-    return CostSensitiveAuxNet(module, **{"cost_matrix": COST, **known, **parameters})
+    known |= {"cost_matrix": COST, "temperature": 1.0}  # one network, of all rows
+    return CostSensitiveAuxNet(module, **{**known, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -329,10 +330,10 @@ def test_continued_trainings_and_files(tmp_path):
     [
         ({"input_ids": ids, "attention_mask": mask[:5]}, r"X\['attention_mask'\] has 5 rows, but"),
         ({"input_ids": [row[:n].tolist() for row, n in zip(ids, length)]}, "padding=True"),
-        ({"input_ids": texts}, r"X\['input_ids'\] holds <U\d+; expected an array of numbers"),
+        ({"input_ids": texts}, r"X\['input_ids'\] holds <U\d+; expected a dense array"),
         ({"input_ids": np.full((N, 3), np.nan)}, "NaN"),
         ({}, "at least one array"),
-        ({"input_ids": ids, "mask": mask}, "cannot compute examples of the arrays .*'mask'"),
+        ({"input_ids": ids, "mask": mask}, "cannot compute an example of .*'mask'"),
     ],
 )
 def test_arrays_that_are_refused(given, message):

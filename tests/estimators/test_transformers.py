@@ -66,7 +66,7 @@ def maker(name):
 
 
 def fitted(name, X):
-    known = {"max_epochs": 1, "batch_size": 16, "random_state": 0}
+    known = {"max_epochs": 1, "batch_size": 16, "random_state": 0, "n_networks": 1}
     model = CostSensitiveAuxNet(maker(name), **known).fit(X, y)
     model.module = dict  # a function of a test cannot be pickled
     return model

@@ -23,7 +23,7 @@ def y():
 
 
 def small(**parameters):
-    return small_cnn(**{"channels": 4, "width": 6, **parameters})
+    return small_cnn(**{"channels": 4, **parameters})
 
 
 def test_resolve_image_shape():

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn.modules._images import AuxCNN, ImageLayer
+from auxcst_sklearn.modules import ResidualCNN
+from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules._mlp import AuxMLP
 from auxcst_sklearn.modules._network import ClassAndCostNetwork, SideBySide
+from auxcst_sklearn.modules.wrapping import WrappedNetwork
 
 
 def test_start_at_sets_the_biases_of_all_heads():
@@ -18,12 +20,10 @@ def test_start_at_sets_the_biases_of_all_heads():
     assert network.heads["hidden1"].bias.flatten().tolist() == [4, 5, 6]
 
 
-def make_networks(n=3, n_outputs=4, head_layers=(0,)):
+def make_networks(n=3, n_outputs=4, hidden_layers=("stage1.block1",)):
     torch.manual_seed(0)
-    sizes = {"channels": [3], "kernel_size": [3], "pool_size": [2], "width": [5]}
-    return [
-        AuxCNN(ImageLayer((1, 6, 6)), n_outputs, head_layers=head_layers, **sizes) for _ in range(n)
-    ]
+    parts = [(ImageLayer((1, 6, 6)), ResidualCNN((1, 6, 6), channels=(3, 5))) for _ in range(n)]
+    return [WrappedNetwork(*part, n_outputs, hidden_layers=hidden_layers) for part in parts]
 
 
 @pytest.mark.parametrize("n_sets", [1, 3])
@@ -31,12 +31,12 @@ def make_networks(n=3, n_outputs=4, head_layers=(0,)):
 def test_each_network_side_by_side_gives_what_it_gives_alone(n_sets, training):
     networks = make_networks()
     alone = [copy.deepcopy(network).train(training) for network in networks]
-    several = AuxCNN.join(networks).train(training)
+    several = WrappedNetwork.join(networks).train(training)
     x = torch.randn(n_sets, 7, 1, 6, 6)
 
     assert isinstance(several, SideBySide)
     assert several.n_networks == 3
-    assert several.layers == ("conv1", "output")
+    assert several.layers == ("stage1.block1", "output")
     outputs = several.forward_heads(x)
     for i, network in enumerate(alone):
         for output, expected in zip(outputs, network.forward_heads(x[i % n_sets])):
@@ -49,7 +49,7 @@ def test_each_network_side_by_side_gives_what_it_gives_alone(n_sets, training):
 
 def test_a_module_never_sees_the_dimension_of_networks():
     (alone,) = make_networks(1)
-    one = AuxCNN.join([alone]).eval()
+    one = WrappedNetwork.join([alone]).eval()
     shapes = []
     alone.register_forward_pre_hook(lambda network, args: shapes.append(args[0].shape))
 
@@ -59,7 +59,7 @@ def test_a_module_never_sees_the_dimension_of_networks():
 
 
 def test_heads_of_all_networks_are_rescaled():
-    several = AuxCNN.join(make_networks()).eval()
+    several = WrappedNetwork.join(make_networks()).eval()
     x = torch.randn(1, 7, 1, 6, 6)
     hidden, output = several.forward_heads(x)
     with torch.no_grad():
@@ -71,7 +71,7 @@ def test_heads_of_all_networks_are_rescaled():
 
 
 def test_the_precision_is_that_of_all_networks():
-    several = AuxCNN.join(make_networks())
+    several = WrappedNetwork.join(make_networks())
     several.set_precision(True)
 
     assert all(network.bf16 for network in several.networks)

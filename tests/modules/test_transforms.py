@@ -16,17 +16,20 @@ def seeded(transform, seed=0):
     return transform
 
 
+def reflected(index, size):
+    """The index of a pixel in the image, whose border is a mirror."""
+    return -index if index < 0 else 2 * (size - 1) - index if index >= size else index
+
+
 def moved(image, flip, down, right):
-    """The image, mirrored and moved, pixel by pixel."""
+    """The image, mirrored and moved, pixel by pixel; the gap reflects the image."""
     n_channels, height, width = image.shape
     result = np.zeros_like(image)
     for c in range(n_channels):
         for i in range(height):
             for j in range(width):
-                source = i - down, j - right
-                if 0 <= source[0] < height and 0 <= source[1] < width:
-                    column = width - 1 - source[1] if flip else source[1]
-                    result[c, i, j] = image[c, source[0], column]
+                row, column = reflected(i - down, height), reflected(j - right, width)
+                result[c, i, j] = image[c, row, width - 1 - column if flip else column]
     return result
 
 
@@ -94,7 +97,17 @@ def test_a_transform_of_ones_own_may_draw_from_the_generator():
 
 def test_transforms_by_name():
     shifts = {name: (shift.flip, shift.max_shift) for name, shift in TRANSFORMS.items()}
-    assert shifts == {"flip": (True, 0), "shift": (False, 4), "flip_shift": (True, 4)}
+    assert shifts == {"flip": (True, 0), "shift": (False, None), "flip_shift": (True, None)}
+
+
+@pytest.mark.parametrize(("size", "most"), [((32, 40), 4), ((64, 64), 8), ((8, 8), 1), ((7, 9), 0)])
+def test_images_are_shifted_by_an_eighth_of_the_smaller_side_by_default(size, most):
+    rows = torch.arange(float(size[0])).view(1, 1, -1, 1).expand(2000, 1, *size)
+
+    shifted = seeded(RandomFlipShift(flip=False))(rows) - rows
+
+    middle = shifted[:, 0, size[0] // 2, 0]
+    assert sorted(set(middle.tolist())) == list(range(-most, most + 1))
 
 
 @pytest.mark.parametrize("given", ["flip", RandomFlipShift()])
@@ -110,11 +123,11 @@ def test_a_network_has_a_transform_of_its_own(given):
 
 
 def test_bad_shifts():
-    for shift in (-1, 1.5, float("nan"), "2", (1, 2), None):
+    for shift in (-1, 1.5, float("nan"), "2", (1, 2)):
         with pytest.raises(ValueError, match=rf"max_shift is {re.escape(repr(shift))}; expected a"):
             RandomFlipShift(max_shift=shift)
     with pytest.raises(ValueError, match="max_shift=4 can move images of 3 x 8 pixels out of sigh"):
-        RandomFlipShift()(torch.zeros(1, 1, 3, 8))
+        RandomFlipShift(max_shift=4)(torch.zeros(1, 1, 3, 8))
 
 
 def test_a_sequence_of_transforms_is_determined_by_random_state():
@@ -125,9 +138,7 @@ def test_a_sequence_of_transforms_is_determined_by_random_state():
     augmentation = nn.Sequential(RandomFlipShift(max_shift=0), RandomFlipShift(max_shift=1))
 
     def estimates(**parameters):
-        model = CostSensitiveAuxCNN(
-            channels=(4,), width=(8,), max_epochs=2, random_state=0, **parameters
-        )
+        model = CostSensitiveAuxCNN(channels=(4,), max_epochs=2, random_state=0, **parameters)
         torch.manual_seed(len(parameters))  # plays no part
         return model.fit(X, y).predict_cost(X)
 

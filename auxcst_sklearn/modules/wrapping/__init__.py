@@ -2,10 +2,12 @@
 
 from ._body import PREFIX, is_trained, make_body
 from ._hidden_layers import find_hidden_layers
+from ._mirrored import MirroredNetwork
 from ._wrapped import WrappedNetwork, example_of
 
 __all__ = [
     "PREFIX",
+    "MirroredNetwork",
     "WrappedNetwork",
     "example_of",
     "find_hidden_layers",

@@ -48,7 +48,8 @@ def _on_every_path(trace: Trace) -> list[int]:
     for index in range(last, 0, -1):
         if index in farthest:
             data = [parent for parent in steps[index].parents if steps[parent].is_data]
-            for parent in data + [0] * (not data or steps[index].takes_raw):
+            takes_raw = bool(steps[index].raw_inputs & trace.touched)
+            for parent in data + [0] * (not data or takes_raw):
                 farthest.setdefault(parent, index)
     found, reach = [], 0
     for index in sorted(farthest):
@@ -142,16 +143,18 @@ def find_hidden_layers(
     Some steps of a run lie on every path from the input to the output; the branches of a residual
     or an inception block do not. Among those steps, all from one layer of weights up to the next
     (weights in branches included) belong to one hidden layer. Its output is the output of the last
-    activation function, or of the last join of branches. So an activation after a layer of weights
-    ends a hidden layer, and a residual block counts as one: its sum, or the activation that
-    follows the sum. Masks, positions and lengths, which are computed from the input by comparisons
-    or from integers, without weights, make no branches. A recurrent layer is a hidden layer.
+    activation function, or of the last join of branches (not of parts of one tensor). So an
+    activation after a layer of weights ends a hidden layer, and a residual block counts as one: its
+    sum, or the activation that follows the sum. Masks, positions and lengths, which are computed
+    from the input by comparisons or from integers, without weights, make no branches, nor do inputs
+    that only multiply features, as an adjacency matrix does. A recurrent layer is a hidden layer.
 
     In a network on sequences (n_samples, n_steps, n_features) whose blocks repeat, as in a
     transformer, the blocks are the hidden layers: modules of one class and size in an
     ``nn.ModuleList`` or ``nn.Sequential``, each computed from the one before. In a network with
     several such lists, as with stages, the first rule finds the hidden layers; if it finds none in
-    one of the lists, as with encoder and decoder, they are the blocks of the last list.
+    one of the lists, as with encoder and decoder, they are the blocks of the last list. Blocks on
+    channels are the hidden layers if shortcuts pass some of them, as in InceptionTime.
 
     Parameters
     ----------

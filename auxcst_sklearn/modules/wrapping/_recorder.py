@@ -26,8 +26,7 @@ class Recorder:
         self.before = {path: trace.before(path) for path, _ in calls}
         self.overwritten = {call[0] for call in calls if trace.was_overwritten(call)}
         self.sends_gradient, self.is_new = sends_gradient, True
-        # A submodule that runs once is told by its path.
-        self.with_context = any(p.endswith("()") or len(b) > 1 for p, b in self.before.items())
+        self.with_context = False  # which takes time, and is needed where numbers of calls differ
 
     def record(
         self, module: nn.Module, run: Callable[[], Tensor], calls: Collection[Call], training: bool
@@ -47,12 +46,17 @@ class Recorder:
                 kept = _keep(x, is_first or call[0] in self.overwritten)
                 outputs[call] = x, version_of(x), kept
 
-        with_context = is_first or self.with_context
+        with_context = is_first or self.with_context or not training
         with Listener(module, keep, {path for path, _ in calls}, with_context) as listener:
             returned = run()
+        before, expected = listener.before, self.before
+        differs = [path for path in expected if len(before[path]) not in (0, len(expected[path]))]
+        self.with_context |= bool(training and differs)
         for call in calls:
-            path, expected = call[0], self.before[call[0]] if with_context else [""]
-            if (output := outputs.get((path, number_in(listener.before, call, expected)))) is None:
+            path, number = call[0], None if call[0] in differs else call[1]
+            if listener.with_context:
+                number = number_in(before, call, expected[path])
+            if (output := outputs.get((path, number))) is None:
                 continue
             x, version, found[call] = output
             if training and version_of(x) != version and path not in self.overwritten:
@@ -64,8 +68,6 @@ class Recorder:
                 self.overwritten.add(path)
         if is_first:
             self.is_new = len(found) < len(calls)
-            runs = ((len(listener.before[path]), before) for path, before in self.before.items())
-            self.with_context |= any(n > len(before) for n, before in runs)
         return returned, found
 
 

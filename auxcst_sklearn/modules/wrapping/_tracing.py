@@ -38,6 +38,8 @@ SELECTIONS = (
 )
 PARTS = RESHAPES | PERMUTATIONS | set(SELECTIONS.split())
 JOINS = {"add", "cat", "concat", "concatenate", "hstack", "iadd", "stack", "sub", "vstack"}
+# Inputs that only weigh features, such as adjacency matrices, make no path of their own.
+WEIGHTINGS = {"baddbmm", "bmm", "div", "einsum", "imul", "matmul", "mm", "mul", "truediv"}
 
 
 @dataclass
@@ -45,15 +47,16 @@ class Step:
     """A torch function, in a run, whose result depends on the input of the module.
 
     It `is_data` if weights are on the way from the input: masks and lengths are computed without.
-    Floats that are computed without weights, or comparisons, are raw data. `origin` is the step of
-    whose result it returns parts, or itself; `sources` are the origins of its parents.
+    Floats that are computed without weights, or comparisons, are raw data;
+    `raw_inputs` are the arrays from which the raw data that it takes are computed. `origin` is the
+    step of whose result it returns parts, or itself; `sources` are the origins of its parents.
     """
 
     function: str
     parents: set[int]
     has_weights: bool
     is_data: bool
-    takes_raw: bool = False
+    raw_inputs: set[int] = field(default_factory=set)
     is_raw: bool = False
     within: Sequence[Call] = ()
     put_out_by: list[Call] = field(default_factory=list)
@@ -104,6 +107,8 @@ class Trace:
         self.steps = [Step("input", set(), has_weights=False, is_data=False, is_raw=True)]
         self._versions: dict[Call, int | None] = {}
         self._step_of = {id(part): 0 for part in given}
+        self._inputs = {id(part): {i} for i, part in enumerate(given)}
+        self.touched = set[int]()  # inputs that weights or sums have touched
         self._axes: dict[int, int] = {}
         weights = [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
         self._weights = {*map(id, weights)}
@@ -148,13 +153,18 @@ class Trace:
         weighs = any(x.dim() > 1 and id(x) in self._weights for x in taken)
         parents = {self._step_of[id(x)] for x in data}
         is_data = weighs or any(self.steps[parent].is_data for parent in parents)
-        raw = [x.is_floating_point() and self.steps[self._step_of[id(x)]].is_raw for x in data]
+        raw = [x for x in data if x.is_floating_point() and self.steps[self._step_of[id(x)]].is_raw]
+        inputs = set[int]().union(*(self._inputs[id(x)] for x in data))
+        raw_inputs = set[int]().union(*(self._inputs[id(x)] for x in raw))
         name = call[0].rpartition(".")[2].removesuffix("()")
         index = len(self.steps)
         self._keep(output, lambda key: self._step_of.__setitem__(key, index))
-        is_raw = all(raw) and not is_data
+        self._keep(output, lambda key: self._inputs.__setitem__(key, inputs))
+        if weighs or (is_data and name not in WEIGHTINGS):
+            self.touched |= raw_inputs
+        is_raw = len(raw) == len(data) and not is_data
         within = tuple(self._listener.running)
-        step = Step(name, parents, weighs, is_data, any(raw), is_raw, within)
+        step = Step(name, parents, weighs, is_data, raw_inputs, is_raw, within)
         step.sources = {self.steps[parent].origin for parent in parents}
         regroups = name in PARTS | JOINS and len(step.sources) == 1
         step.origin = step.sources.copy().pop() if regroups else index

@@ -77,10 +77,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self.hidden_layers = tuple(hidden_layers)
         self._calls = [trace.find(name) for name in hidden_layers]
         self._stays_contiguous = any(map(_needs_contiguous_rows, self.body.modules()))
-        for part in self.body.modules():
-            # Channels last take two thirds of the time on a CPU.
-            if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
-                part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._order_memory()
         if isinstance(inputs, ImageLayer):
             two = example.to(trace.dtype) if isinstance(example, Tensor) else None
             if two is None or torch.equal(two[0], two[-1]):
@@ -102,6 +99,19 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             self.heads[f"hidden{i}"] = head
         if isinstance(inputs, NamedRows) and rows is not None:
             self._check_named_rows(inputs, rows)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._order_memory()
+
+    def _order_memory(self) -> None:
+        """Channels last in convolutions, which take two thirds of the time on a CPU.
+
+        Rounding depends on the order, so that a loaded network needs the order of its training.
+        """
+        for part in self.body.modules():
+            if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
+                part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def _check_named_rows(self, inputs: NamedRows, rows: Tensor) -> None:
         """Check that rows are apart; a module whose outputs depend on padding gets all of it."""

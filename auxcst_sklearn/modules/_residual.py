@@ -1,0 +1,119 @@
+"""A residual network on images, and batch normalisation that accepts a single value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+# Maps are not pooled along a side with fewer pixels.
+SMALLEST_POOLED = 6
+
+
+class BatchNorm(nn.BatchNorm2d):
+    """Batch normalisation that accepts a batch of one value.
+
+    A single image whose maps have one pixel has no variance, so it is normalised by the running
+    statistics, and does not update them.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise each channel."""
+        if self.training and x.numel() == x.shape[1]:
+            return F.batch_norm(
+                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(x)
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions, whose output is added to the input."""
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        layers = (convolution(n_channels, n_channels) for _ in range(2))
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum of input and change."""
+        change: Tensor = self.layers(x)
+        return x + change
+
+
+class ResidualCNN(nn.Module):
+    """Residual network on images: stages of a convolution, max pooling and residual blocks.
+
+    The pixels are normalised. Each stage begins with a convolution and max pooling, which halves
+    sides of 6 pixels or more. Each residual block adds the result of two convolutions to its input.
+    The kernels have 3 x 3 pixels. Batch normalisation and a ReLU follow each convolution. A
+    linear layer reads the maximum of each map of the last block.
+
+    Parameters
+    ----------
+    input_shape : sequence of int
+        Shape of an image, (n_channels, height, width).
+    n_outputs : int, default=1
+        Number of outputs. The estimators replace this layer.
+    channels : sequence of int, default=(32, 64, 128)
+        Number of maps in each stage.
+    depth : int, default=1
+        Number of residual blocks in each stage.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from auxcst_sklearn.modules import ResidualCNN
+    >>> network = ResidualCNN((3, 32, 32), 10, channels=(8, 16), depth=2)
+    >>> network(torch.zeros(5, 3, 32, 32)).shape
+    torch.Size([5, 10])
+    >>> network.hidden_layers
+    ('stage1.block1', 'stage1.block2', 'stage2.block1', 'stage2.block2')
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        n_outputs: int = 1,
+        *,
+        channels: Sequence[int] = (32, 64, 128),
+        depth: int = 1,
+    ) -> None:
+        super().__init__()
+        n_channels, *size = input_shape
+        self.normalize = BatchNorm(n_channels, affine=False)
+        self.n_stages, self.depth = len(channels), depth
+        for i, n_maps in enumerate(channels, start=1):
+            stage = nn.Sequential()
+            stage.add_module("convolution", convolution(n_channels, n_maps))
+            window = tuple(1 + (pixels >= SMALLEST_POOLED) for pixels in size)
+            if max(window) > 1:
+                stage.add_module("pooling", nn.MaxPool2d(window))
+            size = [pixels // pooled for pixels, pooled in zip(size, window)]
+            for j in range(1, depth + 1):
+                stage.add_module(f"block{j}", ResidualBlock(n_maps))
+            self.add_module(f"stage{i}", stage)
+            n_channels = n_maps
+        self.output = nn.Linear(n_channels, n_outputs)
+
+    @property
+    def hidden_layers(self) -> tuple[str, ...]:
+        """Names of the residual blocks."""
+        stages, blocks = range(1, self.n_stages + 1), range(1, self.depth + 1)
+        return tuple(f"stage{i}.block{j}" for i in stages for j in blocks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (n_samples, n_outputs) for images (n_samples, n_channels, height, width)."""
+        # In the order of the convolutions; rounding depends on it.
+        x = self.normalize(x.contiguous(memory_format=torch.channels_last))
+        for i in range(1, self.n_stages + 1):
+            x = self.get_submodule(f"stage{i}")(x)
+        outputs: Tensor = self.output(x.amax((2, 3)) / 4)
+        return outputs
+
+
+def convolution(n_inputs: int, n_maps: int) -> nn.Sequential:
+    """A convolution that keeps the size of its maps, batch normalisation and a ReLU."""
+    layer = nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)
+    return nn.Sequential(layer, BatchNorm(n_maps), nn.ReLU())
