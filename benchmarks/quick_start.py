@@ -1,6 +1,6 @@
 """The examples of the README and of the page on AuxCST, with rivals, on more splits and seeds.
 
-Payments: the data of the quick start in five splits. Gradient boosting decides in the usual ways,
+Payments: the data of the quick start in twenty splits. Gradient boosting decides in the usual ways,
 and by the expected cost of each payment; network and ensemble decide by expected cost. Digits: the
 cost is the difference of the digits; deep networks with and without heads, four seeds. Results are
 written to `--out` as `quick_start.json`.
@@ -34,7 +34,7 @@ from benchmarks.common.json_files import from_json, write_json
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 
-N_SPLITS, N_SEEDS = 5, 4
+N_SPLITS, N_SEEDS = 20, 4
 PAPER_DEEP = {"depth": 8, "width": 64, "max_epochs": 40}
 
 
@@ -84,6 +84,13 @@ def digits() -> Iterator[dict[str, Any]]:
             "3 layers, without heads": CostSensitiveAuxMLP(alpha=0, **given),
             "8 layers": CostSensitiveAuxMLP(depth=8, **given),
             "8 layers, without heads": CostSensitiveAuxMLP(depth=8, alpha=0, **given),
+            **{
+                f"one network, 8 layers, {label}": CostSensitiveAuxMLP(
+                    n_networks=1, depth=8, alpha=alpha, **given
+                )
+                for label, alpha in {"without heads": 0, "alpha 0.2": 0.2, "alpha 0.5": 0.5}.items()
+            },
+            "one network, 3 layers": CostSensitiveAuxMLP(n_networks=1, **given),
             "PAPER, 8 layers": CostSensitiveAuxMLP(**PAPER | PAPER_DEEP | given),
             "PAPER, 8 layers, without heads": CostSensitiveAuxMLP(
                 **PAPER | PAPER_DEEP | given | {"alpha": 0}
