@@ -83,6 +83,14 @@ def test_heads_in_averaged_networks():
     assert f"Three layers have a lower cost ({cost['3 layers']})" in readme()
 
 
+def test_a_tuned_threshold_is_dearer():
+    saved, *interval = quick_start.difference(
+        "boosting, tuned threshold", "boosting, expected cost"
+    )
+    text = "saves EUR {:.2f} (95 % interval {:.2f}-{:.2f}) over the tuned threshold"
+    assert text.format(saved, *interval) in readme()
+
+
 def test_what_decides_by_expected_cost_does_not_differ():
     rivals = ["boosting, expected cost", "network without heads", "ensemble"]
     for rival in rivals:
