@@ -1,8 +1,10 @@
 """The numbers of the README and of the pages are the numbers of the results."""
 
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 
 import pytest
+import sklearn
 
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
@@ -96,3 +98,11 @@ def test_what_decides_by_expected_cost_does_not_differ():
     for rival in rivals:
         _, low, high = quick_start.difference("network", rival)
         assert low < 0 < high
+
+
+def test_the_rivals_of_the_quick_start_run():
+    stored = from_json((RESULTS / "quick_start.json").read_text(encoding="utf-8"))["payments"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        for run, expected in zip(islice(quick_start.payments(), 4), stored):  # those of boosting
+            assert run["method"] == expected["method"]
+            assert run["cost"] == pytest.approx(expected["cost"], abs=0.1)  # of other releases
