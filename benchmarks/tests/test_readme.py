@@ -44,8 +44,8 @@ def test_a_wrong_number_in_a_table_is_found():
     assert "0.01" not in MAKE.with_tables(page)
 
 
-def readme():
-    return " ".join((ROOT / "README.rst").read_text(encoding="utf-8").split())
+def words(page="README.rst"):
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def readme():
 def test_the_network_alone(place, rival, of):
     row = first_page.network_alone()[place]
     low, high = row.intervals[rival]
-    assert f"{row.ratios[rival]:.2f} ({low:.2f}-{high:.2f}) of {of}" in readme()
+    assert f"{row.ratios[rival]:.2f} ({low:.2f}-{high:.2f}) of {of}" in words()
 
 
 def test_a_tenth_of_the_time():
@@ -69,20 +69,29 @@ def test_a_tenth_of_the_time():
     }
     share = claims["boosting, early stop"] / claims["ours: ensemble"]
     assert share == pytest.approx(0.1, abs=0.01)
-    assert "a tenth of the time" in readme()
+    assert "a tenth of the time" in words()
 
 
 def test_heads_hardly_matter_for_tables():
     (line,) = [line for line in MAKE.ablation() if line[0] == "auxiliary heads"]
     ratio, error = line[1].rstrip(")").split(" (")
-    assert f"the mean cost {ratio} times as high (standard error {error})" in readme()
+    assert f"the mean cost {ratio} times as high (standard error {error})" in words()
+    page = words("docs/guide/auxcst.rst")
+    assert f"{ratio} times as high (standard error {error}" in page
 
 
 def test_heads_in_averaged_networks():
     cost = {name: f"{mean:.2f}" for name, (mean, _) in quick_start.summary("digits").items()}
     with_heads, without = cost["8 layers"], cost["8 layers, without heads"]
-    assert f"({with_heads} with, {without} without)" in readme()
-    assert f"Three layers have a lower cost ({cost['3 layers']})" in readme()
+    assert f"({with_heads} with, {without} without)" in words()
+    assert f"Three layers have a lower cost ({cost['3 layers']})" in words()
+    page = words("docs/guide/pipelines.rst")
+    assert f"a lower cost still, {cost['one network, 3 layers']} on average" in page
+
+
+def test_rare_classes():
+    low, high = first_page.rows()[0].intervals["best of five others"]
+    assert f"(95 % interval {low:.2f} to {high:.2f})" in words("docs/guide/why.rst")
 
 
 def test_a_tuned_threshold_is_dearer():
@@ -90,7 +99,7 @@ def test_a_tuned_threshold_is_dearer():
         "boosting, tuned threshold", "boosting, expected cost"
     )
     text = "saves EUR {:.2f} (95 % interval {:.2f}-{:.2f}) over the tuned threshold"
-    assert text.format(saved, *interval) in readme()
+    assert text.format(saved, *interval) in words()
 
 
 def test_what_decides_by_expected_cost_does_not_differ():
