@@ -60,6 +60,7 @@ gallery = [
     "layer_estimates",
     "cnn_digits",
     "own_module",
+    "integrated_gradients",
     "texts",
     "pretrained",
     "search",

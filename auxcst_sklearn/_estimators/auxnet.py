@@ -25,6 +25,7 @@ from ..modules._named_rows import NamedRows
 from ..modules._network import AuxNetwork
 from ..modules.wrapping import (
     PREFIX,
+    Trace,
     WrappedNetwork,
     example_of,
     find_hidden_layers,
@@ -333,8 +334,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if not found and np.any(self.alpha):
             warn(
                 f"No hidden layer but the last was found in {type(body).__name__}, which is "
-                "trained without auxiliary heads. If it has some, name them in hidden_layers; if "
-                "not, set alpha=0.",
+                "trained without auxiliary heads. Set alpha=0, or hidden_layers to some of "
+                f"{Trace(body, example).usable()}."
             )
         return found
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 # Largest cost, in units of the mean cost above the smallest; float64 has 16 digits.
 LARGEST = 1e15
+# Mistakes that cost a smaller share of the best constant decision are not a matter of precision.
+MATERIAL = 0.05
 
 
 @dataclass(frozen=True)
@@ -79,16 +81,19 @@ class CostStatistics:
 
     @property
     def smallest_threshold(self) -> float:
-        """The smallest class probability that can change the cheapest decision between two classes.
+        """The smallest class probability that changes a decision between two classes that matters.
 
         If class i has the other probability, the best decision for class k becomes the cheapest
         where p_k exceeds ``regret_ik / (regret_ik + regret_ki)``: what the best decision for the
-        other class costs more in class i, and in class k.
+        other class costs more in class i, and in class k. It matters if it costs a `MATERIAL` share
+        of the best constant decision, so that costs near zero do not count.
         """
-        cost = self.class_mean
+        cost, share = self.class_mean, self.weight / self.weight.sum()
         of_best = cost[:, cost.argmin(axis=1)]
         regret = of_best - of_best.diagonal()[:, np.newaxis]
+        constant = (share @ (cost - cost.min(axis=1, keepdims=True))).min()
         both = (regret > 0) & (regret.T > 0)
+        both &= share[:, np.newaxis] * regret > MATERIAL * constant
         return float((regret[both] / (regret + regret.T)[both]).min(initial=1.0))
 
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:

@@ -248,6 +248,10 @@ def test_a_module_without_hidden_layers(problem):
         estimator = net(module).fit(X, y)
     np.testing.assert_array_equal(weights(estimator), weights(net(module, alpha=0).fit(X, y)))
 
+    parts = [nn.Linear(4, 4), nn.Identity(), nn.Linear(4, 3)]
+    with pytest.warns(UserWarning, match=r"hidden_layers to some of .*'0'.*'1'"):
+        net(nn.Sequential(*parts)).fit(X, y)
+
 
 # ------------------------------------------------------------------------------- factories
 

@@ -143,6 +143,13 @@ def test_only_extreme_costs_change_the_smoothing(ratio, extreme):
         assert CrossEntropy()._for_statistics(stats) == CrossEntropy()
 
 
+def test_costs_near_zero_are_not_extreme():
+    """To take a 0 for a 1 costs next to nothing, whatever the probability of a 1 is."""
+    costs = np.array([[0, 1e-4, 3.0], [2, 0, 1], [4, 5, 0.0]])
+    stats = CostStatistics(np.array([50, 30, 20.0]), costs)
+    assert stats.smallest_threshold == pytest.approx(1 / 6)  # of class 1, for class 2
+
+
 def test_costs_without_a_conflict_are_not_extreme():
     for costs in (np.zeros((3, 3)), np.tile([0, 1.0, 2], (3, 1)), np.array([[0, 0], [9, 0.0]])):
         stats = CostStatistics(np.full(len(costs), 5.0), costs)

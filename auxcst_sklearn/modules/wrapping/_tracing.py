@@ -245,6 +245,13 @@ class Trace:
         path, number = call
         return path if self.runs(path) == 1 else f"{path}:{number}"
 
+    def usable(self) -> list[str]:
+        """Names of the calls, but the output layer, whose outputs are floats with a row each."""
+        outputs = {call: self.tensor(call) for call in self.calls}
+        rows = {c: x for c, x in outputs.items() if x is not None and x is not self.output}
+        rows = {c: x for c, x in rows.items() if x.dim() > 1 and len(x) == self.n_rows}
+        return [self.name(call) for call, x in rows.items() if x.is_floating_point()]
+
     def find(self, name: str) -> Call:
         """The call with a name; its output must be usable as input of a head."""
         calls = {self.name(call): call for call in self.calls}

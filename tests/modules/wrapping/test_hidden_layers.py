@@ -186,6 +186,32 @@ def test_a_module_is_tried_on_rows():
         assert model.predict(X).shape == (40,)
 
 
+class MessagePassing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start, self.fc = nn.Linear(5, 6), nn.Linear(6, 3)
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(2))
+
+    def forward(self, nodes, adjacency):
+        weight = adjacency.float()
+        weight = weight / weight.sum(-1, keepdim=True).clamp(min=1)
+        h = torch.relu(self.start(nodes))
+        for layer in self.layers:
+            h = torch.relu(weight @ layer(h))
+        return self.fc(h.mean(1))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float32, np.int64])
+def test_an_input_that_only_weighs_features_makes_no_path(dtype):
+    rng = np.random.default_rng(0)
+    nodes = rng.normal(size=(4, 7, 5)).astype(np.float32)
+    adjacency = (rng.random((4, 7, 7)) < 0.4).astype(dtype)
+
+    found = find_hidden_layers(MessagePassing(), {"nodes": nodes, "adjacency": adjacency})
+
+    assert found == ["relu():1", "relu():2", "relu():3"]
+
+
 def test_masks_that_weights_have_not_touched_are_no_data():
     module = Net(
         lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x)) * (x[:, :1] > 0)))),
@@ -255,8 +281,7 @@ def test_heads_read_features(module, sizes):
     if "embed" in dict(module().named_children()):
         X = rng.integers(0, 20, (40, 6))
 
-    known = {"max_epochs": 1, "n_networks": 1, "random_state": 0}
-    model = CostSensitiveAuxNet(module, **known).fit(X, np.arange(40) % 3)
+    model = small_net(module, max_epochs=1, n_networks=1).fit(X, np.arange(40) % 3)
 
     (network,) = model.net_.module_.networks
     assert [head.in_features for head in network.heads.values()] == sizes
@@ -323,7 +348,7 @@ def test_outputs_that_select_rows_of_the_last_linear_layer(wrap):
         fc=nn.Linear(8, 3),
     )
 
-    model = CostSensitiveAuxNet(make, max_epochs=1, n_networks=1, random_state=0).fit(X, y)
+    model = small_net(make, max_epochs=1, n_networks=1).fit(X, y)
 
     (network,) = model.net_.module_.networks
     assert (network.output.in_features, len(network.heads)) == (8, 1)
@@ -372,7 +397,7 @@ def test_pretrained_decides_what_is_auto(pretrained):
         hidden = [part for _ in range(2) for part in (nn.Linear(4, 4), nn.ReLU())]
         return nn.Sequential(*hidden, nn.Linear(4, 3))
 
-    model = small_net(make, pretrained=pretrained).fit(X, y)
+    model = small_net(make, pretrained=pretrained, n_networks="auto").fit(X, y)
     given = {
         "head_gradient": 1.0 - pretrained,
         "combine_heads": pretrained,
