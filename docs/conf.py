@@ -108,7 +108,6 @@ html_sidebars = {
         "method",
         "benchmarks",
         "experiments",
-        "reliability",
         "changelog",
     ]
 }
