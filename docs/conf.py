@@ -60,6 +60,7 @@ gallery = [
     "layer_estimates",
     "cnn_digits",
     "own_module",
+    "integrated_gradients",
     "texts",
     "pretrained",
     "search",
@@ -107,7 +108,6 @@ html_sidebars = {
         "method",
         "benchmarks",
         "experiments",
-        "reliability",
         "changelog",
     ]
 }

@@ -1,4 +1,4 @@
-"""What `make demo` runs: the numbers of the README, and a search of alpha and depth."""
+"""What `make demo` runs: the numbers of a page, and a search of alpha and depth."""
 
 import re
 import runpy
@@ -13,13 +13,13 @@ from tests.test_docs import ROOT
 EXAMPLES = ROOT / "examples"
 
 
-def test_the_payments_cost_what_the_readme_says(monkeypatch, tmp_path, capsys):
+def test_the_payments_cost_what_the_page_says(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["demo_payments.py", "--out", str(tmp_path)])
     runpy.run_path(str(EXAMPLES / "demo_payments.py"), run_name="__main__")
     plt.close("all")
 
     printed = capsys.readouterr().out
-    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guide" / "why.rst").read_text(encoding="utf-8")
     figures = re.search(r"ensemble costs EUR (\d+\.\d+) each, calibrated boosting (\d+\.\d+)", text)
     for name, expected in zip(["ensemble", "boosting, calibrated"], figures.groups()):
         (cost,) = re.findall(rf"^{name} +([\d.]+)", printed, re.M)

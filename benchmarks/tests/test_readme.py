@@ -1,60 +1,18 @@
 """The numbers of the README and of the pages are the numbers of the results."""
 
-import re
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 
 import pytest
+import sklearn
 
-from benchmarks import first_page
+from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 if not (RESULTS / "tables_wide.json").is_file():
     pytest.skip("the sdist has no results", allow_module_level=True)
-
-# Rows of the README, and what the results call them.
-ROWS = {
-    "small tables, rare classes": "rare classes",
-    "sixteen tables": "sixteen tables",
-    "ten other tables": "ten tables",
-    "texts of many classes": "texts",
-    "images, pretrained network": "images",
-    "a million rows": "a million rows",
-}
-COLUMNS = ["logistic regression", "calibrated boosting"]
-
-
-@pytest.fixture(scope="module")
-def readme():
-    """Cells of the table, by the label of the row."""
-    text = (ROOT / "README.rst").read_text(encoding="utf-8")
-    table = re.search(r"^data  .*?\n=+ .*?\n(.*?)\n=+ ", text, re.M | re.S)[1]
-    lines = [re.split(r"  +", line) for line in table.splitlines()]
-    return {label: cells for label, *cells in lines[1:] if label} | {lines[0][0]: lines[0][1:]}
-
-
-@pytest.mark.parametrize("row", first_page.rows(), ids=lambda row: row.data)
-def test_a_row_of_the_readme(row, readme):
-    (label,) = [label for label, name in ROWS.items() if name == row.data]
-    cells = readme[label]
-    for name, ratio in row.ratios.items():
-        cell = cells[COLUMNS.index(name)] if name in COLUMNS else cells[2]
-        assert cell.split()[0] == f"{ratio:.2f}"
-    assert cells[3] == f"{row.seconds:.0f}"
-
-
-def test_autogluon(readme):
-    runs = first_page._runs("tables_wide", "method", "set")
-    ratio = first_page._ratio(runs, "ours: ensemble", "AutoGluon")
-    assert readme["sixteen tables"][2] == f"{ratio:.2f} (AutoGluon)"
-    claims = {
-        case["model"]: case["cpu_seconds"]
-        for case in from_json((RESULTS / "growth.json").read_text(encoding="utf-8"))["cases"]
-        if (case["kind"], case["rows"]) == ("claims", 1_000_000)
-    }
-    share = claims["boosting, early stop"] / claims["ours: ensemble"]
-    assert share == pytest.approx(0.1, abs=0.01)  # "a tenth of the time"
 
 
 def make_tables():
@@ -65,12 +23,95 @@ def make_tables():
     return module
 
 
-@pytest.mark.parametrize("name", make_tables().TABLES)
-def test_a_table_of_the_pages_is_the_table_of_the_results(name):
-    file = ROOT / "docs" / "tables" / f"{name}.csv"
-    assert file.read_text(encoding="utf-8") == make_tables().text(name)
+MAKE = make_tables()
+
+
+@pytest.mark.parametrize("page", MAKE.PAGES, ids=lambda page: page.stem)
+def test_the_tables_of_a_page_are_the_tables_of_the_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert MAKE.with_tables(text) == text
 
 
 def test_the_pages_show_all_tables():
-    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.rst"))
-    assert all(f"tables/{name}.csv" in pages for name in make_tables().TABLES)
+    pages = "".join(page.read_text(encoding="utf-8") for page in MAKE.PAGES)
+    shown = {found[2].replace("-", "_") for found in MAKE.DIRECTIVE.finditer(pages)}
+    assert shown == MAKE.TABLES.keys()
+
+
+def test_a_wrong_number_in_a_table_is_found():
+    page = ".. csv-table::\n   :name: table-keel\n   :header-rows: 1\n\n   ensemble,0.01\n\nText"
+    assert MAKE.with_tables(page).endswith("\n\nText")
+    assert "0.01" not in MAKE.with_tables(page)
+
+
+def words(page="README.rst"):
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("place", "rival", "of"),
+    [
+        (0, "best of five others", "the best of five on rare classes"),
+        (1, "gradient boosting", "gradient boosting on the sixteen tables"),
+    ],
+)
+def test_the_network_alone(place, rival, of):
+    row = first_page.network_alone()[place]
+    low, high = row.intervals[rival]
+    assert f"{row.ratios[rival]:.2f} ({low:.2f}-{high:.2f}) of {of}" in words()
+
+
+def test_a_tenth_of_the_time():
+    claims = {
+        case["model"]: case["cpu_seconds"]
+        for case in from_json((RESULTS / "growth.json").read_text(encoding="utf-8"))["cases"]
+        if (case["kind"], case["rows"]) == ("claims", 1_000_000)
+    }
+    share = claims["boosting, early stop"] / claims["ours: ensemble"]
+    assert share == pytest.approx(0.1, abs=0.01)
+    assert "a tenth of the time" in words()
+
+
+def test_heads_hardly_matter_for_tables():
+    (line,) = [line for line in MAKE.ablation() if line[0] == "auxiliary heads"]
+    ratio, error = line[1].rstrip(")").split(" (")
+    assert f"the mean cost {ratio} times as high (standard error {error})" in words()
+    page = words("docs/guide/auxcst.rst")
+    assert f"{ratio} times as high (standard error {error}" in page
+
+
+def test_heads_in_averaged_networks():
+    cost = {name: f"{mean:.2f}" for name, (mean, _) in quick_start.summary("digits").items()}
+    with_heads, without = cost["8 layers"], cost["8 layers, without heads"]
+    assert f"({with_heads} with, {without} without)" in words()
+    assert f"Three layers have a lower cost ({cost['3 layers']})" in words()
+    page = words("docs/guide/pipelines.rst")
+    assert f"a lower cost still, {cost['one network, 3 layers']} on average" in page
+
+
+def test_rare_classes():
+    low, high = first_page.rows()[0].intervals["best of five others"]
+    assert f"(95 % interval {low:.2f} to {high:.2f})" in words("docs/guide/why.rst")
+
+
+def test_a_tuned_threshold_is_dearer():
+    saved, *interval = quick_start.difference(
+        "boosting, tuned threshold", "boosting, expected cost"
+    )
+    text = "saves EUR {:.2f} (95 % interval {:.2f}-{:.2f}) over the tuned threshold"
+    assert text.format(saved, *interval) in words()
+
+
+def test_what_decides_by_expected_cost_does_not_differ():
+    rivals = ["boosting, expected cost", "network without heads", "ensemble"]
+    for rival in rivals:
+        _, low, high = quick_start.difference("network", rival)
+        assert low < 0 < high
+
+
+def test_the_rivals_of_the_quick_start_run():
+    stored = from_json((RESULTS / "quick_start.json").read_text(encoding="utf-8"))["payments"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        for run, expected in zip(islice(quick_start.payments(), 4), stored):  # those of boosting
+            assert run["method"] == expected["method"]
+            assert run["cost"] == pytest.approx(expected["cost"], abs=0.1)  # of other releases

@@ -67,23 +67,30 @@ def canvas(width, height):
 
 
 def network():
-    """The network: hidden layers, a head of K costs on each but the last, and the output."""
-    figure, ax = canvas(6.7, 3.7)
+    """The default: output and heads learn class probabilities, and costs enter in the decision."""
+    figure, ax = canvas(7.4, 4.1)
+    learns = "class\nprobabilities,\nloss"
     names = ["inputs\nx", "hidden\nlayer 1", "hidden\nlayer 2", "hidden\nlayer 3"]
-    places = [0.55, 1.85, 3.25, 4.6]
+    places = [0.55, 1.8, 3.2, 4.55]
     for x, name in zip(places, names):
-        box(ax, x, 2.85, 0.95, 1.1, name, GREY if x < 1 else BLUE, 13, "#f2f4f6")
-    for x, following in zip(places, [*places[1:], 5.98]):
-        arrow(ax, (x + 0.48, 2.85), (following - 0.5 - 0.12 * (following > 5), 2.85))
-    box(ax, 5.98, 2.85, 1.25, 1.1, "output:\nK costs $r_k$,\nloss $L_{out}$", ORANGE, 12, "#fdf1e8")
+        box(ax, x, 2.5, 0.95, 1.0, name, GREY if x < 1 else BLUE, 13, "#f2f4f6")
+    for x, following in zip(places, [*places[1:], 6.1]):
+        arrow(ax, (x + 0.48, 2.5), (following - 0.5 - 0.22 * (following > 5), 2.5))
+    box(ax, 6.1, 2.5, 1.4, 1.0, f"output: {learns} $L_{{out}}$", ORANGE, 12, "#fdf1e8")
     for i, x in enumerate(places[1:3], 1):
-        arrow(ax, (x, 2.28), (x, 1.72), ORANGE, linestyle=(0, (4, 2)))
-        label = f"auxiliary\nhead: K costs,\nloss $L_{i}$"
-        box(ax, x, 1.2, 1.27, 1, label, ORANGE, 11.5, "#fdf1e8")
-    arrow(ax, (5.98, 2.28), (5.98, 1.72), ORANGE)
-    box(ax, 5.98, 1.2, 1.25, 1, "decision:\n$\\mathrm{argmin}_k\\ r_k$", GREEN, 12.5, "#eef6ea")
+        arrow(ax, (x, 1.98), (x, 1.55), ORANGE, linestyle=(0, (4, 2)))
+        box(ax, x, 1.0, 1.3, 1.08, f"head {i}: {learns} $L_{i}$", ORANGE, 12, "#fdf1e8")
+    box(ax, 4.45, 3.62, 0.9, 0.58, "costs C", GREEN, 12.5, "#eef6ea")
+    decision = "decision: lowest\nexpected cost $p\\cdot C$"
+    box(ax, 6.2, 3.62, 2.0, 0.72, decision, GREEN, 12.5, "#eef6ea")
+    arrow(ax, (4.9, 3.62), (5.2, 3.62), GREEN)
+    arrow(ax, (6.1, 3.0), (6.1, 3.25), GREEN)
+    note = "$p$ is learnt from labels.\nWith PAPER, output and\nheads learn costs."
+    ax.text(5.55, 1.1, note, ha="center", va="center", fontsize=12)
     total = "training minimises  $\\alpha_1 L_1 + \\alpha_2 L_2 + L_{out}$"
-    ax.text(3.35, 0.28, f"{total}  ($\\alpha = 0$: no heads)", ha="center", fontsize=12.5)
+    ax.text(3.7, 0.13, f"{total}  ($\\alpha = 0$: no heads)", ha="center", fontsize=12.5)
+    ax.text(0.1, 3.62, "predict:", va="center", fontsize=12.5, color=GREEN)
+    ax.text(0.1, 1.0, "fit:", va="center", fontsize=12.5, color=ORANGE)
     save(figure, "network")
 
 
@@ -134,11 +141,11 @@ def relative_costs():
         "a million rows": "a million rows",
     }
     kinds = [(titles[row.data], row) for row in rows()]
-    colors = {"logistic regression": BLUE, "calibrated boosting": ORANGE}
-    marks = {"logistic regression": "o", "calibrated boosting": "s"}
+    colors = {"logistic regression": BLUE, "gradient boosting": ORANGE}
+    marks = {"logistic regression": "o", "gradient boosting": "s"}
     figure, ax = plt.subplots(figsize=(6, 5.2), layout="constrained")
     # A line for each other model, so that intervals do not cover each other.
-    places = {"logistic regression": 0.25, "calibrated boosting": 0}
+    places = {"logistic regression": 0.25, "gradient boosting": 0}
     for y, (_, row) in enumerate(kinds):
         for name, value in row.ratios.items():
             look = {
@@ -255,6 +262,31 @@ def payments(n=6000):
     return train_test_split(X, y, C, train_size=3000, stratify=y, random_state=0)
 
 
+def thresholds():
+    """Which payments each rule stops: three thresholds for all, and one for each payment."""
+    from auxcst_sklearn import CostSensitiveAuxMLP
+    from sklearn.datasets import make_classification
+    from sklearn.model_selection import train_test_split
+
+    X, y = make_classification(4000, n_informative=8, weights=[0.9], flip_y=0, random_state=0)
+    amount = np.random.default_rng(0).lognormal(4, 1, len(y))
+    X = np.column_stack([X, np.log(amount)])
+    X_train, X_test, y_train, y_test, _, amount = train_test_split(X, y, amount, random_state=0)
+    p = CostSensitiveAuxMLP(random_state=0).fit(X_train, y_train).predict_proba(X_test)[:, 1]
+    figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    for label, color, size in [(0, "#9aa5b1", 8), (1, ORANGE, 16)]:
+        name = "fraud" if label else "legitimate"
+        ax.scatter(amount[y_test == label], p[y_test == label], size, color=color, label=name)
+    ax.axhline(0.5, color=GREY, ls=":", label="most probable class")
+    ax.axhline(y_train.mean(), color=GREY, ls="--", label="balanced class weights")
+    line = np.geomspace(5.01, amount.max())
+    ax.plot(line, 5 / line, color=GREEN, lw=2, label="expected cost: 5 / amount")
+    ax.set(xscale="log", yscale="log", xlabel="amount of the payment, EUR", ylim=(2e-3, 1.2))
+    ax.set_ylabel("estimated probability of fraud")
+    figure.legend(loc="outside upper center", ncols=2, fontsize=11)
+    save(figure, "thresholds")
+
+
 def reliability():
     """Reliability of boosting before and after calibration, and of the network."""
     from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
@@ -341,6 +373,7 @@ def confusion():
 PICTURES = [
     network,
     costs,
+    thresholds,
     relative_costs,
     alphas,
     growth,

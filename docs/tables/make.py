@@ -1,4 +1,4 @@
-"""Tables of the pages from committed results: ``python docs/tables/make.py`` in the root."""
+"""Write the tables of the pages from committed results: ``python docs/tables/make.py``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,6 +16,12 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benchmarks" / "results"
+PAGES = [ROOT / "README.rst", *sorted((ROOT / "docs").rglob("*.rst"))]
+# A table of a page: its name in TABLES, with hyphens, and its lines.
+DIRECTIVE = re.compile(
+    r"^(\.\. csv-table::\n   :name: table-(\S+)\n(?:   :.*\n)*\n)(?:   \S.*\n)*",
+    re.M,
+)
 # What the results call our models, and what the pages call them.
 NAMES = {
     "ours: pool": "ensemble",
@@ -38,6 +45,37 @@ NAMES = {
     "CNN: Bayes, temperature": "plain CNN with a temperature",
     "CNN: Bayes": "plain CNN",
     "CNN: blind": "plain CNN, most probable class",
+}
+
+# Rows of the README: the label, the rivals, and when they are the better choice.
+WHEN = {
+    "rare classes": (
+        "30 small tables, rare class",
+        {
+            "gradient boosting": "",
+            "best of five others": "any of the five",
+        },
+    ),
+    "sixteen tables": (
+        "16 tables, up to 6,000 samples",
+        {"gradient boosting": "boosting, if seconds matter", "AutoGluon": ""},
+    ),
+    "ten tables": (
+        "10 other tables (6 suit networks)",
+        {"gradient boosting": "logistic regression, if nearly linear"},
+    ),
+    "texts": (
+        "texts of many classes",
+        {"logistic regression": "logistic regression"},
+    ),
+    "images": (
+        "images, pretrained network",
+        {"best of five others": "fine-tuning without heads"},
+    ),
+    "a million rows": (
+        "a million samples",
+        {"gradient boosting": "boosting, a tenth of the time"},
+    ),
 }
 
 
@@ -216,11 +254,12 @@ def pretrained():
         "gradient, vote": "head_gradient=1",
         "gradient": "head_gradient=1, output alone",
     }
-    yield ["data, network", "best of five", *columns.values()]
+    yield ["data, network", "seeds", "best of five", *columns.values()]
     for name, costs in from_json(read("pretrained.json"))["table"].items():
         best = min(costs[rival]["cost"] for rival in rivals)
-        cells = [costs[c]["cost"] / best if c in costs else None for c in columns]
-        yield [name, f"{best:.3f}", *("-" if c is None else f"{c:.2f}" for c in cells)]
+        found = [costs.get(c) for c in columns]
+        cells = [f"{c['cost'] / best:.2f} ({c['error'] / best:.2f})" if c else "-" for c in found]
+        yield [name, costs["default"]["seeds"], f"{best:.3f}", *cells]
 
 
 def texts():
@@ -233,7 +272,7 @@ def texts():
 
 
 def encoders():
-    """Geometric means over the seeds of what ours has, divided by what plain torch has."""
+    """What ours has, divided by what plain torch has: geometric mean, and both seeds."""
     runs = json.loads((RESULTS / "fine_tuned_texts.json").read_text())["runs"]
     measures = ("cost", "cost_ask", "log_loss", "cpu_seconds")
     found = {(r["set"], r["seed"], r["method"]): [r[m] for m in measures] for r in runs}
@@ -243,7 +282,53 @@ def encoders():
             np.log([values for key, values in found.items() if key[::2] == (name, method)])
             for method in ("ours", "plain")
         )
-        yield [label, *(f"{ratio:.2f}" for ratio in np.exp((ours - plain).mean(axis=0)))]
+        ratios = np.exp(ours - plain)
+        means = np.exp((ours - plain).mean(axis=0))
+        yield [label, *(f"{m:.2f} ({a:.2f} {b:.2f})" for m, a, b in zip(means, *ratios))]
+
+
+def rivals():
+    """The quick start with rivals: mean cost over the splits."""
+    from benchmarks.quick_start import summary
+
+    labels = {
+        "boosting, most probable class": "gradient boosting, most probable class",
+        "boosting, balanced class weights": "gradient boosting, balanced class weights",
+        "boosting, tuned threshold": "gradient boosting, ``TunedThresholdClassifierCV``",
+        "boosting, expected cost": "gradient boosting in ``BayesMinimumRiskClassifier``",
+        "network": "``CostSensitiveAuxMLP``",
+        "network without heads": "``CostSensitiveAuxMLP(alpha=0)``",
+        "ensemble": "``CostSensitiveEnsembleClassifier``",
+    }
+    costs = summary("payments")
+    yield ["model", "EUR a payment", "s.e."]
+    for method, label in labels.items():
+        yield [label, *(f"{value:.2f}" for value in costs[method])]
+
+
+def digits():
+    """Digits, deep networks with and without heads: means over the seeds."""
+    from benchmarks.quick_start import summary
+
+    yield ["network", "mean cost", "s.e."]
+    for method, values in summary("digits").items():
+        yield [method, *(f"{value:.2f}" for value in values)]
+
+
+def when():
+    """When to use the package: ratios to rivals with their intervals."""
+    from benchmarks.first_page import rows
+
+    found = {row.data: row for row in rows()}
+    yield ["data", "rival", "ratio (interval)", "CPU s", "use instead"]
+    for data, (label, uses) in WHEN.items():
+        row = found[data]
+        for rival, use in uses.items():
+            interval = row.intervals.get(rival)
+            shown = f" ({interval[0]:.2f}-{interval[1]:.2f})" if interval else ", one set"
+            seconds = f"{row.seconds:.0f}" if rival == next(iter(uses)) else ""
+            yield [label, rival, f"{row.ratios[rival]:.2f}{shown}", seconds, use]
+            label = ""
 
 
 def keel():
@@ -330,6 +415,9 @@ TABLES = {
             pretrained,
             texts,
             encoders,
+            rivals,
+            digits,
+            when,
             keel,
             methods,
             alphas,
@@ -342,13 +430,20 @@ TABLES = {
 
 
 def text(name):
-    """The table as the text of a CSV file; a dash would become the bullet of a list."""
+    """The table as CSV; a dash would become the bullet of a list."""
     file = io.StringIO()
     lines = [["" if cell in ("-", "\\-") else cell for cell in line] for line in TABLES[name]()]
     csv.writer(file, lineterminator="\n").writerows(lines)
     return file.getvalue()
 
 
+def with_tables(page):
+    """The text of a page with the tables of the results; GitHub shows no tables of other files."""
+    return DIRECTIVE.sub(
+        lambda found: found[1] + textwrap.indent(text(found[2].replace("-", "_")), "   "), page
+    )
+
+
 if __name__ == "__main__":
-    for name in TABLES:
-        (ROOT / "docs" / "tables" / f"{name}.csv").write_text(text(name), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

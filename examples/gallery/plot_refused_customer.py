@@ -32,8 +32,7 @@ def costs_of(line):
 data = load_credit_scoring_pakdd(backend=pd)
 table = data.data.assign(line=data.instance_costs["cl"], defaults=data.target)
 table = table.loc[:, table.nunique() > 1].sample(5000, random_state=0, ignore_index=True)
-y = table.pop("defaults").map({0: "pays", 1: "defaults"})
-line = table.pop("line")
+y, line = table.pop("defaults").map({0: "pays", 1: "defaults"}), table.pop("line")
 C = costs_of(line)
 X, X_test, y_test, C_test, line = table[:4000], table[4000:], y[4000:], C[4000:], line[4000:]
 model = CostSensitiveEnsembleClassifier(random_state=0)
@@ -42,8 +41,7 @@ model.fit(X, y[:4000], cost=C[:4000])
 # %%
 # Of those who were narrowly refused, take the one who asked for most. The table has the expected
 # cost of each decision, probability times cost, for each way the customer may turn out. Its sums
-# are those of ``predict_cost``; the lower one decides. At the end of a pipeline, that is
-# ``model[-1].predict_cost(model[:-1].transform(row), cost=C)``.
+# are those of ``predict_cost``; the lower one decides.
 
 
 def excess(rows, cost):
@@ -63,7 +61,6 @@ print(parts.round(1), f"\ncredit line: {asked:.0f} BRL, {model.decide(row, cost=
 # Left: the same customer with other credit lines. Where the curves cross, the decision turns; that
 # is the smallest change of the amount that was needed. Right: SHAP values, the reais that each
 # answer adds to the cost of approval minus refusal, compared with 25 other customers.
-# ``KernelExplainer`` takes strings; shap's other explainers subtract values, and fail.
 lines = np.arange(10, 1.2 * asked, 5)
 offers = row.loc[row.index.repeat(len(lines))]
 approve, refuse = model.predict_cost(offers, cost=costs_of(lines)).T
@@ -96,8 +93,7 @@ most = np.argsort(found.importances_mean)[-8:]
 statuses = sorted(X["marital_status"].unique())
 dependence = [excess(X_test.assign(marital_status=s), C_test).mean() for s in statuses]
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-mean, error = found.importances_mean[most], found.importances_std[most] / np.sqrt(3)
-left.barh(X.columns[most], mean, xerr=error)
+left.barh(X.columns[most], found.importances_mean[most], xerr=found.importances_std[most] / 3**0.5)
 left.set(xlabel="costs more if shuffled (BRL per customer)", title="permutation importance")
 right.barh(statuses, dependence)
 right.set(xlabel="cost of approval minus refusal (BRL)", title="marital status")

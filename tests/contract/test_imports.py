@@ -69,7 +69,7 @@ def imports(name):
 GRAPH = {name: imports(name) for name in MODULES}
 
 
-def room(name):
+def top_package(name):
     """Folder or file at the top of the package."""
     return name.split(".")[1] if "." in name else "__init__"
 
@@ -79,16 +79,19 @@ def test_the_imports_are_found():
     assert "auxcst_sklearn.costs._statistics" in GRAPH["auxcst_sklearn.losses._loss"]
 
 
-def test_the_package_has_few_rooms():
-    assert {room(name) for name in MODULES} == {"__init__", *ORDER}
+def test_the_package_has_few_packages():
+    assert {top_package(name) for name in MODULES} == {"__init__", *ORDER}
     assert len(ORDER) + 1 <= 13
 
 
-def test_imports_run_one_way_between_rooms():
+def test_imports_run_one_way_between_packages():
     for name, targets in GRAPH.items():
-        if room(name) != "__init__":
+        if top_package(name) != "__init__":
             for target in targets:
-                assert ORDER.index(room(target)) <= ORDER.index(room(name)), (name, target)
+                assert ORDER.index(top_package(target)) <= ORDER.index(top_package(name)), (
+                    name,
+                    target,
+                )
 
 
 def test_there_is_no_circle_of_imports():
@@ -110,15 +113,15 @@ def test_there_is_no_circle_of_imports():
 
 def test_estimators_do_not_import_each_other():
     for name, targets in GRAPH.items():
-        if room(name) == "_estimators" and name.count(".") == 2:
+        if top_package(name) == "_estimators" and name.count(".") == 2:
             file = name.rpartition(".")[2]
-            siblings = {t.rpartition(".")[2] for t in targets if room(t) == "_estimators"}
+            siblings = {t.rpartition(".")[2] for t in targets if top_package(t) == "_estimators"}
             assert siblings <= STEPS | BUILT_ON_OTHERS.get(file, set()), name
 
 
 def test_skorch_is_for_the_training_and_its_estimators_alone():
     for name, path in MODULES.items():
-        if room(name) in ORDER[: ORDER.index("_training")]:
+        if top_package(name) in ORDER[: ORDER.index("_training")]:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ImportFrom):
                     assert not str(node.module).startswith("skorch"), name

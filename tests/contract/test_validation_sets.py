@@ -196,7 +196,7 @@ def test_groups_reach_what_fit_holds_out(problem, monkeypatch):
         held.append(arguments["groups"])
         return hold_out(label, fraction, **arguments)
 
-    monkeypatch.setattr("auxcst_sklearn._training.held_out.hold_out", record)
+    monkeypatch.setattr("auxcst_sklearn._training.folds.hold_out", record)
     X, y, _ = problem
     groups = np.repeat(list("abcdefghij"), 6)
     weight = np.r_[np.zeros(6), np.ones(54)]

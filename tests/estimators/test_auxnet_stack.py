@@ -61,6 +61,7 @@ def test_copies_of_a_module_start_with_the_same_weights(problem, module, alike):
 def test_the_first_network_is_that_of_a_single_fit(problem):
     X, y, _ = problem
     whole = {"batch_size": len(y), "optimizer": "sgd", "weight_decay": 0, "max_epochs": 3}
+    whole["temperature"] = 1.0  # so that all samples are trained on
     single = net(mlp, **whole).fit(X, y).net_.module_.networks[0].state_dict()
     first, second = (n.state_dict() for n in several(mlp, **whole).fit(X, y).net_.module_.networks)
 

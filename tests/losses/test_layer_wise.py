@@ -33,7 +33,7 @@ def test_objectives_of_two_networks_with_heads_on_two_layers(aux_loss, weight, n
     total, losses = objective([torch.from_numpy(head) for head in heads], target)
 
     np.testing.assert_allclose(losses, expected, rtol=1e-12)
-    weights = objective.head_weights.numpy()  # float32, as parameters of a net
+    weights = objective.alphas.numpy()  # float32, as parameters of a net
     np.testing.assert_allclose(total, (weights * np.array(expected)).sum(), rtol=1e-12)
     np.testing.assert_allclose(weights[:, 0], [0.5, 0.1, 1], rtol=1e-6)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ._listener import Call
-from ._tracing import Step, Trace
+from ._tracing import JOINS, Step, Trace
 
 
 def hidden_layers(trace: Trace) -> list[Call]:
@@ -18,15 +19,12 @@ def hidden_layers(trace: Trace) -> list[Call]:
     lists, of_maps = _repeated_blocks(trace)
     if len(lists) == 1:
         return lists[0]
-    ends: list[Step] = []
-    end, begun, before = None, False, 0
-    for index in _on_every_path(trace):
-        if any(step.has_weights for step in trace.steps[before + 1 : index + 1]):
-            ends += [] if end is None else [end]
-            begun, end = True, None
-        if begun and trace.steps[index].ends_layer:
-            end = trace.steps[index]
-        before = index
+    last = trace.index_of(trace.output) or 0
+    branches = [[*filter(None, _ends(trace, parent))] for parent in _branches(trace, last)]
+    if sum(map(bool, branches)) < 2:  # such as a residual block at the input
+        branches = []
+    numbers = [*sorted(chain(*branches)), *filter(None, _ends(trace, last)[:-1])]
+    ends = [trace.steps[number] for number in numbers]
     calls = [_largest_call(step, ends) for step in ends]
     calls = [call for call in calls if _has_rows(trace, call)]
     for blocks in lists:
@@ -37,13 +35,34 @@ def hidden_layers(trace: Trace) -> list[Call]:
     return blocks if any(_has_no_layer(block, calls) for block in blocks) else calls
 
 
+def _ends(trace: Trace, last: int) -> list[int]:
+    """Steps that end the hidden layers up to a step, 0 for none; the last may not be complete."""
+    ends, begun, before = [0], False, 0
+    for index in _on_every_path(trace, last):
+        if any(step.has_weights for step in trace.steps[before + 1 : index + 1]):
+            begun, ends = True, [*ends, 0]
+        if begun and trace.steps[index].ends_layer:
+            ends[-1] = index
+        before = index
+    return ends
+
+
+def _branches(trace: Trace, last: int) -> list[int]:
+    """Last steps of the branches that run from the input to the first join; none without one."""
+    _, *path = _on_every_path(trace, last)
+    join = trace.steps[path[0]] if path else None
+    if join is None or join.function not in JOINS or len(join.sources) < 2:
+        return []
+    return sorted(parent for parent in join.parents if trace.steps[parent].is_data)
+
+
 def _has_no_layer(block: Call, calls: list[Call]) -> bool:
     return not any(f"{path}.".startswith(f"{block[0]}.") for path, _ in calls)
 
 
-def _on_every_path(trace: Trace) -> list[int]:
-    """Steps that are on every path of data from input to output."""
-    steps, last = trace.steps, trace.index_of(trace.output) or 0
+def _on_every_path(trace: Trace, last: int) -> list[int]:
+    """Steps that are on every path of data from the input to another step."""
+    steps = trace.steps
     farthest = {last: last}  # of each step, the last one that needs its output
     for index in range(last, 0, -1):
         if index in farthest:
@@ -148,6 +167,8 @@ def find_hidden_layers(
     sum, or the activation that follows the sum. Masks, positions and lengths, which are computed
     from the input by comparisons or from integers, without weights, make no branches, nor do inputs
     that only multiply features, as an adjacency matrix does. A recurrent layer is a hidden layer.
+    Where branches with hidden layers run in parallel from the input to a join, as in LSTM-FCN or in
+    two towers, the hidden layers of each branch come first.
 
     In a network on sequences (n_samples, n_steps, n_features) whose blocks repeat, as in a
     transformer, the blocks are the hidden layers: modules of one class and size in an

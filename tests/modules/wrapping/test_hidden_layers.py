@@ -85,7 +85,9 @@ def test_branches_and_stages_are_no_repeated_blocks():
         parts=blocks(3),
         fc=nn.Linear(24, 3),
     )
-    assert find_hidden_layers(branches, (5, 8)) == ["cat()"]
+    found = find_hidden_layers(branches, (5, 8))
+    assert found[-1] == "cat()"
+    assert [name.rpartition(".")[0] for name in found[:-1]] == [f"parts.{i // 2}" for i in range(6)]
 
     two = Net(
         lambda self, x: self.fc(self.b(self.a(x)).mean(1)),
@@ -507,3 +509,77 @@ def test_the_main_logits_are_meant():
 
     parts = {name: nn.Linear(4, 4) for name in ("a", "b", "aux")}
     assert len(find_hidden_layers(Two(None, **parts, fc=nn.Linear(4, 3)), (4,))) == 2
+
+
+# ------------------------------------------------------------------------ parallel branches
+
+
+def tower(n_layers=2):
+    layers = [part for _ in range(n_layers) for part in (nn.LazyLinear(6), nn.Tanh())]
+    return nn.Sequential(*layers)
+
+
+class LSTMFCN(nn.Module):
+    """A recurrent and a convolutional branch, as of F. Karim et al., IEEE Access 6, 2018."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(1, 8, batch_first=True)
+        self.first = nn.Sequential(nn.Conv1d(1, 8, 7, padding=3), nn.BatchNorm1d(8), nn.ReLU())
+        self.second = nn.Sequential(nn.Conv1d(8, 8, 5, padding=2), nn.BatchNorm1d(8), nn.ReLU())
+        self.last = nn.Linear(16, 3)
+
+    def forward(self, x):
+        steps, _ = self.lstm(x.mT)
+        maps = self.second(self.first(x)).mean(dim=-1)
+        return self.last(torch.cat([steps[:, -1], maps], dim=1))
+
+
+class Towers(nn.Module):
+    """A tower for each of two inputs, and layers for both."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers, self.ids = tower(), nn.Sequential(nn.Embedding(9, 4), *tower(1))
+        self.both = nn.Sequential(*tower(), nn.Linear(6, 3))
+
+    def forward(self, numbers, ids):
+        return self.both(torch.cat([self.numbers(numbers), self.ids(ids)], dim=1))
+
+
+class Shortcut(nn.Module):
+    """A residual block at the input is one hidden layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.block, self.projection = nn.Sequential(*tower(1), nn.Linear(6, 6)), nn.Linear(4, 6)
+        self.rest = nn.Sequential(nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
+
+    def forward(self, x):
+        return self.rest(self.block(x) + self.projection(x))
+
+
+def test_layers_of_parallel_branches_are_hidden_layers():
+    series = torch.randn(4, 1, 20)
+    assert find_hidden_layers(LSTMFCN(), series) == ["lstm", "first", "second", "cat()"]
+    arrays = {"numbers": torch.randn(4, 4), "ids": torch.randint(9, (4,))}
+    assert find_hidden_layers(Towers(), arrays) == [
+        "numbers.1",
+        "numbers.3",
+        "ids",
+        "cat()",
+        "both.1",
+        "both.3",
+    ]
+    assert find_hidden_layers(Shortcut(), (4,)) == ["rest.0", "rest.2"]
+
+
+def test_heads_of_parallel_branches_learn():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = rng.normal(0, 0.3, (90, 1, 20)) + np.sin((y[:, None] + 1) * np.linspace(0, 3, 20))[:, None]
+    model = small_net(LSTMFCN, max_epochs=25, learning_rate=0.01).fit(X.astype(np.float32), y)
+
+    assert model.hidden_layers_ == ["lstm", "first", "second"]
+    for found in model.staged_predict(X.astype(np.float32)):
+        assert (found == y).mean() > 0.7
