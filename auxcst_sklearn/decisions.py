@@ -39,9 +39,16 @@ def decide(
         A pipeline or search around an estimator of this package, also nested, or the estimator.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
-    cost, capacity, groups, shadow_prices, prior : object, default=None
-        As of the `decide` of the estimators, such as
-        :meth:`auxcst_sklearn.CostSensitiveAuxMLP.decide`.
+    cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
+        Costs of each sample, if they are known at prediction time. If None, the costs of `fit`.
+    capacity : mapping of decisions to int or float, default=None
+        How many samples a decision can have: a number, or a share if it is a float.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of samples, such as their days. Each group has its own `capacity`.
+    shadow_prices : mapping of decisions to float, default=None
+        Shadow prices of limited decisions, in currency, from an earlier batch.
+    prior : mapping of classes to float, or "estimate", default=None
+        Class frequencies of these samples, if they differ from the training.
 
     Returns
     -------
@@ -57,15 +64,24 @@ def decide(
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    Malignant tumours (class 0) are operated on, and others are watched:
+
+    >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from auxcst_sklearn import BayesMinimumRiskClassifier
+    >>> from auxcst_sklearn.costs import cost_matrices
     >>> from auxcst_sklearn.decisions import decide
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier()).fit(X, y)
-    >>> decide(model, X[[0, 60, 120]], capacity={2: 0})
-    array([0, 1, 1])
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> costs = cost_matrices({0: {"wait": 50, "operate": 5}, 1: {"wait": 0, "operate": 5}})
+    >>> model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier(cost_matrix=costs))
+    >>> decide(model.fit(X, y), X[[0, 19, 20]])
+    array(['operate', 'wait', 'wait'], dtype='<U7')
+
+    At most one of three malignant tumours can be operated on:
+
+    >>> decide(model, X[:3], capacity={"operate": 1})
+    array(['operate', 'wait', 'wait'], dtype='<U7')
     """
     last = final_estimator(model)
     if is_search(last):

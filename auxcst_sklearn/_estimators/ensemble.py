@@ -57,24 +57,21 @@ if TYPE_CHECKING:
 @inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
-    """Several classifiers as one, for the lowest cost: a weighted geometric mean of probabilities.
+    """Network and gradient boosting as one classifier: the geometric mean of their probabilities.
 
-    The ensemble's probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w`
-    are not negative, and minimise the log loss of rows that the members have not seen. Decisions
-    have the least expected cost, by the costs of `fit` or by a matrix for each row.
+    Set `cost_matrix` or pass `cost` to `fit`, and set `random_state`. Other members can be passed
+    in `estimators`.
 
-    Every member sees the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
-    once: each of its networks holds out a fold, and one network more holds out the first fold
-    again. Other members are fitted once per fold, and the means of their probabilities predict.
-    Members whose weight is 0 are dropped, and take no time when predicting.
+    The probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w` are not
+    negative. They minimise the log loss of out-of-fold predictions. The decision has the minimum
+    expected cost, according to the costs of `fit` or to a matrix for each sample.
 
-    The mean of all networks is better than each, but each row has been seen by some of them.
-    Weights are therefore learnt from the network that has not seen a row, with a tenth of the
-    others. The fold that two networks hold out shows what a mean gains: the weights move towards
-    the networks if this lowers the log loss there by more than two standard errors.
+    All members use the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
+    once, because each of its networks leaves out a fold. Other members are fitted once for each
+    fold, and the means of their probabilities predict. Members whose weight is 0 are dropped.
 
-    If `fit` gets a cost vector for each sample, the :class:`CostSensitiveAuxMLP` among the members
-    learn these costs from the features, too, and decisions use their estimates instead of means.
+    If `fit` gets a cost vector for each sample, each :class:`CostSensitiveAuxMLP` among the members
+    also learns these costs from the features. Decisions then use the estimates instead of means.
 
     Parameters
     ----------

@@ -69,6 +69,16 @@ def cost_matrices(terms: Mapping[Any, Mapping[Any, ArrayLike]] | DataFrame) -> L
                    [[   0., 3000.],
                     [ 220.,    0.]]],
                   classes=['default', 'paid'], decisions=['default', 'paid'])
+
+    Decisions need not be classes. With numbers alone, the result is one matrix:
+
+    >>> cost_matrices({
+    ...     "fraud": {"pass": 90, "review": 4, "decline": 0},
+    ...     "legitimate": {"pass": 0, "review": 4, "decline": 10},
+    ... })
+    LabelledCosts([[90.,  4.,  0.],
+                   [ 0.,  4., 10.]],
+                  classes=['fraud', 'legitimate'], decisions=['pass', 'review', 'decline'])
     """
     rows, columns, costs = _read(terms)
     check_row_order(**costs)

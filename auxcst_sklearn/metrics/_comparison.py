@@ -107,9 +107,12 @@ def compare_costs(
 
     Notes
     -----
-    :func:`cost_difference` computes the intervals. Folds share training rows, and intervals do
-    not contain how much costs vary from one training set to another; in simulations with 300 and
-    1,000 rows, the mean difference of other trainings was in 93 to 95 % of 400 intervals.
+    If an interval lies below zero, the model is cheaper than the baseline. If it contains zero, the
+    data do not show which of the two is cheaper.
+
+    :func:`cost_difference` computes the intervals. Folds share training samples, and the intervals
+    do not include how much costs vary between training sets. In simulations with 300 and 1,000
+    samples, 93 to 95 % of 400 intervals contained the mean difference of other training sets.
 
     Examples
     --------

@@ -53,7 +53,7 @@ WHEN = {
         "30 small tables, rare class",
         {
             "gradient boosting": "",
-            "best of five others": "any of the five",
+            "best of five others": "what wins on your data",
         },
     ),
     "sixteen tables": (
@@ -186,7 +186,7 @@ def growth():
         "LightGBM": "LightGBM",
         "CatBoost": "CatBoost",
     }
-    yield ["rows", *models.values()]
+    yield ["samples", *models.values()]
     for kind, rows in sorted({key[:2] for key in cases}):
         cells = [cases.get((kind, rows, model)) for model in models]
         yield [
