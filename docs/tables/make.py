@@ -115,40 +115,23 @@ def tables(name):
     yield from summary(name, ["ratio", "worst", "log loss", "CPU s"], "6000 rows: over all sets")
 
 
+SMALL = ("cost_small", ["ratio", "worst", "CPU s"], "Over all settings")
+
+
 def toy():
-    """The table of version 0.1.0, and the network of the present default."""
-    yield ["model", "cost", "worst setting", "CPU s"]
-    yield present_network()
-    for name, *cells in summary("cost_default", ["ratio", "worst", "CPU s"]):
-        yield [f"{name}, 0.1.0" if name.endswith(("network", "without heads")) else name, *cells]
-
-
-def present_network():
-    """As in `cost_default`: a thousandth of a constant prediction's cost is added to both."""
-    runs = defaultdict(lambda: defaultdict(list))
-    for run in json.loads(read("cost_plateaus.json"))["runs"]:
-        runs[run["setting"]][run["method"]].append(run)
-    ratios, seconds = {}, []
-    for setting, of_setting in runs.items():
-        mean = {
-            name: np.mean([run["test_cost"] + run["constant_cost"] / 1000 for run in found])
-            for name, found in of_setting.items()
-        }
-        ours = mean.pop("ours: default")
-        ratios[setting] = ours / min(mean.values())
-        seconds += [run["cpu_seconds"] for run in of_setting["ours: default"]]
-    worst = max(ratios, key=ratios.get)
-    cost = np.exp(np.mean(np.log(list(ratios.values()))))
-    return ["network", f"{cost:.2f}", f"{ratios[worst]:.2f} ({worst})", f"{np.mean(seconds):.1f}"]
+    """Small data sets: the networks and other models, without the losses."""
+    yield ["model", "cost (s.e.)", "worst setting", "CPU s"]
+    yield from (line for line in summary(*SMALL) if not line[0].startswith("loss: "))
 
 
 def losses():
-    """The losses alone: the networks of other dates are in `toy`."""
-    yield ["loss", "cost", "worst setting", "CPU s"]
-    for name, *cells in summary("cost_losses_default", ["ratio", "worst", "CPU s"]):
-        if not name.startswith("reference"):
-            loss = name.replace("network", "Bayes risk, the default").replace("loss: ", "")
-            yield [loss.replace(", alpha 0.2", ""), *cells]
+    """The losses alone, on the same data sets."""
+    yield ["loss", "cost (s.e.)", "worst setting", "CPU s"]
+    for name, *cells in summary(*SMALL):
+        if name == "network":
+            yield ["Bayes risk, the default", *cells]
+        elif name.startswith("loss: "):
+            yield [name.removeprefix("loss: ").removesuffix(", alpha 0.2"), *cells]
 
 
 def vectors():
