@@ -178,9 +178,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             classifier does not use them; their means over the classes are `cost_matrix_`, which
             `predict` uses if it gets no costs.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as the rows of one customer, for the folds of the temperature. By
-            default, no group is in two folds. They are passed on to an `estimator` that takes them,
-            or whose last step does.
+            Groups of samples, such as the rows of one customer, for the folds of the temperature.
+            By default, no group is in two folds. They are passed on to an `estimator` that takes
+            them, or whose last step does.
         **fit_params : dict
             Further arguments of the `fit` of `estimator`.
 
