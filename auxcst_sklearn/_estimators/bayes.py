@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import inherit_docs
 from .._checks.classifiers import (
@@ -36,7 +36,7 @@ from .._checks.data import numpy_arrays
 from .._checks.labels import as_labels, label_index
 from .._checks.named import sliceable
 from .._inputs.sample import Sample
-from ..costs._evaluation import is_search
+from ..costs._evaluation import fit_arguments
 from .calibration import (
     folds_of,
     learns_by_default,
@@ -178,8 +178,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             classifier does not use them; their means over the classes are `cost_matrix_`, which
             `predict` uses if it gets no costs.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as the rows of one customer, for the folds of the temperature:
-            by default none is in two. They are passed on to an `estimator` whose `fit` takes them.
+            Groups of samples, such as the rows of one customer, for the folds of the temperature.
+            By default, no group is in two folds. They are passed on to an `estimator` that takes
+            them, or whose last step does.
         **fit_params : dict
             Further arguments of the `fit` of `estimator`.
 
@@ -227,9 +228,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     def _route(self, classifier: Any, groups: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the `fit` of the classifier."""
         routes = sklearn.get_config()["enable_metadata_routing"]
-        takes = has_fit_parameter(classifier, "groups") or is_search(classifier)
-        if groups is not None and (routes or takes):
-            fit_params = {**fit_params, "groups": groups}
+        name = "groups" if routes else fit_arguments(classifier).get("groups")
+        if groups is not None and name is not None:
+            fit_params = {**fit_params, name: groups}
         if not routes:
             return fit_params
         routed: dict[str, Any] = process_routing(self, "fit", **fit_params).estimator.fit

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
 from .._checks.labels import as_labels, label_index
@@ -150,3 +152,34 @@ def before_last(pipeline: Any, X: Any) -> Any:
         if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
             X = step.transform(X)
     return X
+
+
+def last_of(model: Any) -> tuple[Any, str, str]:
+    """The last of unfitted pipelines and searches, and prefixes of its parameters and arguments."""
+    of_parameters = of_arguments = ""
+    while isinstance(model, Pipeline) or is_search(model):
+        if isinstance(model, Pipeline):
+            name, model = model.steps[-1]
+            of_parameters, of_arguments = f"{of_parameters}{name}__", f"{of_arguments}{name}__"
+        else:
+            of_parameters, model = f"{of_parameters}estimator__", model.estimator
+    return model, of_parameters, of_arguments
+
+
+def fit_arguments(model: Any, prefix: str = "") -> dict[str, str]:
+    """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
+    last, _, of_arguments = last_of(model)
+    found, prefix = dict[str, str](), prefix + of_arguments
+    passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
+    if passes and getattr(last, "estimator", None) is not None:
+        found = fit_arguments(last.estimator, prefix)
+    found |= {name: prefix + name for name in signature(last.fit).parameters}
+    return found | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
+
+
+def _splits_groups(model: Any) -> bool:
+    """Whether a search, also in a rule, makes its folds of groups."""
+    if is_search(model) and hasattr(model.cv, "split"):
+        return bool(get_routing_for_object(model.cv).consumes("split", {"groups"}))
+    inner = getattr(model, "estimator", None)
+    return not is_search(model) and inner is not None and _splits_groups(inner)

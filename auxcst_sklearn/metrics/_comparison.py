@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import FixedThresholdClassifier as FixedThreshold
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.model_selection import TunedThresholdClassifierCV as TunedThreshold
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
@@ -33,7 +31,8 @@ from ..costs._evaluation import (
     chosen_columns,
     decided,
     final_estimator,
-    is_search,
+    fit_arguments,
+    last_of,
 )
 from ._measures import mean_cost, mean_interval
 
@@ -211,8 +210,8 @@ class _Task(NamedTuple):
 
     def _fit(self, model: Any, train: NDArray[Any]) -> Any:
         X, y = (_safe_indexing(rows, train) for rows in (self.X, self.y))
-        last, of_parameters, _ = _last(model)
-        names = _arguments(model)
+        last, of_parameters, _ = last_of(model)
+        names = fit_arguments(model)
         if get_config()["enable_metadata_routing"]:
             consumed = get_routing_for_object(model).consumes("fit", self.per_row)
             names = {name: name for name in (*consumed, *signature(model.fit).parameters)}
@@ -232,7 +231,7 @@ class _Task(NamedTuple):
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
         X, costs = _safe_indexing(self.X, test), self.costs
-        if _has_rule(_last(model)[0]):
+        if _has_rule(last_of(model)[0]):
             cost = self.per_row.get("cost")
             own = getattr(final_estimator(model), "cost_matrix", None)
             part = None if own is not None or cost is None else _safe_indexing(cost, test)
@@ -267,37 +266,6 @@ def _has_rule(model: Any) -> bool:
     """Whether an estimator decides by costs, or by a threshold, itself."""
     model = final_estimator(model)
     return hasattr(model, "predict_cost") or isinstance(model, TunedThreshold | FixedThreshold)
-
-
-def _last(model: Any) -> tuple[Any, str, str]:
-    """The last of unfitted pipelines and searches, and prefixes of its parameters and arguments."""
-    of_parameters = of_arguments = ""
-    while isinstance(model, Pipeline) or is_search(model):
-        if isinstance(model, Pipeline):
-            name, model = model.steps[-1]
-            of_parameters, of_arguments = f"{of_parameters}{name}__", f"{of_arguments}{name}__"
-        else:
-            of_parameters, model = f"{of_parameters}estimator__", model.estimator
-    return model, of_parameters, of_arguments
-
-
-def _arguments(model: Any, prefix: str = "") -> dict[str, str]:
-    """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
-    last, _, of_arguments = _last(model)
-    found, prefix = dict[str, str](), prefix + of_arguments
-    passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
-    if passes and getattr(last, "estimator", None) is not None:
-        found = _arguments(last.estimator, prefix)
-    found |= {name: prefix + name for name in signature(last.fit).parameters}
-    return found | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
-
-
-def _splits_groups(model: Any) -> bool:
-    """Whether a search, also in a rule, makes its folds of groups."""
-    if is_search(model) and hasattr(model.cv, "split"):
-        return bool(get_routing_for_object(model.cv).consumes("split", {"groups"}))
-    inner = getattr(model, "estimator", None)
-    return not is_search(model) and inner is not None and _splits_groups(inner)
 
 
 def _table(

@@ -96,6 +96,7 @@ def make_estimator(
         make_network(configuration, weights),
         **goal,
         head_gradient=1.0,
+        temperature="auto" if weights else 1.0,
         freeze=configuration.freeze,
         pretrained_lr_factor=configuration.pretrained_lr_factor,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),

@@ -106,6 +106,7 @@ def make_estimator(
         module,
         **goal,
         pretrained=isinstance(module, nn.Module),
+        temperature="auto" if isinstance(module, nn.Module) else 1.0,
         freeze=FROZEN if configuration.network == EFFICIENTNET else None,
         pretrained_lr_factor=configuration.pretrained_lr_factor,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),

@@ -42,7 +42,7 @@ print(f"by the amounts: {display.bayes_cost:.2f} EUR, {display.bayes_alert_rate:
 # the expected costs of both decisions. Ordering by probability alone wastes checks on small
 # amounts.
 expected = model.predict_cost(X_test, cost=C_test)
-amount_test, fraud = C_test[:, 1, 0], y_test == 1
+amount_test, fraud = C_test.values[:, 1, 0], y_test == 1
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 orders = {
     "by expected saving": expected[:, 0] - expected[:, 1],

@@ -48,7 +48,7 @@ def fine_tuned(rows, **parameters):
 
 
 @pytest.fixture(scope="module")
-def forward_ensemble(rows):
+def combined(rows):
     return fine_tuned(rows)
 
 

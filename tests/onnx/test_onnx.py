@@ -47,7 +47,9 @@ def test_the_decision_of_every_loss(problem, make, loss, precision):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
     model = make(loss=loss, precision=precision).fit(problem.X, problem.y, cost=problem.cost)
     with torch.no_grad():
-        cost, *p = DecisionModule(model)(torch.as_tensor(X))
+        module = DecisionModule(model)
+        module.module.set_precision(False)
+        cost, *p = module(torch.as_tensor(X))
     model.net_.module_.set_precision(False)
     expected = model.predict_cost(X)
     np.testing.assert_allclose(cost, expected, rtol=1e-5, atol=1e-6)
