@@ -41,10 +41,6 @@ NAMES = {
     "rule with its defaults": "BayesMinimumRiskClassifier()",
     "logistic": "logistic regression",
     "logistic, isotonic": "logistic regression, isotonic",
-    "CNN: default": "CostSensitiveAuxCNN",
-    "CNN: Bayes, temperature": "plain CNN with a temperature",
-    "CNN: Bayes": "plain CNN",
-    "CNN: blind": "plain CNN, most probable class",
 }
 
 # Rows of the README: the label, the rivals, and when they are the better choice.
@@ -140,19 +136,15 @@ def vectors():
 
 
 def images():
-    """CIFAR-10: mean costs with the standard errors over the seeds."""
-    yield ["model", "balanced", "imbalanced", "CPU s"]
-    found = defaultdict(list)
-    for name in ("cost_cnn_default", "cost_cnn_rivals"):
-        for setting in ("cifar10-2000", "cifar10-imb-2000"):
-            title = f"{setting}/proportional\n{'-' * len(setting + '/proportional')}"
-            for method, *cells in rst_table(name, title)[1:]:
-                if method.startswith("CNN") or method == "ours: default":
-                    label = NAMES[method].replace("network", "CostSensitiveAuxMLP")
-                    found[label].append((*map(float, cells[:2]), cells[-1]))
-    for label, ((cost, error, seconds), (imbalanced, its_error, _)) in found.items():
-        costs = f"{cost:.2f} ({error:.2f})", f"{imbalanced:.2f} ({its_error:.2f})"
-        yield [label, *costs, seconds]
+    """Results on test images of a seed that chose nothing; costs with their standard errors."""
+    labels = {"ours": "CostSensitiveAuxCNN", "plain": "plain torch", "patches": "random patches"}
+    yield ["set", "training images", "model", "cost (s.e.)", "log loss", "accuracy", "CPU s"]
+    for run in json.loads(read("images.json"))["runs"]:
+        if run["part"] == "test" and run["method"] in labels:
+            cost = f"{run['cost']:.3f} ({run['error']:.3f})"
+            measures = f"{run['log_loss']:.3f}", f"{run['accuracy']:.3f}"
+            label, seconds = labels[run["method"]], f"{run['cpu_seconds']:.0f}"
+            yield [run["set"], str(run["rows"]), label, cost, *measures, seconds]
 
 
 def growth():
