@@ -21,7 +21,8 @@ def hidden_layers(trace: Trace) -> list[Call]:
         return lists[0]
     last = trace.index_of(trace.output) or 0
     branches = [[*filter(None, _ends(trace, parent))] for parent in _branches(trace, last)]
-    if sum(map(bool, branches)) < 2:  # such as a residual block at the input
+    n_layers = sorted([0, 0, *map(len, branches)])
+    if n_layers[-2] < 1 or n_layers[-1] < 2:  # such as a residual or inception block at the input
         branches = []
     numbers = [*sorted(chain(*branches)), *filter(None, _ends(trace, last)[:-1])]
     ends = [trace.steps[number] for number in numbers]
@@ -167,8 +168,8 @@ def find_hidden_layers(
     sum, or the activation that follows the sum. Masks, positions and lengths, which are computed
     from the input by comparisons or from integers, without weights, make no branches, nor do inputs
     that only multiply features, as an adjacency matrix does. A recurrent layer is a hidden layer.
-    Where branches with hidden layers run in parallel from the input to a join, as in LSTM-FCN or in
-    two towers, the hidden layers of each branch come first.
+    Where branches with hidden layers, one of them with several, run in parallel from the input to a
+    join, as in LSTM-FCN or in two towers, the hidden layers of each branch come first.
 
     In a network on sequences (n_samples, n_steps, n_features) whose blocks repeat, as in a
     transformer, the blocks are the hidden layers: modules of one class and size in an
