@@ -54,7 +54,9 @@ def _branches(trace: Trace, last: int) -> list[int]:
     join = trace.steps[path[0]] if path else None
     if join is None or join.function not in JOINS or len(join.sources) < 2:
         return []
-    return sorted(parent for parent in join.parents if trace.steps[parent].is_data)
+    parents = {parent for parent in join.parents if trace.steps[parent].is_data}
+    depends = any(_ancestors(trace, parent) & parents for parent in parents)  # as in a dense block
+    return [] if depends else sorted(parents)
 
 
 def _has_no_layer(block: Call, calls: list[Call]) -> bool:
