@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,12 +102,14 @@ class CrossEntropy(ProbabilisticLoss):
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         label, shape = target.label, outputs.shape[:-1]
+        is_even = self._frequency is None  # which torch computes faster
+        given: Any = {"reduction": "none", "label_smoothing": self.smoothing if is_even else 0.0}
         if outputs.dim() == 3 and outputs.shape[-1] < FEW_CLASSES:
-            loss = F.cross_entropy(outputs.mT, label.expand(shape), reduction="none")
+            loss = F.cross_entropy(outputs.mT, label.expand(shape), **given)
         else:
             rows, labels = outputs.flatten(0, -2), label.expand(shape).flatten()
-            loss = F.cross_entropy(rows, labels, reduction="none").view(shape)
-        if self.smoothing > 0:  # a term linear in the outputs, as the smoothed labels sum to one
+            loss = F.cross_entropy(rows, labels, **given).view(shape)
+        if not is_even:  # a term linear in the outputs, as the smoothed labels sum to one
             own = outputs.gather(-1, label.expand(shape).unsqueeze(-1)).squeeze(-1)
             loss = loss + self.smoothing * own - outputs @ self._low(outputs)
         return loss
