@@ -67,10 +67,11 @@ def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
 def positions(splits: Iterable[tuple[Any, Any]]) -> Iterator[Fold]:
     """The folds of a splitter as positions; scikit-learn takes lists and masks, too."""
     for split in splits:
-        seen, unseen = (np.asarray(part) for part in split)
-        if seen.dtype == bool:
-            seen, unseen = np.flatnonzero(seen), np.flatnonzero(unseen)
-        yield seen.astype(np.intp, copy=False), unseen.astype(np.intp, copy=False)
+        seen, unseen = (
+            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp, copy=False)
+            for part in map(np.asarray, split)
+        )
+        yield seen, unseen
 
 
 def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:

@@ -25,11 +25,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 FEW_NETWORKS = 3
 
 
-def calibrates(net: CostNet, temperature: float | str) -> bool:
-    """Whether a temperature is to be learnt, if there are rows for it."""
-    return temperature == "auto" and isinstance(net.criterion_.loss, ProbabilisticLoss)
-
-
 def calibrate(
     training: Training, temperature: float | str, *, combines: bool
 ) -> tuple[float, NDArray[np.float64] | None]:
@@ -37,7 +32,7 @@ def calibrate(
     net, held_out, first = training.net, training.held_out, processes().from_first
     if isinstance(temperature, Real):  # A warm start may have changed it.
         return float(temperature), None
-    if held_out is None or not calibrates(net, temperature):
+    if held_out is None or not isinstance(net.criterion_.loss, ProbabilisticLoss):
         return net.temperature, net.head_weights if combines else None
     votes = combines and len(net.module_.layers) > 1
     weights = None

@@ -241,6 +241,33 @@ def test_groups_reach_a_classifier_that_takes_them():
         rule(network).fit(X, Y, groups=np.arange(900) % 2)
 
 
+class Remembering(ClassifierMixin, BaseEstimator):
+    """Returns an array that it keeps."""
+
+    def fit(self, X, y):
+        self.classes_, self.kept_ = np.unique(y), GaussianNB().fit(X, y).predict_proba(X)
+        return self
+
+    def predict_proba(self, X):
+        return self.kept_
+
+
+def test_the_array_of_a_frozen_classifier_is_not_changed():
+    inner = Remembering().fit(X, Y)
+    before, weight = inner.kept_.copy(), np.where(np.arange(900) % 3, 1.0, 0.0)
+    rule(FrozenEstimator(inner), calibration="temperature").fit(X, Y, sample_weight=weight)
+    np.testing.assert_array_equal(inner.kept_, before)
+
+
+def test_a_fold_may_be_a_mask_and_positions():
+    positions = list(StratifiedKFold(3).split(X, Y))
+    mixed = [(seen, np.isin(np.arange(900), unseen)) for seen, unseen in positions]
+    found, expected = (
+        rule(cautious(), calibration="temperature", cv=cv).fit(X, Y) for cv in (mixed, positions)
+    )
+    assert found.temperature_ == expected.temperature_
+
+
 @pytest.mark.parametrize("kind", [list, lambda rows: np.isin(np.arange(900), rows)])
 def test_folds_may_be_lists_or_masks(kind):
     positions = list(StratifiedKFold(3).split(X, Y))
