@@ -51,7 +51,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         Number of epochs.
     learning_rate : float, default=1e-2
         Learning rate of the optimizer; with a schedule, its maximum.
-    weight_decay : float, default=5e-2
+    weight_decay : float, default=0.5
         Weight decay of the optimizer.
     early_stopping : bool, default=False
         Whether to keep the weights of the epoch with the lowest validation loss, or for losses
@@ -138,7 +138,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     combine_heads: bool = True
     max_epochs: int = 40
     learning_rate: float | Literal["auto"] = 1e-2
-    weight_decay: float = 5e-2
+    weight_decay: float = 0.5
     early_stopping: bool | Literal["auto"] = False
     validation_fraction: float = 0.1
 

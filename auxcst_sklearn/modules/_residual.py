@@ -89,10 +89,8 @@ class ResidualCNN(nn.Module):
         n_channels, self.n_stages, self.depth = n_first, len(channels), depth
         for i, n_maps in enumerate(channels, start=1):
             stage = nn.Sequential()
-            stage.add_module("convolution", convolution(n_channels, n_maps))
             window = tuple(1 + (pixels >= SMALLEST_POOLED) for pixels in size)
-            if max(window) > 1:
-                stage.add_module("pooling", nn.MaxPool2d(window))
+            stage.add_module("convolution", convolution(n_channels, n_maps, window))
             size = [pixels // pooled for pixels, pooled in zip(size, window)]
             for j in range(1, depth + 1):
                 stage.add_module(f"block{j}", ResidualBlock(n_maps))
@@ -116,7 +114,10 @@ class ResidualCNN(nn.Module):
         return outputs
 
 
-def convolution(n_inputs: int, n_maps: int) -> nn.Sequential:
-    """A convolution that keeps the size of its maps, batch normalisation and a ReLU."""
-    layer = nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)
-    return nn.Sequential(layer, BatchNorm(n_maps), nn.ReLU())
+def convolution(n_inputs: int, n_maps: int, window: tuple[int, ...] = (1, 1)) -> nn.Sequential:
+    """A convolution that keeps the size of its maps, max pooling, normalisation and a ReLU."""
+    layers: list[nn.Module] = [nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)]
+    if max(window) > 1:
+        # What follows has fewer values to compute than after a ReLU.
+        layers.append(nn.MaxPool2d(window))
+    return nn.Sequential(*layers, BatchNorm(n_maps), nn.ReLU())
