@@ -91,10 +91,13 @@ class DecisionMixin(ClassifierMixin):
     decisions_: NDArray[Any]
     class_prior_: NDArray[np.float64]
     cost_matrix: Any
-    _sample_costs: bool
+    predict_proba: Any  # of those that estimate probabilities
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
-    @abstractmethod
+    # Whether `fit` received costs of samples, and whether as a matrix for each.
+    _sample_costs = False
+    _known_costs = False
+
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
     ) -> np.ndarray:
@@ -128,6 +131,18 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
             `prior` the frequencies of the training are not known; see `train_prior`.
         """
+        probability = self.predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
+        if cost is not None:
+            return self._class_costs().expected_cost(probability, cost)
+        if self._known_costs:
+            warn_of_missing_costs()
+        return self._expected_cost(X, probability)
+
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
+        return self._class_costs().expected_cost(probability)
 
     @property
     def _decision_labels(self) -> NDArray[Any] | None:
@@ -316,10 +331,6 @@ class BayesDecisionMixin(DecisionMixin):
     train_prior: Mapping[Any, float] | None
     cost_matrix_: NDArray[Any]
 
-    # Whether `fit` received costs, and whether as a matrix for each sample.
-    _sample_costs = False
-    _known_costs = False
-
     @abstractmethod
     @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -368,19 +379,3 @@ class BayesDecisionMixin(DecisionMixin):
 
     def _class_costs(self) -> Costs:
         return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)
-
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        probability = self.predict_proba(X)
-        if prior is not None:
-            probability = self._with_prior(probability, prior)
-        if cost is not None:
-            return self._class_costs().expected_cost(probability, cost)
-        if self._known_costs:
-            warn_of_missing_costs()
-        return self._expected_cost(X, probability)
-
-    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        return self._class_costs().expected_cost(probability)

@@ -34,6 +34,7 @@ STEPS = {
     "fingerprint",
     "fit_steps",
     "parameters",
+    "prediction",
 }
 BUILT_ON_OTHERS = {
     "members": {"table_models", "mlp"},

@@ -39,9 +39,10 @@ def built(model, X, y):
     """A training that has not been run."""
     rng = np.random.RandomState(0)
     data, _, inputs, statistics = prepare(*validate(model, X, y))
-    options, parts = model._options(), (model._make_module, model._net_arguments)
-    net = make_net(options, *parts, data, inputs, statistics, rng)
-    training = build(options, net, data, None, rng)
+    options = model._options()
+    schedule = options.make_schedule(len(data))
+    net = make_net(model, options, schedule, data, inputs, statistics, rng)
+    training = build(options, schedule, net, data, None, rng)
     net.seed(0)
     return training
 
