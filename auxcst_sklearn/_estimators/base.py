@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
 
     from .._training.loop import Training
+    from .._training.net import CostNet
 
 
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
@@ -239,27 +240,41 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
             with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
-                before = earlier and earlier.statistics
-                rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=stream)
-                schedule = options.make_schedule(len(rows))
-                if earlier is None:
-                    net = make_net(self, options, schedule, rows, inputs, unit, rng)
-                else:
-                    net = continue_net(options, schedule, earlier, rows, inputs, unit)
-                seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-                training = build(options, schedule, net, rows, others, rng, folds, seed)
+                given = data, held_out, inputs
+                inputs, training = self._built(options, *given, earlier, rng, folds)
                 pretrained = {} if resume else self._pretrain(training, rng)
-                net.seed(draw_seed(rng))
+                training.net.seed(draw_seed(rng))
                 training.run(checkpoints)
             combines = bool(options.combine_heads)
             found = calibrate(training, options.temperature, combines=combines)
-            net.temperature, net.head_weights = found
+            training.net.temperature, training.net.head_weights = found
             self._random_state = rng
             self._set_fitted(data, inputs, training, pretrained)
             if not stream:
                 self._warn_if_collapsed(data)
                 self._warn_if_a_constant_is_cheaper(training)
         return data, training
+
+    def _built(
+        self,
+        options: TrainingOptions,
+        data: Sample,
+        held_out: Sample | None,
+        inputs: Preprocessor,
+        earlier: CostNet | None,
+        rng: np.random.RandomState,
+        folds: Sequence[Fold] | None,
+    ) -> tuple[Preprocessor, Training]:
+        """The training of a new net, or of a copy of the earlier one; and its inputs."""
+        before = earlier and earlier.statistics
+        rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=options.stream)
+        schedule = options.make_schedule(len(rows))
+        if earlier is None:
+            net = make_net(self, options, schedule, rows, inputs, unit, rng)
+        else:
+            net = continue_net(options, schedule, earlier, rows, inputs, unit)
+        seed = getattr(self, "_fold_seed", None) if self.warm_start else None
+        return inputs, build(options, schedule, net, rows, others, rng, folds, seed)
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:

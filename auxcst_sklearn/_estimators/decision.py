@@ -19,7 +19,7 @@ from .._checks.labels import check_groups, check_labels, shorten
 from .._inputs.sample import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
-from ..costs._evaluation import check_evaluated, mean_paid
+from ..costs._evaluation import check_evaluated, decisions_of, mean_paid
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, estimate_prior
 
@@ -144,11 +144,6 @@ class DecisionMixin(ClassifierMixin):
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
         return self._class_costs().expected_cost(probability)
 
-    @property
-    def _decision_labels(self) -> NDArray[Any] | None:
-        """Labels of the cost columns; None where they are the classes."""
-        return None if np.array_equal(self.decisions_, self.classes_) else self.decisions_
-
     @abstractmethod
     def _class_costs(self) -> Costs:
         """The mean costs of each class in the training."""
@@ -175,7 +170,7 @@ class DecisionMixin(ClassifierMixin):
 
     def _of_classes(self, cost: np.ndarray) -> np.ndarray:
         """The columns of the classes, in their order; texts name them by their strings."""
-        if self._decision_labels is None:
+        if decisions_of(self) is None:
             return cost
         names, wanted = self.decisions_.tolist(), self.classes_.tolist()
         if isinstance(names[0], str):
@@ -287,9 +282,7 @@ class DecisionMixin(ClassifierMixin):
         """
         check_evaluated(X, y, cost, self.cost_matrix, sample_weight)
         known = is_per_sample_matrix(cost) and self._has_probabilities()
-        decides = self._decision_labels is not None and not (
-            cost is None and self.cost_matrix is None
-        )
+        decides = decisions_of(self) is not None and not (cost is None and self.cost_matrix is None)
         y_pred = (self.decide if decides else self.predict)(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
@@ -301,7 +294,7 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, self._decision_labels)
+        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, decisions_of(self))
         matrix = self.cost_matrix if cost is None else None
         return -mean_paid(given, cost, matrix, *labels, sample_weight, of_model=True)
 

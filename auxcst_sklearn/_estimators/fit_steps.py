@@ -16,6 +16,7 @@ from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
+from .._training.batches import Rows
 from .._training.folds import (
     MIN_HOLD_OUT_ROWS,
     Fold,
@@ -23,15 +24,15 @@ from .._training.folds import (
     resolve_n_networks,
     share_given,
 )
-from .._training.rows import Rows
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import Schedule, resolve_patience
 from ..costs._account import Costs
+from ..costs._evaluation import decisions_of
 from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Loss
 from ..modules._network import ClassAndCostNetwork
-from .parameters import TrainingOptions, check_callbacks, check_net_params
+from .parameters import TrainingOptions, check_net_params
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.loop import Training
@@ -71,7 +72,7 @@ def validate(
         classes = estimator.classes_
         named = column_names(matrix if cost is None else cost)
         if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
-            decisions = estimator._decision_labels
+            decisions = decisions_of(estimator)
     costs = Costs.of_fit(label, cost, matrix, classes, decisions, y)
     if resume and not np.array_equal(costs.decisions, estimator.decisions_):
         raise ValueError(
@@ -251,7 +252,7 @@ def continue_net(
     """A copy of a net, with its optimizer, for a training that continues with these rows."""
     _check_cost_network(net.criterion_.loss, data, _may_learn_costs(options, data.costs))
     net = net.copied()
-    net.use_callbacks(check_callbacks(options.callbacks))
+    net.use_callbacks(list(options.callbacks or []))
     net.verbose = _verbose(options)
     size = options.rows_per_step(schedule, len(data))
     # A first block may be tiny, but then many small steps for later blocks take long.

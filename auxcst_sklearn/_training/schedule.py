@@ -61,13 +61,10 @@ def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dic
     kind = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
     if not isinstance(kind, type):
         return {"optimizer": partial(_of_function, kind)}
-    unfit = (torch.optim.LBFGS, torch.optim.SparseAdam)
-    if not issubclass(kind, Optimizer) or issubclass(kind, unfit):
+    if not issubclass(kind, Optimizer):
         raise ValueError(
-            f"optimizer={optimizer!r} is not an optimizer that steps once per batch of dense "
-            f"gradients; expected one of {sorted(OPTIMIZERS)}, a subclass of torch.optim.Optimizer "
-            "(but not LBFGS, which needs a closure, or SparseAdam), or a function of the "
-            "parameters that returns an optimizer."
+            f"optimizer={optimizer!r}; expected one of {sorted(OPTIMIZERS)}, a subclass of "
+            "torch.optim.Optimizer, or a function of the parameters that returns an optimizer."
         )
     accepted = signature(kind).parameters
     arguments: dict[str, Any] = {"optimizer": kind}
@@ -319,7 +316,8 @@ class EarlyStopping:
         """Restore the weights of every network at its best epoch, if one was evaluated."""
         for i, (best, weights) in enumerate(zip(self.best, self.net.module_.weights())):
             if np.isfinite(self.value[i]):
-                _copy(best, weights)
+                for value, tensor in zip(best, weights):
+                    tensor.copy_(value)
                 for part, own in zip(self.net.module_.own_modules()[i], self.attributes[i]):
                     set_attributes(part, own)
 
@@ -359,8 +357,3 @@ class Plateaus(EarlyStopping):
         if self.waited >= self.patience:
             self.lowered, self.waited = self.lowered + 1, 0
         self.set_rate()
-
-
-def _copy(source: Sequence[Tensor], to: Sequence[Tensor]) -> None:
-    for value, tensor in zip(source, to):
-        tensor.copy_(value)

@@ -30,7 +30,6 @@ STEPS = {
     "base",
     "calibration",
     "decision",
-    "decision_module",
     "fingerprint",
     "fit_steps",
     "parameters",
