@@ -201,7 +201,8 @@ def check_row_order(**named: Any) -> None:
         a, b = np.split(own.append(other).factorize()[0], 2)
         moved = (a != b) & np.isin(b, a)
         same = np.isin(b, a).all() and np.isin(a, b).all()
-        if not moved.any() or (not same and any(_is_default(index) for index in (own, other))):
+        is_default = [np.array_equal(index, np.arange(len(index))) for index in (own, other)]
+        if not moved.any() or (not same and any(is_default)):
             continue
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
@@ -213,10 +214,6 @@ def check_row_order(**named: Any) -> None:
             f"{other_name}.loc[{name}.index]; or, if rows belong together by position, pass "
             f"{other_name}.to_numpy(), or {other_name}.set_axis({name}.index) to keep columns."
         )
-
-
-def _is_default(index: Any) -> bool:
-    return np.array_equal(index, np.arange(len(index)))
 
 
 class RowsByName(dict[str, Any]):

@@ -295,9 +295,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         label, groups = sample.costs.label, sample.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         found = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
-        if self.cv is None:  # as many as the networks, each of which holds one out
-            return found[: resolve_n_networks("auto", len(label))]
-        return found
+        # By default as many as the networks, each of which holds one out.
+        return found[: resolve_n_networks("auto", len(label))] if self.cv is None else found
 
     def _fit_members(
         self, members: list[Member], sample: Sample, found: list[Fold]
@@ -310,12 +309,11 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(member, part, *rows) for member, own in zip(members, fits) for part in own
         )
-        fitted: list[Any] = []
-        held_out = []
+        fitted, held_out = list[Any](), list[Unseen]()
         for member, own in zip(members, fits):
             models, parts, seconds = zip(*islice(results, len(own)))
-            whole = member.holds_out_itself
-            fitted.append(models[0] if whole else FoldMean(list(models), classes))
+            mean = FoldMean(list(models), classes)
+            fitted.append(models[0] if member.holds_out_itself else mean)
             held_out.append(Unseen.mean(parts))
             if reports(self.verbose):
                 known = ~np.isnan(held_out[-1].first).any(axis=1)
@@ -351,10 +349,10 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             logs, n = (first, second, both), fitted[best].n_networks
             weights = shift_to_networks(weights, best, n, logs, label[twice], weight[twice])
         self.estimator_weights_, self.held_out_losses_ = weights, np.array(losses)
-        trios = list(zip(names, weights, fitted))
-        self.estimators_ = [model for _, share, model in trios if share > 0]
+        trios = zip(names, weights, fitted)
         kept = {name: model if share > 0 else DROP for name, share, model in trios}
         self.named_estimators_ = Bunch(**kept)
+        self.estimators_ = [model for model in kept.values() if not is_dropped(model)]
 
     # --------------------------------------------------------------- predict
 

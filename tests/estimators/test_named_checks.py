@@ -222,7 +222,7 @@ def test_new_costs_around_a_frozen_network():
 def test_displays_scorers_and_comparisons():
     frames = {name: pd.DataFrame(values, index=customers) for name, values in X.items()}
     label = pd.Series(y, customers)
-    for given in (X, frames, {name: values.tolist() for name, values in X.items()}):
+    for given in (X, frames):
         model = net().fit(given, y)
         for one in (model, FrozenEstimator(model), BayesMinimumRiskClassifier(model).fit(given, y)):
             costs = {"cost_matrix": COST}

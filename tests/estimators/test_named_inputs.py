@@ -296,8 +296,7 @@ def test_splitters_index_rows_of_a_slice_dict():
     assert not np.isnan(scores).any()
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("n_networks", [1, 2])
+@pytest.mark.parametrize(("early_stopping", "n_networks"), [(False, 1), (True, 2)])
 def test_all_that_a_fit_takes(early_stopping, n_networks):
     known = {"early_stopping": early_stopping, "n_networks": n_networks, "max_epochs": 2}
     cost = rng.uniform(0, 3, (N, 3))
