@@ -170,7 +170,7 @@ class DecisionMixin(ClassifierMixin):
 
     def _of_classes(self, cost: np.ndarray) -> np.ndarray:
         """The columns of the classes, in their order; texts name them by their strings."""
-        if decisions_of(self) is None:
+        if np.array_equal(self.decisions_, self.classes_):
             return cost
         names, wanted = self.decisions_.tolist(), self.classes_.tolist()
         if isinstance(names[0], str):
